@@ -1,0 +1,98 @@
+"""Rules that a JSON Schema cannot say, one small generator per kind of document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from schemas.dataset import CoreferenceItem, Manifest
+from schemas.lexicon import gender_of_pronoun, occupations
+from schemas.record import Record
+from schemas.result import Result
+
+_PROBABILITY_TOLERANCE = 1e-9
+
+
+def problems(document: object) -> Iterator[str]:
+    """Every rule that a document breaks, worded for its owner; nothing for a sound one."""
+    match document:
+        case CoreferenceItem():
+            yield from _item_problems(document)
+        case Record():
+            yield from _record_problems(document)
+        case Result():
+            yield from _result_problems(document)
+        case Manifest():
+            yield from _manifest_problems(document)
+
+
+def _item_problems(item: CoreferenceItem) -> Iterator[str]:
+    end = item.pronoun_start + len(item.pronoun)
+    if item.sentence[item.pronoun_start : end] != item.pronoun:
+        yield f"pronoun_start: {item.pronoun_start} is not where '{item.pronoun}' stands in the sentence; set its offset"
+    gender = gender_of_pronoun(item.pronoun)
+    if gender is None:
+        yield f"pronoun: '{item.pronoun}' is not in the lexicon; have: he, him, his, himself, she, her, hers, herself"
+    elif gender != item.pronoun_gender:
+        yield f"pronoun_gender: '{item.pronoun_gender}' does not fit '{item.pronoun}'; set {gender}"
+    for occupation in item.occupations:
+        if occupation not in occupations():
+            yield f"occupations: '{occupation}' is not in the lexicon; have: {', '.join(sorted(occupations()))}"
+    for field in ("referent", "reference"):
+        value = getattr(item, field)
+        if value is not None and value not in item.occupations:
+            yield f"{field}: '{value}' is not one of the item's occupations; have: {', '.join(item.occupations)}"
+    if (item.referent is None) != (item.stereotype is None):
+        yield "stereotype: is null exactly when referent is null; set or clear both"
+
+
+def _record_problems(record: Record) -> Iterator[str]:
+    for index, exchange in enumerate(record.exchanges):
+        counts = {
+            "options": len(exchange.options),
+            "outcomes": len(exchange.outcomes),
+            "option_byte_counts": len(exchange.option_byte_counts),
+        }
+        if exchange.kind == "choice" and exchange.status == "answered":
+            counts["option_logprobs"] = len(exchange.option_logprobs)
+            counts["option_end_logprobs"] = len(exchange.option_end_logprobs)
+            counts["option_token_counts"] = len(exchange.option_token_counts)
+        if len(set(counts.values())) > 1:
+            yield f"exchanges[{index}]: lists differ in length: {counts}; one entry per option"
+    reading = record.reading
+    if reading is not None and reading.outcomes:
+        if len(reading.outcomes) != len(reading.probabilities):
+            yield "reading: outcomes and probabilities differ in length; one probability per outcome"
+        elif abs(math.fsum(reading.probabilities) - 1) > _PROBABILITY_TOLERANCE:
+            yield f"reading.probabilities: sum to {math.fsum(reading.probabilities)}, not to 1; renormalise them"
+
+
+def _result_problems(result: Result) -> Iterator[str]:
+    counts = result.counts
+    if counts.items != counts.scored + counts.refused + counts.unparsed + counts.failed:
+        yield f"counts: items {counts.items} is not the sum of scored, refused, unparsed and failed; recount"
+    if counts.items != result.signature.n_items or counts.items != result.records.n_rows:
+        yield (
+            f"counts.items {counts.items}, signature.n_items {result.signature.n_items} and records.n_rows "
+            f"{result.records.n_rows} differ; rescore the run"
+        )
+    if result.signature_sha256 != result.signature.sha256():
+        yield "signature_sha256: is not the hash of the signature; rescore the run"
+    for metric in result.metrics:
+        where = f"metrics: {metric.name} {metric.group or ''}".rstrip()
+        if metric.value is not None and not metric.minimum <= metric.value <= metric.maximum:
+            yield f"{where}: value {metric.value} lies outside [{metric.minimum}, {metric.maximum}]; rescore the run"
+        if metric.interval is not None and metric.interval.low > metric.interval.high:
+            yield f"{where}: interval low {metric.interval.low} is above high {metric.interval.high}; rescore the run"
+    keys = [(metric.name, *sorted(metric.group.items())) for metric in result.metrics]
+    for key in {key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ():
+        yield f"metrics: {key} stands twice; keep one"
+
+
+def _manifest_problems(manifest: Manifest) -> Iterator[str]:
+    if manifest.redistributable and not all(source.redistributable for source in manifest.sources):
+        names = ", ".join(source.name for source in manifest.sources if not source.redistributable)
+        yield f"redistributable: true, but the licence of {names} forbids it; set false and publish_refusal"
+    places = [(entry.config, entry.split) for entry in manifest.splits]
+    if len(set(places)) < len(places):
+        yield "splits: a config and split stands twice; one file each"

@@ -1,0 +1,48 @@
+"""Reads a built dataset folder; every hash is checked on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schemas import contract, strict_json, tables
+from schemas.dataset import CoreferenceItem, Manifest, SplitEntry
+from schemas.errors import DataError
+
+MANIFEST = "dataset.json"
+REJECTS = "rejects.parquet"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The checked manifest of a dataset folder.
+
+    Raises:
+        DataError: the folder or its manifest is missing or broken.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise DataError(f"{folder}: no {MANIFEST} here; build one, for example: python -m builders.synthbias --out {folder}")
+    return contract.load(strict_json.read(path), Manifest, where=str(path))
+
+
+def read_split(folder: Path, manifest: Manifest, entry: SplitEntry) -> list[CoreferenceItem]:
+    """The checked items of one config and split.
+
+    Raises:
+        DataError: the file is missing or truncated, an item is unsound, or the content is not what the manifest says.
+    """
+    row_type = contract.ITEM_SHAPES.get(manifest.item_shape)
+    if row_type is None:
+        raise DataError(
+            f"{folder / MANIFEST}: item_shape '{manifest.item_shape}' is unknown; have: {', '.join(contract.ITEM_SHAPES)}"
+        )
+    path = folder / entry.path
+    items = tables.read_rows(path, row_type)
+    if len(items) != entry.n_items:
+        raise DataError(f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again")
+    found = tables.content_sha256(items)
+    if found != entry.content_sha256:
+        raise DataError(
+            f"{path}: content sha256 {found[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
+            "the items were changed after the build: build the dataset again"
+        )
+    return items

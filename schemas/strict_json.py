@@ -1,0 +1,87 @@
+"""Strict JSON: no NaN, no infinities, no duplicate keys; atomic writes; canonical bytes for hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TypeAlias
+
+from schemas.errors import DataError
+from schemas.files import replacing
+
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON; write null and a reason")
+
+
+def _unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    value: dict[str, JsonValue] = {}
+    for key, item in pairs:
+        if key in value:
+            raise ValueError(f"key '{key}' stands twice; keep one")
+        value[key] = item
+    return value
+
+
+def loads(text: str, *, where: str) -> JsonValue:
+    """Parse strict JSON.
+
+    Args:
+        text: The JSON text.
+        where: File name or address, for the error.
+
+    Raises:
+        DataError: not JSON, or it holds NaN, Infinity or a duplicate key.
+    """
+    try:
+        value: JsonValue = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+    except ValueError as error:
+        raise DataError(f"{where}: not strict JSON: {error}") from error
+    return value
+
+
+def read(path: Path) -> JsonValue:
+    """Read a strict JSON file.
+
+    Raises:
+        DataError: the file is missing, is not UTF-8, or is not strict JSON.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8: {error}") from error
+    return loads(text, where=str(path))
+
+
+def dumps(value: JsonValue) -> str:
+    """Readable JSON with a final newline.
+
+    Raises:
+        ValueError: the value holds NaN or an infinity.
+    """
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def write(path: Path, value: JsonValue) -> None:
+    """Write readable JSON beside ``path`` and rename it."""
+    with replacing(path) as temporary:
+        temporary.write_text(dumps(value), encoding="utf-8")
+
+
+def canonical(value: JsonValue) -> bytes:
+    """The one spelling of a value that is hashed: sorted keys, no spaces, UTF-8.
+
+    >>> canonical({"b": 1, "a": "é"})
+    b'{"a":"\\xc3\\xa9","b":1}'
+    """
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def sha256(value: JsonValue) -> str:
+    """Sha256 of the canonical JSON of a value, in hexadecimal."""
+    return hashlib.sha256(canonical(value)).hexdigest()

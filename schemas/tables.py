@@ -1,0 +1,110 @@
+"""Parquet files of dataclass rows: typed, checked when written and when read, the same bytes for the same rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import types
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas import contract, strict_json
+from schemas.dataset import CoreferenceItem, Reject
+from schemas.errors import DataError
+from schemas.files import replacing
+from schemas.record import Record
+
+Row = TypeVar("Row", CoreferenceItem, Reject, Record)
+
+_SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
+
+def arrow_schema(row_type: type) -> pa.Schema:
+    """The Arrow schema of a dataclass, field by field."""
+    return pa.schema(_struct_fields(row_type))
+
+
+def _struct_fields(row_type: type) -> list[pa.Field]:
+    hints = get_type_hints(row_type)
+    return [_field(field.name, hints[field.name]) for field in dataclasses.fields(row_type)]
+
+
+def _field(name: str, hint: Any) -> pa.Field:
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [argument for argument in get_args(hint) if argument is not type(None)]
+        if len(inner) != 1:
+            raise TypeError(f"{name}: a parquet column has one type, not {hint}")
+        return pa.field(name, _arrow_type(inner[0]), nullable=True)
+    return pa.field(name, _arrow_type(hint), nullable=False)
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return pa.string()
+    if origin is tuple:
+        return pa.list_(_field("item", get_args(hint)[0]))
+    if origin is dict:
+        return pa.map_(pa.string(), _arrow_type(get_args(hint)[1]))
+    if dataclasses.is_dataclass(hint):
+        return pa.struct(_struct_fields(cast(type, hint)))
+    return _SCALARS[hint]
+
+
+def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
+    """Write rows as one parquet file, beside ``path`` first.
+
+    Args:
+        path: The file; its folder is made.
+        rows: In the order in which they are stored. May be empty.
+        row_type: The dataclass of the rows.
+
+    Raises:
+        DataError: a row breaks its schema; nothing is written.
+    """
+    values = [dataclasses.asdict(row) for row in rows]
+    for index, value in enumerate(values):
+        contract.load(contract.plain(value), row_type, where=f"{path}: row {index + 1}")
+    table = pa.Table.from_pylist(values, schema=arrow_schema(row_type))
+    with replacing(path) as temporary:
+        # One row group, fixed compression and no pandas metadata: the same rows give the same bytes.
+        pq.write_table(table, temporary, compression="zstd", row_group_size=max(1, len(values)), store_schema=True)
+
+
+def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
+    """Read and check a parquet file.
+
+    Raises:
+        DataError: the file is missing, truncated, lacks a column, or a row breaks its schema.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; build the dataset or run the model again")
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
+    wanted = [field.name for field in dataclasses.fields(row_type)]
+    missing = [name for name in wanted if name not in table.column_names]
+    if missing:
+        raise DataError(
+            f"{path}: column {', '.join(missing)} is missing; have: {', '.join(table.column_names)}; "
+            f"rows of {row_type.__name__} need: {', '.join(wanted)}"
+        )
+    values = table.to_pylist(maps_as_pydicts="strict")
+    return [
+        contract.load(contract.plain(value), row_type, where=f"{path}: row {index + 1}")
+        for index, value in enumerate(values)
+    ]
+
+
+def content_sha256(rows: Iterable[CoreferenceItem]) -> str:
+    """Sha256 of the rows as canonical JSON lines: the same under every version of pyarrow."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(strict_json.canonical(contract.dump(row)) + b"\n")
+    return digest.hexdigest()
