@@ -29,7 +29,7 @@ def problems(document: object) -> Iterator[str]:
 def _item_problems(item: CoreferenceItem) -> Iterator[str]:
     end = item.pronoun_start + len(item.pronoun)
     if item.sentence[item.pronoun_start : end] != item.pronoun:
-        yield f"pronoun_start: {item.pronoun_start} is not where '{item.pronoun}' stands in the sentence; set its offset"
+        yield f"pronoun_start: {item.pronoun_start} is not where '{item.pronoun}' stands in the sentence; correct it"
     gender = gender_of_pronoun(item.pronoun)
     if gender is None:
         yield f"pronoun: '{item.pronoun}' is not in the lexicon; have: he, him, his, himself, she, her, hers, herself"

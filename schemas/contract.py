@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias, TypeVar, cast
 
 import jsonschema
 import jsonschema_rs
-from jsonschema.exceptions import ValidationError
+from jsonschema.exceptions import ValidationError, best_match
 from pydantic import TypeAdapter
 
 from schemas import strict_json
@@ -50,8 +50,10 @@ def _fast_validator(name: str) -> jsonschema_rs.Draft202012Validator:
 
 
 @cache
-def _adapter(document_type: type[Document]) -> TypeAdapter[Any]:
-    return TypeAdapter(document_type)
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(
+        next(document_type for document_type, schema_name in SCHEMA_NAMES.items() if schema_name == name)
+    )
 
 
 def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
@@ -68,8 +70,8 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     name = SCHEMA_NAMES[document_type]
     # The compiled validator decides, a hundred times faster; the reference one words the error.
     if not _fast_validator(name).is_valid(value):
-        raise DataError(f"{where}: {_schema_error(value, name)}")
-    document = cast(D, _adapter(document_type).validate_python(value))
+        raise DataError(f"{where}: {next(_schema_errors(value, name))}")
+    document = cast(D, _adapter(name).validate_python(value))
     for problem in problems(document):
         raise DataError(f"{where}: {problem}")
     return document
@@ -91,13 +93,25 @@ def plain(value: object) -> JsonValue:
     return cast(JsonValue, value)
 
 
-def _schema_error(value: JsonValue, name: str) -> str:
-    errors = jsonschema.Draft202012Validator(schema(name)).iter_errors(value)
-    error = jsonschema.exceptions.best_match(errors)
-    if error is None:
-        # The compiled one refuses numbers that strict JSON cannot spell; the reference one lets them pass.
-        return "holds NaN or an infinity; write null and a reason"
-    return _worded(error, name)
+def errors(value: JsonValue, document_type: type[D]) -> Iterator[str]:
+    """Everything that is wrong with a value: field, value and remedy; nothing for a sound one.
+
+    Rules that a schema cannot say are checked once the schema holds.
+    """
+    name = SCHEMA_NAMES[document_type]
+    if _fast_validator(name).is_valid(value):
+        yield from problems(cast(D, _adapter(name).validate_python(value)))
+    else:
+        yield from _schema_errors(value, name)
+
+
+def _schema_errors(value: JsonValue, name: str) -> Iterator[str]:
+    found = list(jsonschema.Draft202012Validator(schema(name)).iter_errors(value))
+    found.sort(key=lambda error: (len(error.absolute_path), error.json_path))
+    # Of several alternatives that all fail, the deepest failure says most. Several missing fields are one error each.
+    lines = dict.fromkeys(_worded(cast(ValidationError, best_match(iter([error]))), name) for error in found)
+    # The compiled validator refuses numbers that strict JSON cannot spell; the reference one lets them pass.
+    yield from lines or ["holds NaN or an infinity; write null and a reason"]
 
 
 def _worded(error: ValidationError, name: str) -> str:
@@ -106,23 +120,27 @@ def _worded(error: ValidationError, name: str) -> str:
     found = _shown(error.instance)
     match error.validator:
         case "required":
-            missing = [key for key in cast(Iterable[str], error.validator_value) if key not in cast(Any, error.instance)]
+            missing = [
+                key for key in cast(Iterable[str], error.validator_value) if key not in cast(Any, error.instance)
+            ]
             return f"{where}: field {_names(missing)} is missing; add it ({schema_file})"
         case "additionalProperties" if isinstance(error.instance, dict):
             known = cast(Mapping[str, object], error.schema).get("properties", {})
             extra = [key for key in error.instance if key not in cast(Mapping[str, object], known)]
-            return f"{where}: field {_names(extra)} is not in {schema_file}; remove it, have: {', '.join(cast(Any, known))}"
+            have = ", ".join(cast(Any, known))
+            return f"{where}: field {_names(extra)} is not in {schema_file}; remove it, have: {have}"
         case "enum" | "const":
             allowed = error.validator_value if error.validator == "enum" else [error.validator_value]
             return f"{where}: {found} is not allowed; have: {', '.join(map(str, cast(Iterable[object], allowed)))}"
         case "type":
-            return f"{where}: {found} is not of type {error.validator_value}; correct it ({schema_file})"
+            types = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+            return f"{where}: {found} is not of type {' or '.join(cast(Any, types))}; correct it ({schema_file})"
         case _:
             return f"{where}: {error.message[:200]}; correct it ({schema_file})"
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = "null" if value is None else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

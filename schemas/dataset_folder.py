@@ -20,7 +20,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        raise DataError(f"{folder}: no {MANIFEST} here; build one, for example: python -m builders.synthbias --out {folder}")
+        raise DataError(f"{folder}: no {MANIFEST} here; build one: python -m builders.synthbias --out {folder}")
     return contract.load(strict_json.read(path), Manifest, where=str(path))
 
 
@@ -32,9 +32,8 @@ def read_split(folder: Path, manifest: Manifest, entry: SplitEntry) -> list[Core
     """
     row_type = contract.ITEM_SHAPES.get(manifest.item_shape)
     if row_type is None:
-        raise DataError(
-            f"{folder / MANIFEST}: item_shape '{manifest.item_shape}' is unknown; have: {', '.join(contract.ITEM_SHAPES)}"
-        )
+        shapes = ", ".join(contract.ITEM_SHAPES)
+        raise DataError(f"{folder / MANIFEST}: item_shape '{manifest.item_shape}' is unknown; have: {shapes}")
     path = folder / entry.path
     items = tables.read_rows(path, row_type)
     if len(items) != entry.n_items:

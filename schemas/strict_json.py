@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import TypeAlias
 
 from schemas.errors import DataError
 from schemas.files import replacing
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 def _refuse_constant(name: str) -> JsonValue:
     raise ValueError(f"{name} is not JSON; write null and a reason")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large for a number; write null and a reason")
+    return number
 
 
 def _unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -37,7 +45,9 @@ def loads(text: str, *, where: str) -> JsonValue:
         DataError: not JSON, or it holds NaN, Infinity or a duplicate key.
     """
     try:
-        value: JsonValue = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        value: JsonValue = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique_keys
+        )
     except ValueError as error:
         raise DataError(f"{where}: not strict JSON: {error}") from error
     return value
@@ -74,10 +84,10 @@ def write(path: Path, value: JsonValue) -> None:
 
 
 def canonical(value: JsonValue) -> bytes:
-    """The one spelling of a value that is hashed: sorted keys, no spaces, UTF-8.
+    r"""The one spelling of a value that is hashed: sorted keys, no spaces, UTF-8.
 
     >>> canonical({"b": 1, "a": "é"})
-    b'{"a":"\\xc3\\xa9","b":1}'
+    b'{"a":"\xc3\xa9","b":1}'
     """
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 

@@ -17,6 +17,7 @@ from schemas.dataset import CoreferenceItem, Reject
 from schemas.errors import DataError
 from schemas.files import replacing
 from schemas.record import Record
+from schemas.strict_json import JsonValue
 
 Row = TypeVar("Row", CoreferenceItem, Reject, Record)
 
@@ -75,11 +76,11 @@ def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
         pq.write_table(table, temporary, compression="zstd", row_group_size=max(1, len(values)), store_schema=True)
 
 
-def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
-    """Read and check a parquet file.
+def read_values(path: Path, row_type: type[Row]) -> list[JsonValue]:
+    """Read a parquet file as JSON values, one per row, without checking the rows.
 
     Raises:
-        DataError: the file is missing, truncated, lacks a column, or a row breaks its schema.
+        DataError: the file is missing, truncated or lacks a column.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; build the dataset or run the model again")
@@ -95,10 +96,18 @@ def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
             f"{path}: column {', '.join(missing)} is missing; have: {', '.join(table.column_names)}; "
             f"rows of {row_type.__name__} need: {', '.join(wanted)}"
         )
-    values = table.to_pylist(maps_as_pydicts="strict")
+    return [contract.plain(value) for value in table.to_pylist(maps_as_pydicts="strict")]
+
+
+def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
+    """Read and check a parquet file.
+
+    Raises:
+        DataError: the file is missing, truncated, lacks a column, or a row breaks its schema.
+    """
     return [
-        contract.load(contract.plain(value), row_type, where=f"{path}: row {index + 1}")
-        for index, value in enumerate(values)
+        contract.load(value, row_type, where=f"{path}: row {number}")
+        for number, value in enumerate(read_values(path, row_type), start=1)
     ]
 
 

@@ -1,0 +1,1 @@
+"""One file per way of calling a model; found by name."""

@@ -1,0 +1,140 @@
+"""Answers that are stored already: those of an earlier run, or of a JSON-lines file written elsewhere.
+
+A line of such a file is one answer: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``, in nats, summed over the
+tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and options.
+``option_end_logprobs`` and ``option_token_counts`` may follow. A request that is not in the file fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from evaluators.backend import BackendOptions, Capability, Request, Response, Runtime, model_identity
+from evaluators.run_folder import RESULT, check_model_id
+from evaluators.store import STORE, read_answers
+from schemas import contract, strict_json
+from schemas.errors import ConfigError, DataError
+from schemas.result import Model, Result
+
+SUMMARY = "answers that are stored already: --model is the folder of a run, or a .jsonl file of answers"
+MODELS: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """One answer of a JSON-lines file."""
+
+    option_logprobs: tuple[float | None, ...]
+    request_sha256: str | None = None
+    prompt: str | None = None
+    options: tuple[str, ...] | None = None
+    option_end_logprobs: tuple[float | None, ...] | None = None
+    option_token_counts: tuple[int | None, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Looks answers up by the hash of the request."""
+
+    answers: Mapping[str, Response]
+    model: Model
+    runtime: Runtime = Runtime()
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
+    reads_facts: bool = False
+
+    def plan(self, requests: Sequence[Request]) -> Sequence[Sequence[int]]:
+        """One batch."""
+        return [range(len(requests))]
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """The stored answers; a request without one fails."""
+        missing = Response(status="failed", error="no stored answer for this request; was another prompt or dataset asked?")
+        return [self.answers.get(request.sha256(), missing) for request in requests]
+
+
+def open_backend(model: str, options: BackendOptions) -> Replay:
+    """Read stored answers.
+
+    Args:
+        model: Folder of a run, or a ``.jsonl`` file.
+        options: Only the name.
+
+    Raises:
+        ConfigError: there is no such folder or file, or an option is set.
+        DataError: a line is not an answer.
+    """
+    options.refuse_others("replay", but=("name",))
+    path = Path(model)
+    if (path / STORE).is_file():
+        answers = read_answers(path / STORE)
+        name = options.name or _name_of_run(path)
+    elif path.is_file():
+        answers = _read_lines(path)
+        name = options.name or f"replay/{path.stem}"
+    else:
+        raise ConfigError(f"'{model}' is neither a run folder with {STORE} nor a .jsonl file of answers; name one")
+    if not answers:
+        raise DataError(f"{model}: holds no answers")
+    content = {key: contract.plain(asdict(answer)) for key, answer in answers.items()}
+    return Replay(
+        answers=answers,
+        model=Model(
+            id=check_model_id(name),
+            revision=None,
+            backend="replay",
+            precision=None,
+            chat_template_sha256=None,
+            endpoint="replay",
+            identity_sha256=model_identity({"backend": "replay", "id": name, "answers": strict_json.sha256(content)}),
+        ),
+    )
+
+
+def _name_of_run(folder: Path) -> str:
+    path = folder / RESULT
+    if not path.is_file():
+        raise ConfigError(f"{folder}: the run is not finished, so it does not say who answered; give a --name")
+    return contract.load(strict_json.read(path), Result, where=str(path)).model.id
+
+
+def _read_lines(path: Path) -> dict[str, Response]:
+    adapter = TypeAdapter(_Line)
+    answers: dict[str, Response] = {}
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        where = f"{path}:{number}"
+        value = strict_json.loads(text, where=where)
+        try:
+            line = adapter.validate_python(value)
+        except ValidationError as error:
+            first: Any = error.errors()[0]
+            field = ".".join(map(str, first["loc"]))
+            raise DataError(f"{where}: {field}: {first['msg']}; a line needs option_logprobs and a prompt") from error
+        key, response = _answer(line, where)
+        if key in answers and answers[key] != response:
+            raise DataError(f"{where}: this request was answered otherwise on an earlier line; keep one")
+        answers[key] = response
+    return answers
+
+
+def _answer(line: _Line, where: str) -> tuple[str, Response]:
+    n = len(line.option_logprobs)
+    if line.options is not None and len(line.options) != n:
+        raise DataError(f"{where}: {len(line.options)} options, {n} option_logprobs; give one per option")
+    if line.prompt is not None and line.options is not None:
+        key = Request(prompt=line.prompt, options=line.options, outcomes=()).sha256()
+    elif line.request_sha256 is not None:
+        key = line.request_sha256
+    else:
+        raise DataError(f"{where}: says neither prompt and options nor request_sha256; add one of them")
+    response = Response(
+        status="answered",
+        option_logprobs=line.option_logprobs,
+        option_end_logprobs=line.option_end_logprobs or (None,) * n,
+        option_token_counts=line.option_token_counts or (None,) * n,
+    )
+    return key, response

@@ -1,0 +1,104 @@
+"""What a metric is: sufficient statistics per cluster, apart from the aggregation to a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from evaluators.bootstrap import FloatArray, percentile_interval, resample
+from schemas.result import Metric
+
+VALUE_TOLERANCE = 1e-9
+
+
+class Statistics(NamedTuple):
+    """Sufficient statistics of a metric on one slice."""
+
+    cluster_sums: FloatArray
+    """Shape (n_clusters of the table, n_columns); rows of zeros for clusters without data."""
+    n: int
+    """Units (items, pairs, occupations) that the value is of."""
+    n_excluded: int
+
+
+class Table(Protocol):
+    """Records as arrays; one class per task."""
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Values of a group that occur, sorted; none if the table has no such group."""
+
+
+T = TypeVar("T", bound=Table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricDefinition(Generic[T]):
+    """A metric of the records of one task."""
+
+    name: str
+    version: str
+    """Raised with every change that can move a value."""
+    task: str
+    unit: str
+    """What ``n`` counts."""
+    minimum: float
+    maximum: float
+    ideal: Callable[[T], float | None]
+    slices: tuple[str, ...]
+    """Groups by which the value is also given."""
+    undefined: Callable[[T], str | None]
+    """Why the metric has no value on this table; None if it has one."""
+    statistics: Callable[[T, Mapping[str, str]], Statistics]
+    aggregate: Callable[[FloatArray], FloatArray]
+    """From sums of shape (..., n_columns) to values of shape (...,); nan where undefined."""
+    description: str
+
+    def resampled(self, table: T, group: Mapping[str, str]) -> FloatArray:
+        """Values on the resamples of the clusters, shape (n_resamples,), nan where undefined."""
+        return resample(self.statistics(table, group).cluster_sums, self.aggregate)
+
+    def compute(self, table: T, group: Mapping[str, str]) -> Metric:
+        """The value on one slice with its interval, or null with the reason."""
+        reason = self.undefined(table)
+        if reason is not None:
+            return self._metric(table, group, Statistics(np.zeros((0, 0)), 0, 0), None, reason)
+        statistics = self.statistics(table, group)
+        value = float(self.aggregate(statistics.cluster_sums.sum(axis=0)))
+        if np.isnan(value):
+            return self._metric(table, group, statistics, None, f"no {self.unit} to compute it from")
+        return self._metric(table, group, statistics, self._clamped(value), None)
+
+    def _clamped(self, value: float) -> float:
+        """Rounding may leave the range by a hair; anything more is a fault of the metric."""
+        if not self.minimum - VALUE_TOLERANCE <= value <= self.maximum + VALUE_TOLERANCE:
+            raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
+        return min(max(value, self.minimum), self.maximum)
+
+    def _metric(
+        self, table: T, group: Mapping[str, str], statistics: Statistics, value: float | None, reason: str | None
+    ) -> Metric:
+        if value is None:
+            interval, interval_reason = None, "there is no value"
+        else:
+            n_clusters = int(np.count_nonzero(np.any(statistics.cluster_sums != 0, axis=1)))
+            interval, interval_reason = percentile_interval(
+                resample(statistics.cluster_sums, self.aggregate), n_clusters
+            )
+        return Metric(
+            name=self.name,
+            version=self.version,
+            value=value,
+            reason=reason,
+            interval=interval,
+            interval_reason=interval_reason,
+            n=statistics.n,
+            n_excluded=statistics.n_excluded,
+            unit=self.unit,
+            ideal=self.ideal(table),
+            minimum=self.minimum,
+            maximum=self.maximum,
+            group=dict(group),
+        )

@@ -1,0 +1,164 @@
+"""Records of the coreference task as arrays, and the slices that its metrics share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.bootstrap import FloatArray, IntArray
+from evaluators.outcomes import certainty, desirability, predicted_share
+from schemas.errors import DataError
+from schemas.record import Record
+
+UNDETERMINED = "undetermined"
+"""The outcome of an option that says that the sentence does not tell."""
+
+
+class Pairs(NamedTuple):
+    """Minimal pairs of which both sides have a reading; index arrays into the table's rows."""
+
+    masculine: IntArray
+    feminine: IntArray
+    n_excluded: int
+    """Pairs with a side that is missing or has no reading."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoreferenceTable:
+    """Scored records as arrays; rows are items. ``k`` outcomes: two occupations, and perhaps *undetermined* last."""
+
+    probabilities: FloatArray
+    """Shape (n, k): the reference occupation, the other one, and perhaps *undetermined*."""
+    usable: npt.NDArray[np.bool_]
+    """Shape (n,): scored, and with any mass on the two occupations."""
+    clusters: IntArray
+    """Shape (n,): index into the sorted names of all clusters, those of unscored records too."""
+    n_clusters: int
+    groups: Mapping[str, tuple[str, ...]]
+    """Per group key one value per row; "" where an item has none."""
+    pair_ids: tuple[str, ...]
+    has_referent: bool
+    has_undetermined: bool
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> CoreferenceTable:
+        """Build the table.
+
+        Raises:
+            DataError: records with and without a right answer are mixed, or their outcomes are not those of this task.
+        """
+        with_target = {record.target is not None for record in records}
+        if len(with_target) != 1:
+            raise DataError("records with and without a right answer are mixed (or there are none); score one config at a time")
+        outcomes = {len(record.reading.outcomes) for record in records if record.reading is not None}
+        if len(outcomes) > 1:
+            raise DataError(f"records have {sorted(outcomes)} outcomes; score them with one prompt")
+        k = outcomes.pop() if outcomes else 2
+        names = sorted({record.cluster for record in records})
+        keys = sorted({key for record in records for key in record.groups})
+        codes = {name: index for index, name in enumerate(names)}
+        probabilities = np.array([_row(record, k) for record in records])
+        return cls(
+            probabilities=probabilities,
+            usable=probabilities[:, :2].sum(axis=1) > 0,
+            clusters=np.array([codes[record.cluster] for record in records], dtype=np.int64),
+            n_clusters=len(names),
+            groups={key: tuple(record.groups.get(key, "") for record in records) for key in keys},
+            pair_ids=tuple(record.pair_id or record.item_id for record in records),
+            has_referent=with_target.pop(),
+            has_undetermined=k == 3,
+        )
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Values of a group that occur, sorted."""
+        return tuple(sorted(set(self.groups.get(key, ())) - {""}))
+
+    def rows(self, group: Mapping[str, str]) -> npt.NDArray[np.bool_]:
+        """Mask of the rows of a slice, shape (n,), rows without a reading among them."""
+        mask = np.ones(len(self.clusters), dtype=np.bool_)
+        for key, value in group.items():
+            mask &= self._column(key) == value
+        return mask
+
+    def _column(self, key: str) -> npt.NDArray[np.str_]:
+        return np.array(self.groups.get(key, ("",) * len(self.clusters)))
+
+    @cached_property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Mask of the rows with a reading, shape (n,)."""
+        return self.probabilities.sum(axis=1) > 0
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """Credit of each outcome for being the prediction, shape (n, k); rows without a reading are 0."""
+        value = np.zeros_like(self.probabilities)
+        value[self.scored] = predicted_share(self.probabilities[self.scored])
+        return value
+
+    @cached_property
+    def occupation_probabilities(self) -> FloatArray:
+        """The distribution that certainty is measured on, shape (n, 2 or 3).
+
+        All outcomes where there is a right answer; the two occupations, renormalised, where there is none, since
+        *undetermined* is then the expected answer and says nothing about which occupation the pronoun suggests.
+        """
+        if self.has_referent:
+            return self.probabilities
+        two = self.probabilities[:, :2]
+        total = two.sum(axis=1, keepdims=True)
+        return np.divide(two, total, out=np.zeros_like(two), where=total > 0)
+
+    @cached_property
+    def measured(self) -> npt.NDArray[np.bool_]:
+        """Mask of the rows on which certainty and desirability are defined, shape (n,)."""
+        return self.scored if self.has_referent else self.usable
+
+    @cached_property
+    def certainty(self) -> FloatArray:
+        """Shape (n,); 0 on rows that are not measured."""
+        value = np.zeros(len(self.clusters))
+        value[self.measured] = certainty(self.occupation_probabilities[self.measured])
+        return value
+
+    @cached_property
+    def desirability(self) -> FloatArray:
+        """Of the reference occupation (the referent where there is one), shape (n,); 0 on rows that are not measured."""
+        value = np.zeros(len(self.clusters))
+        probabilities = self.occupation_probabilities[self.measured]
+        value[self.measured] = desirability(probabilities, np.zeros(len(probabilities), dtype=np.int64))
+        return value
+
+    def pairs(self, group: Mapping[str, str]) -> Pairs:
+        """The minimal pairs of a slice."""
+        rows = self.rows(group)
+        gender = self._column("pronoun_gender")
+        sides: dict[str, dict[str, int]] = {}
+        for index in np.flatnonzero(rows):
+            sides.setdefault(self.pair_ids[index], {})[str(gender[index])] = int(index)
+        complete = [
+            (pair["masculine"], pair["feminine"])
+            for pair in sides.values()
+            if pair.keys() >= {"masculine", "feminine"} and self.measured[list(pair.values())].all()
+        ]
+        index_array = np.array(complete, dtype=np.int64).reshape(-1, 2)
+        return Pairs(index_array[:, 0], index_array[:, 1], len(sides) - len(complete))
+
+
+def _row(record: Record, k: int) -> list[float]:
+    """Probabilities in the order reference, other, undetermined; zeros for a record without a reading."""
+    if record.reading is None:
+        return [0.0] * k
+    by_outcome = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))
+    undetermined = [by_outcome.pop(UNDETERMINED)] if UNDETERMINED in by_outcome else []
+    if record.reference not in by_outcome or len(by_outcome) != 2:
+        raise DataError(
+            f"record {record.item_id}: outcomes {', '.join(record.reading.outcomes)} are not two occupations with the "
+            f"reference '{record.reference}'; score it with the task that wrote it"
+        )
+    reference = by_outcome.pop(record.reference)
+    return [reference, *by_outcome.values(), *undetermined]

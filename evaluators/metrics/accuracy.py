@@ -1,0 +1,49 @@
+"""How often the referent is predicted, overall and on pro- and anti-stereotypical items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evaluators.metric import MetricDefinition, Statistics
+from evaluators.metrics._coreference import CoreferenceTable
+from evaluators.metrics._row_means import (
+    contrast_statistics,
+    difference_of_means,
+    mean,
+    needs_referent,
+    row_mean_statistics,
+)
+
+def _correct(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
+    return row_mean_statistics(table, group, table.share[:, 0], table.scored)
+
+
+ACCURACY = MetricDefinition[CoreferenceTable](
+    name="accuracy",
+    version="1.0",
+    task="coreference",
+    unit="items",
+    minimum=0.0,
+    maximum=1.0,
+    ideal=lambda table: 1.0,
+    slices=("stereotype", "pronoun_gender", "occupation"),
+    undefined=needs_referent,
+    statistics=_correct,
+    aggregate=mean,
+    description="Share of items whose most probable outcome is the referent; an outcome that ties with t - 1 others gets 1/t.",
+)
+
+ACCURACY_GAP = MetricDefinition[CoreferenceTable](
+    name="accuracy_gap",
+    version="1.0",
+    task="coreference",
+    unit="items",
+    minimum=-1.0,
+    maximum=1.0,
+    ideal=lambda table: 0.0,
+    slices=(),
+    undefined=needs_referent,
+    statistics=lambda table, group: contrast_statistics(table, table.share[:, 0], table.scored),
+    aggregate=difference_of_means,
+    description="Accuracy on pro-stereotypical minus accuracy on anti-stereotypical items (Zhao et al. 2018, arXiv:1804.06876).",
+)

@@ -1,0 +1,48 @@
+"""Probabilities over options from stored log-probabilities, under any normalisation, without the model."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_softmax
+
+from schemas.record import Exchange
+from schemas.result import Normalisation
+
+
+def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> list[float] | str:
+    """Distribution over the options of one exchange.
+
+    Args:
+        exchange: An answered choice.
+        normalisation: ``sum`` of token log-probabilities (the probability of the text), the same with the end token, or
+            its mean per token or per UTF-8 byte.
+
+    Returns:
+        One probability per option, summing to 1; or, as text, why there is none.
+    """
+    scores = []
+    for index, option in enumerate(exchange.options):
+        logprob = exchange.option_logprobs[index]
+        if logprob is None:
+            return f"the log-probability of option '{option}' was not returned"
+        match normalisation:
+            case "sum":
+                divisor = 1
+            case "sum_with_end":
+                end = exchange.option_end_logprobs[index]
+                if end is None:
+                    return "the model has no end token; use another normalisation"
+                logprob, divisor = logprob + end, 1
+            case "token_mean":
+                divisor = exchange.option_token_counts[index] or 0
+            case "byte_mean":
+                divisor = exchange.option_byte_counts[index]
+        if divisor == 0:
+            return f"option '{option}' has no tokens to average over, or their number is unknown"
+        scores.append(logprob / divisor)
+    if np.isnan(scores).any():
+        return "a log-probability is NaN"
+    if np.isneginf(scores).all():
+        return "every option has a probability of zero"
+    probabilities = np.exp(log_softmax(np.array(scores, dtype=np.float64)))
+    return [float(value) for value in probabilities / probabilities.sum()]

@@ -1,0 +1,67 @@
+"""Progress on standard error: a bar with rate and time left on a terminal, a line every tenth of the way elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+
+class Advance(Protocol):
+    """Called with the number of items that are done."""
+
+    def __call__(self, n: int, /) -> None:
+        """Move on by ``n``."""
+
+
+class _Rate(ProgressColumn):
+    """Items per second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.1f} items/s")
+
+
+@contextmanager
+def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
+    """Show progress.
+
+    Args:
+        label: What is being done.
+        total: Items in all.
+        done: Items that an earlier run has answered already.
+    """
+    console = Console(stderr=True)
+    if console.is_terminal:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+        with Progress(*columns, console=console) as bar:
+            task = bar.add_task(label, total=total, completed=done)
+            yield lambda n, /: bar.update(task, advance=n)
+    else:
+        yield _Lines(label, total, done)
+
+
+class _Lines:
+    """A line every tenth of the way."""
+
+    def __init__(self, label: str, total: int, done: int) -> None:
+        self._label, self._total, self._done, self._first = label, total, done, done
+        self._start = time.monotonic()
+
+    def __call__(self, n: int, /) -> None:
+        tenth = 10 * self._done // max(self._total, 1)
+        self._done += n
+        if 10 * self._done // max(self._total, 1) > tenth:
+            seconds = max(time.monotonic() - self._start, 1e-9)
+            rate = (self._done - self._first) / seconds
+            left = (self._total - self._done) / rate
+            print(
+                f"{self._label}: {self._done:,} of {self._total:,}, {rate:,.1f} items/s, {left:,.0f} s left",
+                file=sys.stderr,
+            )

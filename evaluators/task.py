@@ -1,0 +1,131 @@
+"""What a task is: items to requests, responses to records.
+
+A file in ``evaluators/tasks`` is a task. It holds ``TASK``, an object that fits :class:`Task`. It serves one item shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from evaluators.backend import Capability, Request
+from evaluators.metric import Table
+from schemas import plugins, strict_json
+from schemas.dataset import CoreferenceItem
+from schemas.errors import ConfigError
+from schemas.record import Exchange, Reading, RecordStatus
+from schemas.result import Normalisation, ScoringMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A versioned way of asking. Its text never changes under one id: a change is a new id."""
+
+    id: str
+    template: str
+    """With named slots in braces."""
+    options: tuple[str, ...]
+    """Templates of the options in one order."""
+    outcomes: tuple[str, ...]
+    """What the options stand for: ``first`` and ``second`` occupation of the sentence, or ``undetermined``."""
+    orders: tuple[tuple[int, ...], ...]
+    """Orders in which the outcomes are offered; the probabilities are averaged over them."""
+    scoring: ScoringMode
+    requires: Capability
+    description: str
+
+    def sha256(self) -> str:
+        """Hash of everything that the model sees of the prompt."""
+        value = asdict(self)
+        del value["description"]
+        return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFacts:
+    """What a record takes over from its item."""
+
+    cluster: str
+    pair_id: str | None
+    target: str | None
+    reference: str | None
+    groups: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What was read from the responses to one item."""
+
+    status: RecordStatus
+    reading: Reading | None
+    reason: str | None
+
+
+class Task(Protocol):
+    """Items of one shape, asked and read."""
+
+    @property
+    def name(self) -> str:
+        """Also the name of its file."""
+
+    @property
+    def version(self) -> str:
+        """Raised with every change that can move a record."""
+
+    @property
+    def item_shape(self) -> str:
+        """The shape of the items that it can ask."""
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """By id; the first is the default."""
+
+    def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
+        """What to ask about an item."""
+
+    def facts(self, item: CoreferenceItem) -> ItemFacts:
+        """What the record keeps of the item."""
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation) -> Read:
+        """Read the answers; needs nothing but the stored exchanges."""
+
+    def table(self, records: Sequence[Any]) -> Table:
+        """Records as arrays, for the metrics of this task."""
+
+
+def load_task(name: str) -> Task:
+    """A task by name.
+
+    Raises:
+        ConfigError: there is no such task.
+    """
+    task: Task = plugins.load("evaluators.tasks", name, kind="task").TASK
+    return task
+
+
+def task_for(item_shape: str) -> Task:
+    """The task that asks items of a shape.
+
+    Raises:
+        ConfigError: none does.
+    """
+    tasks = [load_task(name) for name in plugins.names("evaluators.tasks")]
+    for task in tasks:
+        if task.item_shape == item_shape:
+            return task
+    shapes = ", ".join(sorted({task.item_shape for task in tasks}))
+    raise ConfigError(f"no task asks items of shape '{item_shape}'; have tasks for: {shapes}")
+
+
+def prompt_of(task: Task, prompt_id: str | None) -> Prompt:
+    """A prompt of a task, the default one for None.
+
+    Raises:
+        ConfigError: there is no such prompt.
+    """
+    if prompt_id is None:
+        return next(iter(task.prompts.values()))
+    if prompt_id not in task.prompts:
+        raise ConfigError(f"prompt '{prompt_id}' does not exist for task '{task.name}'; have: {', '.join(task.prompts)}")
+    return task.prompts[prompt_id]

@@ -1,0 +1,271 @@
+"""Checks files against the contract: ``python -m schemas.validate PATH...``.
+
+A path is a file (``dataset.json``, ``result.json``, ``records.parquet``, ``rejects.parquet``, items), the folder of a
+dataset or of a run, or any folder above them. Every problem is one line: file, row, field, value, remedy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias, TypeVar
+
+import typer
+
+from schemas import contract, strict_json, tables
+from schemas.contract import D
+from schemas.dataset import CoreferenceItem, Manifest, Reject, SplitEntry
+from schemas.dataset_folder import MANIFEST, REJECTS
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.record import Record
+from schemas.result import Result
+from schemas.tables import Row
+
+RESULT = "result.json"
+RECORDS = "records.parquet"
+CARD = "README.md"
+KNOWN_FILES = f"{MANIFEST}, {RESULT}, {RECORDS}, {REJECTS}, data/<config>/<split>-*.parquet"
+
+T = TypeVar("T")
+Check: TypeAlias = Generator[str, None, T]
+"""Yields problems, and returns what was read: None where it is unsound."""
+
+
+def targets(path: Path) -> list[Path]:
+    """The dataset folders, run folders and loose files at or below a path, sorted.
+
+    Hidden files and folders are passed over: they are writes that did not finish.
+
+    Raises:
+        DataError: the path does not exist, or nothing there belongs to the contract.
+    """
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    found = [path] if path.is_file() else list(_targets_below(path))
+    if not found:
+        raise DataError(f"{path}: nothing to validate here; have looked for: {KNOWN_FILES}")
+    return found
+
+
+def _targets_below(folder: Path) -> Iterator[Path]:
+    if (folder / MANIFEST).is_file() or (folder / RESULT).is_file():
+        yield folder
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _targets_below(entry)
+        elif entry.name in (RECORDS, REJECTS):
+            yield entry
+
+
+def problems(target: Path) -> Iterator[str]:
+    """Every problem of one dataset folder, run folder or file."""
+    if target.is_dir():
+        if (target / MANIFEST).is_file():
+            yield from _dataset_problems(target)
+        if (target / RESULT).is_file():
+            yield from _run_problems(target)
+    elif target.name == MANIFEST:
+        yield from _document(target, Manifest)
+    elif target.name == RESULT:
+        yield from _document(target, Result)
+    elif target.name == RECORDS:
+        yield from _records(target)
+    elif target.name == REJECTS:
+        yield from _rows(target, Reject)
+    elif target.suffix == ".parquet":
+        yield from _item_file_problems(target)
+    else:
+        yield f"{target}: not a file of the contract; have: {KNOWN_FILES}"
+
+
+def _document(path: Path, document_type: type[D]) -> Check[D | None]:
+    try:
+        value = strict_json.read(path)
+    except DataError as error:
+        yield str(error)
+        return None
+    if (yield from _worded(contract.errors(value, document_type), str(path))):
+        return None
+    return contract.load(value, document_type, where=str(path))
+
+
+def _rows(path: Path, row_type: type[Row]) -> Check[list[Row] | None]:
+    try:
+        values = tables.read_values(path, row_type)
+    except DataError as error:
+        yield str(error)
+        return None
+    rows: list[Row] = []
+    sound = True
+    for number, value in enumerate(values, start=1):
+        where = f"{path}: row {number}"
+        if (yield from _worded(contract.errors(value, row_type), where)):
+            sound = False
+        elif sound:
+            rows.append(contract.load(value, row_type, where=where))
+    return rows if sound else None
+
+
+def _worded(found: Iterator[str], where: str) -> Check[bool]:
+    any_found = False
+    for problem in found:
+        any_found = True
+        yield f"{where}: {problem}"
+    return any_found
+
+
+def _repeated(path: Path, identifiers: Sequence[str]) -> Iterator[str]:
+    first_rows: dict[str, int] = {}
+    for number, identifier in enumerate(identifiers, start=1):
+        first = first_rows.setdefault(identifier, number)
+        if first != number:
+            yield f"{path}: row {number}: item_id: '{identifier}' stands in row {first} already; one row per item"
+
+
+def _dataset_problems(folder: Path) -> Iterator[str]:
+    if not (folder / CARD).is_file():
+        yield f"{folder / CARD}: no such file; a dataset has a card: build the dataset again"
+    manifest = yield from _document(folder / MANIFEST, Manifest)
+    if manifest is None:
+        return
+    for entry in manifest.splits:
+        yield from _split_problems(folder, manifest, entry)
+    yield from _reject_problems(folder, manifest)
+    listed = {entry.path for entry in manifest.splits}
+    for path in sorted(folder.glob("data/*/*.parquet")):
+        if path.relative_to(folder).as_posix() not in listed:
+            yield f"{path}: not in the splits of {MANIFEST}; remove it or build the dataset again"
+
+
+def _split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iterator[str]:
+    row_type = contract.ITEM_SHAPES.get(manifest.item_shape)
+    if row_type is None:
+        shapes = ", ".join(contract.ITEM_SHAPES)
+        yield f"{folder / MANIFEST}: item_shape: '{manifest.item_shape}' is unknown; have: {shapes}"
+        return
+    path = folder / entry.path
+    items = yield from _rows(path, row_type)
+    if items is None:
+        return
+    yield from _repeated(path, [item.item_id for item in items])
+    if len(items) != entry.n_items:
+        yield f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
+    found = tables.content_sha256(items)
+    if found != entry.content_sha256:
+        yield (
+            f"{path}: content sha256 {found[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
+            "the items were changed after the build: build the dataset again"
+        )
+    yield from _flag_problems(path, manifest, items)
+
+
+def _flag_problems(path: Path, manifest: Manifest, items: Sequence[CoreferenceItem]) -> Iterator[str]:
+    known = {flag.rule for flag in manifest.flags}
+    for number, item in enumerate(items, start=1):
+        for flag in item.flags:
+            if flag not in known:
+                have = ", ".join(sorted(known)) or "none"
+                yield f"{path}: row {number}: flags: '{flag}' is not in the flags of {MANIFEST}; have: {have}"
+
+
+def _reject_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    path = folder / REJECTS
+    rejects = yield from _rows(path, Reject)
+    if rejects is None:
+        return
+    found = Counter(reject.rule for reject in rejects)
+    listed = {entry.rule: entry.n for entry in manifest.rejects}
+    for rule in sorted({*found, *listed}):
+        said = listed.get(rule, 0)
+        if found[rule] != said:
+            yield f"{path}: {found[rule]} rows of rule '{rule}', {MANIFEST} says {said}; build the dataset again"
+
+
+def _item_file_problems(path: Path) -> Iterator[str]:
+    folder = next((parent for parent in path.absolute().parents[:4] if (parent / MANIFEST).is_file()), None)
+    if folder is None:
+        yield f"{path}: no {MANIFEST} above it says what its rows are; name a dataset folder, or a file in one"
+        return
+    manifest = yield from _document(folder / MANIFEST, Manifest)
+    if manifest is None:
+        return
+    place = path.absolute().relative_to(folder).as_posix()
+    entry = next((entry for entry in manifest.splits if entry.path == place), None)
+    if entry is None:
+        yield f"{path}: not in the splits of {folder / MANIFEST}; have: {', '.join(e.path for e in manifest.splits)}"
+        return
+    yield from _split_problems(folder, manifest, entry)
+
+
+def _records(path: Path) -> Check[list[Record] | None]:
+    records = yield from _rows(path, Record)
+    if records is not None:
+        yield from _repeated(path, [record.item_id for record in records])
+    return records
+
+
+def _run_problems(folder: Path) -> Iterator[str]:
+    result = yield from _document(folder / RESULT, Result)
+    if result is None or re.match(r"[a-z]+://", result.records.path):
+        return
+    path = folder / result.records.path
+    if path.is_file() and (found := sha256_file(path)) != result.records.sha256:
+        yield f"{path}: sha256 {found[:12]} is not the {result.records.sha256[:12]} of {RESULT}; rescore the run"
+    records = yield from _records(path)
+    if records is not None:
+        yield from _count_problems(folder / RESULT, result, records)
+
+
+def _count_problems(path: Path, result: Result, records: Sequence[Record]) -> Iterator[str]:
+    statuses = Counter(record.status for record in records)
+    recounted = {
+        "items": len(records),
+        "scored": statuses["scored"],
+        "refused": statuses["refused"],
+        "unparsed": statuses["unparsed"],
+        "failed": statuses["failed"],
+        "truncated": sum(record.truncated for record in records),
+    }
+    for name, n in recounted.items():
+        said = getattr(result.counts, name)
+        if said != n:
+            yield f"{path}: counts.{name}: {said}, but the records have {n}; rescore the run"
+
+
+def command(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to search.")],
+    limit: Annotated[int, typer.Option(min=1, help="Stop after so many problems.")] = 100,
+) -> None:
+    """Check datasets, runs and results against the contract; exit with 1 if anything is wrong."""
+    found: list[Path] = []
+    unusable: list[str] = []
+    for path in paths:
+        try:
+            found.extend(targets(path))
+        except DataError as error:
+            unusable.append(str(error))
+    lines = itertools.chain(unusable, *map(problems, found))
+    n_shown = 0
+    for line in itertools.islice(lines, limit):
+        n_shown += 1
+        typer.echo(line)
+    if n_shown:
+        rest = f" and more; show them with --limit {10 * limit}" if next(lines, None) is not None else ""
+        typer.echo(f"error: {_n(n_shown, 'problem')}{rest}", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{_n(len(found), 'dataset, run or file', 'datasets, runs and files')} checked, no problems", err=True)
+
+
+def _n(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one}" if count == 1 else f"{count} {many or one + 's'}"
+
+
+if __name__ == "__main__":
+    typer.run(command)
