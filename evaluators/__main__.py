@@ -60,9 +60,13 @@ def run_command(
     backend: Annotated[str, typer.Option(help="How the model is called: see 'list'.")],
     model: Annotated[str, typer.Option(help="Hub id, local folder, baseline (or 'all'), or stored answers.")],
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
-    config: Annotated[list[str] | None, typer.Option(help="Config of the dataset; all if left out. Repeatable.")] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(help="Config of the dataset; all if left out. Repeatable.")
+    ] = None,
     split: Annotated[list[str] | None, typer.Option(help="Split; all of the config if left out. Repeatable.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most N items per config, as whole minimal pairs.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most N items per config, as whole minimal pairs.")
+    ] = None,
     prompt: Annotated[str | None, typer.Option(help="Prompt id; the task's first if left out.")] = None,
     normalisation: Annotated[str, typer.Option(help="sum, sum_with_end, token_mean or byte_mean.")] = "sum",
     name: Annotated[str | None, typer.Option(help="What to call the model in results.")] = None,
@@ -80,15 +84,13 @@ def run_command(
     chosen_prompt = prompt_of(task, prompt)
     mode = _normalisation(normalisation)
     configs = config or list(dict.fromkeys(entry.config for entry in manifest.splits))
-    selections = [
-        pipeline.select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs
-    ]
+    selections = [pipeline.select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs]
     options = BackendOptions(name=name, revision=revision, dtype=dtype, device=device, batch_tokens=batch_tokens)
     models = _baselines() if backend == "baseline" and model == "all" else [model]
     for one_model in models:
         opened = open_backend(backend, one_model, options)
         for selection in selections:
-            folder = pipeline.run(
+            finished = pipeline.run(
                 selection,
                 task,
                 chosen_prompt,
@@ -96,9 +98,11 @@ def run_command(
                 root=out,
                 normalisation=mode,
                 max_failure_rate=max_failure_rate,
-                command=_command(manifest.name, selection, backend, opened.model.id, chosen_prompt.id, mode, limit, options),
+                command=_command(
+                    manifest.name, selection, backend, opened.model.id, chosen_prompt.id, mode, limit, options
+                ),
             )
-            _report(read_run(folder).result, folder)
+            _report(finished.result, finished.folder)
     print(f"next: python -m leaderboard build --runs {shlex.quote(str(out))}")
 
 
@@ -106,7 +110,9 @@ def run_command(
 @one_line_errors
 def rescore_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of all runs, for a score under another normalisation.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of all runs, for a score under another normalisation.")
+    ] = None,
     normalisation: Annotated[str | None, typer.Option(help="Read the stored log-probabilities in another way.")] = None,
 ) -> None:
     """Compute every metric again from the stored answers, without the model and without the dataset."""
@@ -169,7 +175,9 @@ def _command(
 
 def _report(result: Result, folder: Path) -> None:
     counts = result.counts
-    table = Table(title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left")
+    table = Table(
+        title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left"
+    )
     for column in ("metric", "value", "95 % interval", "ideal", "n"):
         table.add_column(column, justify="left" if column == "metric" else "right")
     for metric in result.metrics:

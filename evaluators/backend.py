@@ -6,9 +6,9 @@ A file in ``evaluators/backends`` is a backend. It holds
 * ``SUMMARY``, one line for ``python -m evaluators list``;
 * ``MODELS``, the model ids that it knows by name (empty if any id will do).
 
-Errors of a backend are those of :mod:`schemas.errors`: a ``ConfigError`` before the first request for a model or option that
-cannot work, a ``RunError`` for a fault that no further request would survive. What goes wrong with one request is a
-:class:`Response` with the status *failed*.
+Errors of a backend are those of :mod:`schemas.errors`: a ``ConfigError`` before the first request for a model or option
+that cannot work, a ``RunError`` for a fault that no further request would survive. What goes wrong with one request is
+a :class:`Response` with the status *failed*.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Response:
     """Sum over the option's tokens; -inf is a probability of zero, None was not returned."""
     option_end_logprobs: tuple[float | None, ...] = ()
     option_token_counts: tuple[int | None, ...] = ()
+    n_moved_tokens: int | None = None
+    """Last tokens of the context that are scored with every option, because the tokenizer merges them with one."""
     n_prompt_tokens: int | None = None
     n_completion_tokens: int | None = None
     finish_reason: str | None = None

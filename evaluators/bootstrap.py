@@ -1,8 +1,8 @@
 """Cluster bootstrap of metrics that are functions of sums over clusters.
 
-A metric keeps its sufficient statistics (sums over the items of each cluster) apart from its aggregation (sums to value),
-so that all resamples are one matrix product, and two models of one signature are resampled alike, which makes their
-differences paired.
+A metric keeps its sufficient statistics (sums over the items of each cluster) apart from its aggregation (sums to
+value), so that all resamples are one matrix product, and two models of one signature are resampled alike, which makes
+their differences paired.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def cluster_draws(n_clusters: int) -> FloatArray:
         Shape (N_RESAMPLES, n_clusters); every row sums to ``n_clusters``. The same for equal ``n_clusters``.
     """
     rng = np.random.default_rng(SEED)
-    draws = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=N_RESAMPLES).astype(np.float64)
+    draws: FloatArray = np.empty((N_RESAMPLES, n_clusters))
+    draws[:] = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=N_RESAMPLES)
     draws.setflags(write=False)
     return draws
 
@@ -52,6 +53,8 @@ def sum_by_cluster(
         clusters: Cluster of each value, shape (n,), in [0, n_clusters).
         columns: Column of each value, shape (n,), or one for all.
         values: Shape (n,), or one for all.
+        n_clusters: Rows of the sums.
+        n_columns: Columns of the sums.
 
     Returns:
         Shape (n_clusters, n_columns).

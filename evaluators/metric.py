@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from evaluators.bootstrap import FloatArray, percentile_interval, resample
-from schemas.result import Metric
+from schemas.result import Interval, Metric
 
 VALUE_TOLERANCE = 1e-9
 
@@ -77,16 +77,14 @@ class MetricDefinition(Generic[T]):
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
         return min(max(value, self.minimum), self.maximum)
 
+    def _interval(self, statistics: Statistics) -> tuple[Interval | None, str | None]:
+        n_clusters = int(np.count_nonzero(np.any(statistics.cluster_sums != 0, axis=1)))
+        return percentile_interval(resample(statistics.cluster_sums, self.aggregate), n_clusters)
+
     def _metric(
         self, table: T, group: Mapping[str, str], statistics: Statistics, value: float | None, reason: str | None
     ) -> Metric:
-        if value is None:
-            interval, interval_reason = None, "there is no value"
-        else:
-            n_clusters = int(np.count_nonzero(np.any(statistics.cluster_sums != 0, axis=1)))
-            interval, interval_reason = percentile_interval(
-                resample(statistics.cluster_sums, self.aggregate), n_clusters
-            )
+        interval, interval_reason = self._interval(statistics) if value is not None else (None, "there is no value")
         return Metric(
             name=self.name,
             version=self.version,

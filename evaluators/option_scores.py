@@ -36,6 +36,8 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
             case "token_mean":
                 divisor = exchange.option_token_counts[index] or 0
             case "byte_mean":
+                if exchange.n_moved_tokens != 0:
+                    return "the tokenizer merges prompt and options, so that the bytes of an option are unknown"
                 divisor = exchange.option_byte_counts[index]
         if divisor == 0:
             return f"option '{option}' has no tokens to average over, or their number is unknown"

@@ -27,7 +27,8 @@ def perplexity(probabilities: FloatArray) -> FloatArray:
     array([2., 1.])
     """
     logs = np.log(probabilities, out=np.zeros_like(probabilities), where=probabilities > 0)
-    return np.exp(-(probabilities * logs).sum(axis=1))
+    value: FloatArray = np.exp(-(probabilities * logs).sum(axis=1))
+    return value
 
 
 def certainty(probabilities: FloatArray) -> FloatArray:
@@ -51,10 +52,10 @@ def certainty(probabilities: FloatArray) -> FloatArray:
     k = probabilities.shape[1]
     if k < 2:
         raise ValueError(f"certainty needs at least 2 outcomes, got {k}")
-    value = (k - perplexity(probabilities)) / (k - 1)
+    value: FloatArray = (k - perplexity(probabilities)) / (k - 1)
     if np.any((value < -CERTAINTY_TOLERANCE) | (value > 1 + CERTAINTY_TOLERANCE)):
         raise ValueError("probabilities do not sum to 1: certainty leaves [0, 1]")
-    return np.clip(value, 0.0, 1.0)
+    return value.clip(0.0, 1.0)
 
 
 def predicted_share(probabilities: FloatArray) -> FloatArray:
@@ -71,7 +72,8 @@ def predicted_share(probabilities: FloatArray) -> FloatArray:
            [0.5, 0.5]])
     """
     top = probabilities >= probabilities.max(axis=1, keepdims=True) - TIE_TOLERANCE
-    return top / top.sum(axis=1, keepdims=True)
+    share: FloatArray = top / top.sum(axis=1, keepdims=True)
+    return share
 
 
 def desirability(probabilities: FloatArray, target: IntArray) -> FloatArray:

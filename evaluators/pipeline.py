@@ -8,7 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -24,8 +26,8 @@ from schemas.dataset_folder import read_split
 from schemas.errors import ConfigError, RunError
 from schemas.files import sha256_file
 from schemas.record import Exchange, Record
-from schemas.result import Counts, Normalisation, RecordsFile, Result, Signature, Usage
 from schemas.result import SCHEMA_VERSION as RESULT_SCHEMA_VERSION
+from schemas.result import Counts, Normalisation, RecordsFile, Result, Signature, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,13 @@ class Asked:
     keys: Sequence[Sequence[str]]
     responses: dict[str, Response] = field(repr=False)
     totals: Totals
+
+
+class Finished(NamedTuple):
+    """What a run left on disk."""
+
+    folder: Path
+    result: Result
 
 
 def select(
@@ -132,7 +141,7 @@ def run(
     normalisation: Normalisation = "sum",
     max_failure_rate: float = MAX_FAILURE_RATE,
     command: str,
-) -> Path:
+) -> Finished:
     """Ask a model, or go on where an earlier run stopped, and write the result.
 
     Args:
@@ -146,7 +155,7 @@ def run(
         command: The command line that reproduces the run.
 
     Returns:
-        The run's folder, with result.json, records.parquet and responses.sqlite.
+        The result, and the folder with result.json, records.parquet and responses.sqlite.
 
     Raises:
         ConfigError: the backend cannot do what the prompt needs; nothing was asked.
@@ -165,10 +174,10 @@ def run(
         with lock, ResponseStore(folder / STORE, backend.model) as store:
             asked = _ask(selection, task, prompt, backend, store, max_failure_rate, label=folder.name)
             records = _records(selection, task, asked, normalisation)
-            _write(folder, records, signature, backend, asked, command)
+            result = _write(folder, records, signature, backend, asked, command)
     except Timeout as error:
         raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
-    return folder
+    return Finished(folder, result)
 
 
 def _ask(
@@ -186,7 +195,7 @@ def _ask(
         [store_key(backend.model, request, with_facts=backend.reads_facts) for request in asked] for asked in requests
     ]
     # A request that several items share is asked once.
-    unique = dict(zip((key for some in keys for key in some), (request for some in requests for request in some)))
+    unique = dict(zip(chain.from_iterable(keys), chain.from_iterable(requests), strict=True))
     responses = store.responses(unique)
     per_item = len(unique) / len(selection.items)
     with progress(label, len(selection.items), done=round(len(responses) / per_item)) as advance:
@@ -236,15 +245,13 @@ def _ask_missing(
         n_failed += len(failed)
         if n_failed > max_failures:
             raise RunError(
-                f"{n_failed} of {len(unique)} requests failed, more than the {max_failures} that --max-failure-rate allows; "
-                f"last error: {failed[-1].error}. Answers are kept in {store.path}: mend the cause and run the same "
-                "command again"
+                f"{n_failed} of {len(unique)} requests failed, more than the {max_failures} that --max-failure-rate "
+                f"allows; last error: {failed[-1].error}. Answers are kept in {store.path}: mend the cause and run the "
+                "same command again"
             )
 
 
-def _records(
-    selection: Selection, task: Task, asked: Asked, normalisation: Normalisation
-) -> list[Record]:
+def _records(selection: Selection, task: Task, asked: Asked, normalisation: Normalisation) -> list[Record]:
     records = []
     for (split, item), requests, keys in zip(selection.items, asked.requests, asked.keys, strict=True):
         show = selection.manifest.redistributable
@@ -285,6 +292,7 @@ def _exchange(request: Request, response: Response, *, show_prompt: bool) -> Exc
         option_end_logprobs=response.option_end_logprobs,
         option_token_counts=response.option_token_counts,
         option_byte_counts=tuple(len(option.encode()) for option in request.options),
+        n_moved_tokens=response.n_moved_tokens,
         text=None,
         finish_reason=response.finish_reason,
         sample=None,
@@ -310,7 +318,7 @@ def count(records: Sequence[Record]) -> Counts:
 
 def _write(
     folder: Path, records: list[Record], signature: Signature, backend: Backend, asked: Asked, command: str
-) -> None:
+) -> Result:
     """Records first, then the result that names their hash: a result without its records never exists."""
     metrics = compute_metrics(records, signature.task)
     responses = asked.responses.values()
@@ -337,13 +345,13 @@ def _write(
         records=RecordsFile(path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(records)),
     )
     write_result(folder, result)
+    return result
 
 
 def write_result(folder: Path, result: Result) -> None:
     """Check a result and write it."""
-    value = contract.dump(result)
-    contract.load(value, Result, where=str(folder / RESULT))
-    strict_json.write(folder / RESULT, value)
+    contract.check(result, where=str(folder / RESULT))
+    strict_json.write(folder / RESULT, contract.dump(result))
 
 
 def _sum_if_known(values: Sequence[int | None]) -> int | None:

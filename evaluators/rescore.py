@@ -52,8 +52,8 @@ def rescore(folder: Path, *, normalisation: Normalisation | None = None, root: P
 
     Args:
         folder: The run.
-        normalisation: Another one gives another signature, and so a new run beside the old one; None keeps the run's own
-            and replaces its result.
+        normalisation: Another one gives another signature, and so a new run beside the old one; None keeps the run's
+            own and replaces its result.
         root: Folder of all runs, for a new run; the one that ``folder`` lies in if None.
 
     Raises:
@@ -66,7 +66,9 @@ def rescore(folder: Path, *, normalisation: Normalisation | None = None, root: P
         target = folder
     else:
         target = run_folder(root or folder.parents[2], signature, result.model)
-        command = command.replace(f"--normalisation {result.signature.normalisation}", f"--normalisation {normalisation}")
+        command = command.replace(
+            f"--normalisation {result.signature.normalisation}", f"--normalisation {normalisation}"
+        )
     records = reread(records, signature.task, signature.normalisation)
     metrics = compute_metrics(records, signature.task)
     tables.write_rows(target / RECORDS, records, Record)
@@ -94,5 +96,7 @@ def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]
         if known is None:
             lines.append(f"{label}: new, {metric.value}")
         elif known != metric:
-            lines.append(f"{label}: {known.value} (version {known.version}) to {metric.value} (version {metric.version})")
+            lines.append(
+                f"{label}: {known.value} (version {known.version}) to {metric.value} (version {metric.version})"
+            )
     return lines

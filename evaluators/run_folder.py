@@ -68,7 +68,9 @@ def read_run(folder: Path) -> Run:
             "the records were changed after scoring: run or import the model again"
         )
     if len(records) != result.records.n_rows:
-        raise DataError(f"{records_path}: {len(records)} rows, {RESULT} says {result.records.n_rows}; run the model again")
+        raise DataError(
+            f"{records_path}: {len(records)} rows, {RESULT} says {result.records.n_rows}; run the model again"
+        )
     return Run(result, records)
 
 

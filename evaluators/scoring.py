@@ -23,7 +23,9 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     found = []
     for name in plugins.names("evaluators.metrics"):
         module = plugins.load("evaluators.metrics", name, kind="metric file")
-        found += [value for value in vars(module).values() if isinstance(value, MetricDefinition) and value.task == task]
+        found += [
+            value for value in vars(module).values() if isinstance(value, MetricDefinition) and value.task == task
+        ]
     return tuple(found)
 
 
@@ -62,7 +64,7 @@ def resampled_values(
 ) -> FloatArray:
     """Values of one metric on the resamples of the clusters.
 
-    Resample b draws the same clusters for all results of one signature, so that the difference of two results is paired.
+    Resample b draws the same clusters for all results of one signature, so that differences of results are paired.
 
     Args:
         records: All records of one config and prompt.

@@ -1,6 +1,6 @@
-"""The response store: one SQLite file per run, from which a run resumes and a score can be traced to what the model said.
+"""The response store: one SQLite file per run, from which a run resumes and a score is traced to what the model said.
 
-A key is the sha256 of the model's identity and of the request, so that two models can never share an answer. A batch is
+A key is the sha256 of the model's identity and of the request, so that two models never share an answer. A batch is
 committed whole or not at all: a killed process loses the batch that it was waiting for and nothing else.
 """
 
@@ -21,6 +21,7 @@ from evaluators.backend import Request, Response
 from schemas import contract, strict_json
 from schemas.errors import RunError
 from schemas.result import Model
+from schemas.strict_json import JsonValue
 
 STORE = "responses.sqlite"
 _TABLES = """
@@ -50,7 +51,7 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> str:
         request: What is asked.
         with_facts: Whether the answer depends on the request's facts too.
     """
-    facts = dict(request.facts) if with_facts else None
+    facts: dict[str, JsonValue] | None = dict(request.facts) if with_facts else None
     return strict_json.sha256({"model": model.identity_sha256, "request": request.sha256(), "facts": facts})
 
 
@@ -123,7 +124,7 @@ class ResponseStore:
         for start in range(0, len(wanted), _VARIABLES):
             part = wanted[start : start + _VARIABLES]
             marks = ",".join("?" * len(part))
-            rows = self._connection.execute(f"SELECT key, response FROM responses WHERE key IN ({marks})", part)  # noqa: S608
+            rows = self._connection.execute(f"SELECT key, response FROM responses WHERE key IN ({marks})", part)
             found.update((key, _decode_response(text)) for key, text in rows)
         return found
 
@@ -158,11 +159,12 @@ def _response_adapter() -> TypeAdapter[Response]:
 
 
 def _encode_request(request: Request) -> str:
-    return strict_json.canonical(contract.plain(asdict(request))).decode()
+    return strict_json.canonical(_request_adapter().dump_python(request, mode="json")).decode()
 
 
 def _encode_response(response: Response) -> str:
-    return strict_json.canonical(contract.plain(asdict(response))).decode()
+    # pydantic's own JSON would turn a log-probability of minus infinity into null, which means that it is unknown.
+    return strict_json.canonical(contract.plain(_response_adapter().dump_python(response, mode="json"))).decode()
 
 
 def _decode_request(text: str) -> Request:

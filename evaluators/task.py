@@ -1,6 +1,6 @@
 """What a task is: items to requests, responses to records.
 
-A file in ``evaluators/tasks`` is a task. It holds ``TASK``, an object that fits :class:`Task`. It serves one item shape.
+A file in ``evaluators/tasks`` is a task: it holds ``TASK``, an object that fits :class:`Task` and serves one item shape.
 """
 
 from __future__ import annotations
@@ -127,5 +127,7 @@ def prompt_of(task: Task, prompt_id: str | None) -> Prompt:
     if prompt_id is None:
         return next(iter(task.prompts.values()))
     if prompt_id not in task.prompts:
-        raise ConfigError(f"prompt '{prompt_id}' does not exist for task '{task.name}'; have: {', '.join(task.prompts)}")
+        raise ConfigError(
+            f"prompt '{prompt_id}' does not exist for task '{task.name}'; have: {', '.join(task.prompts)}"
+        )
     return task.prompts[prompt_id]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
@@ -79,7 +78,31 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
 
 def dump(document: Document) -> dict[str, JsonValue]:
     """The JSON value of a dataclass: tuples become lists, a log-probability of minus infinity the text ``-inf``."""
-    return cast(dict[str, JsonValue], plain(dataclasses.asdict(document)))
+    return cast(dict[str, JsonValue], plain(as_python(document)))
+
+
+def as_python(document: Document) -> dict[str, Any]:
+    """Nested dictionaries and lists of a dataclass, with minus infinity as a float: what a parquet column takes."""
+    # Several times faster than dataclasses.asdict, which copies every string.
+    return cast(dict[str, Any], _adapter(SCHEMA_NAMES[type(document)]).dump_python(document, mode="json"))
+
+
+def check(document: Document, *, where: str) -> dict[str, Any]:
+    """Check a document that was made here, before it is written.
+
+    Returns:
+        What :func:`as_python` gives.
+
+    Raises:
+        DataError: it breaks its schema or a rule that a schema cannot say.
+    """
+    name = SCHEMA_NAMES[type(document)]
+    value = as_python(document)
+    if not _fast_validator(name).is_valid(plain(value)):
+        raise DataError(f"{where}: {next(_schema_errors(plain(value), name))}")
+    for problem in problems(document):
+        raise DataError(f"{where}: {problem}")
+    return value
 
 
 def plain(value: object) -> JsonValue:

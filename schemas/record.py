@@ -28,6 +28,9 @@ class Exchange:
     """Log-probability of the end token after the option; null where the model has none."""
     option_token_counts: tuple[int | None, ...]
     option_byte_counts: tuple[int, ...]
+    n_moved_tokens: int | None
+    """Last tokens of the prompt that count as part of every option, because the tokenizer merges them with one; 0 where
+    the prompt ends between tokens, null where it is unknown."""
     text: str | None
     """What was generated; null for choices."""
     finish_reason: str | None

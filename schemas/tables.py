@@ -67,9 +67,7 @@ def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
     Raises:
         DataError: a row breaks its schema; nothing is written.
     """
-    values = [dataclasses.asdict(row) for row in rows]
-    for index, value in enumerate(values):
-        contract.load(contract.plain(value), row_type, where=f"{path}: row {index + 1}")
+    values = [contract.check(row, where=f"{path}: row {number}") for number, row in enumerate(rows, start=1)]
     table = pa.Table.from_pylist(values, schema=arrow_schema(row_type))
     with replacing(path) as temporary:
         # One row group, fixed compression and no pandas metadata: the same rows give the same bytes.

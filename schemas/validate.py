@@ -138,6 +138,8 @@ def _dataset_problems(folder: Path) -> Iterator[str]:
     for entry in manifest.splits:
         yield from _split_problems(folder, manifest, entry)
     yield from _reject_problems(folder, manifest)
+    if manifest.content_sha256 != strict_json.sha256([entry.content_sha256 for entry in manifest.splits]):
+        yield f"{folder / MANIFEST}: content_sha256: is not the hash of those of the splits; build the dataset again"
     listed = {entry.path for entry in manifest.splits}
     for path in sorted(folder.glob("data/*/*.parquet")):
         if path.relative_to(folder).as_posix() not in listed:
@@ -239,7 +241,11 @@ def _count_problems(path: Path, result: Result, records: Sequence[Record]) -> It
             yield f"{path}: counts.{name}: {said}, but the records have {n}; rescore the run"
 
 
-def command(
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def validate(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to search.")],
     limit: Annotated[int, typer.Option(min=1, help="Stop after so many problems.")] = 100,
 ) -> None:
@@ -268,4 +274,4 @@ def _n(count: int, one: str, many: str | None = None) -> str:
 
 
 if __name__ == "__main__":
-    typer.run(command)
+    app()

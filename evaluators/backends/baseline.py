@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evaluators.backend import BackendOptions, Capability, Request, Response, Runtime, model_identity
 from schemas.errors import ConfigError
@@ -36,7 +36,7 @@ class Baseline:
     fact: str | None
     """The fact that names the outcome; None for no preference."""
     model: Model
-    runtime: Runtime = Runtime()
+    runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = True
 
@@ -54,7 +54,9 @@ class Baseline:
             probabilities = [1 / len(request.options)] * len(request.options)
         else:
             # The rest goes to the other occupation; the option that the sentence does not tell gets nothing.
-            rest = request.facts["last_mentioned" if preferred == request.facts["first_mentioned"] else "first_mentioned"]
+            rest = request.facts[
+                "last_mentioned" if preferred == request.facts["first_mentioned"] else "first_mentioned"
+            ]
             share = {preferred: self.probability, rest: 1 - self.probability}
             probabilities = [share.get(outcome, 0.0) for outcome in request.outcomes]
         n = len(request.options)
@@ -63,6 +65,7 @@ class Baseline:
             option_logprobs=tuple(math.log(value) if value > 0 else -math.inf for value in probabilities),
             option_end_logprobs=(0.0,) * n,
             option_token_counts=(1,) * n,
+            n_moved_tokens=0,
         )
 
     def _preferred(self, request: Request) -> str | None:

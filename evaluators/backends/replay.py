@@ -1,14 +1,14 @@
 """Answers that are stored already: those of an earlier run, or of a JSON-lines file written elsewhere.
 
-A line of such a file is one answer: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``, in nats, summed over the
-tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and options.
+A line of such a file is one answer: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``, in nats, summed
+over the tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and options.
 ``option_end_logprobs`` and ``option_token_counts`` may follow. A request that is not in the file fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class Replay:
 
     answers: Mapping[str, Response]
     model: Model
-    runtime: Runtime = Runtime()
+    runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = False
 
@@ -53,7 +53,9 @@ class Replay:
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """The stored answers; a request without one fails."""
-        missing = Response(status="failed", error="no stored answer for this request; was another prompt or dataset asked?")
+        missing = Response(
+            status="failed", error="no stored answer for this request; was another prompt or dataset asked?"
+        )
         return [self.answers.get(request.sha256(), missing) for request in requests]
 
 

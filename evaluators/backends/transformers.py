@@ -1,8 +1,10 @@
-"""Any causal language model of the Hub or of a local folder, through ``transformers``; exact option log-probabilities.
+"""Any causal language model of the Hub or of a local folder, with exact option log-probabilities.
 
-Context and option are tokenised together, the context's tokens must be a prefix of that, and the option's tokens are the
-rest. Rows are padded on the right, which a causal model never looks at, so that a batch gives what single passes give up to
-rounding. Logits are turned into log-probabilities in float32 whatever the model's precision.
+Context and option are tokenised together, as the model knows text. What all options of a request and the context have
+in common is the context; the rest is scored. Where a tokenizer merges across the border, the last tokens of the context
+thus move into every option alike, and the record says how many. Rows are padded on the right, which a causal model never
+looks at, so that a batch gives what single passes give up to rounding. Logits become log-probabilities in float32
+whatever the precision of the model.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from schemas.files import sha256_file
 from schemas.result import Model
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
@@ -37,11 +39,14 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.tx
 _HASHED = frozenset({".json", ".safetensors", ".bin", ".model", ".txt", ".jinja"})
 
 
-class Row(NamedTuple):
-    """One option after its context, as token ids."""
+class Rows(NamedTuple):
+    """The options of a request, each after the context, as token ids."""
 
-    ids: list[int]
+    ids: tuple[list[int], ...]
     n_context: int
+    """Leading tokens that all options share with the context."""
+    n_moved: int
+    """Tokens of the context that are not among them."""
 
 
 @dataclass
@@ -56,13 +61,13 @@ class TransformersBackend:
     runtime: Runtime
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = False
-    _rows: dict[tuple[str, tuple[str, ...]], list[Row] | str] = field(default_factory=dict)
+    _rows: dict[tuple[str, tuple[str, ...]], Rows | str] = field(default_factory=dict)
 
     def plan(self, requests: Sequence[Request]) -> Sequence[Sequence[int]]:
         """Batches of similar length, longest first, each within the token budget after padding."""
-        rows = [self._encoded(request) for request in requests]
-        sizes = [0 if isinstance(some, str) else max(len(row.ids) for row in some) for some in rows]
-        counts = [0 if isinstance(some, str) else len(some) for some in rows]
+        encoded = [self._encoded(request) for request in requests]
+        sizes = [0 if isinstance(rows, str) else max(map(len, rows.ids)) for rows in encoded]
+        counts = [0 if isinstance(rows, str) else len(rows.ids) for rows in encoded]
         batches: list[list[int]] = []
         width = n_rows = 0
         for index in sorted(range(len(requests)), key=lambda index: (-sizes[index], index)):
@@ -89,49 +94,46 @@ class TransformersBackend:
 
     def _answer(self, requests: Sequence[Request]) -> list[Response]:
         encoded = [self._encoded(request) for request in requests]
-        rows = [row for some in encoded if not isinstance(some, str) for row in some]
-        scores = iter(self._score(rows))
+        scores = iter(self._score([rows for rows in encoded if not isinstance(rows, str)]))
         answers = []
-        for some in encoded:
-            if isinstance(some, str):
-                answers.append(Response(status="failed", error=some))
+        for rows in encoded:
+            if isinstance(rows, str):
+                answers.append(Response(status="failed", error=rows))
                 continue
-            scored = [next(scores) for _ in some]
+            scored = next(scores)
             answers.append(
                 Response(
                     status="answered",
                     option_logprobs=tuple(score.logprob for score in scored),
-                    option_end_logprobs=tuple(score.end_logprob for score in scored),
-                    option_token_counts=tuple(len(row.ids) - row.n_context for row in some),
-                    n_prompt_tokens=some[0].n_context,
+                    option_end_logprobs=tuple(score.end_logprob if self._has_end else None for score in scored),
+                    option_token_counts=tuple(len(ids) - rows.n_context for ids in rows.ids),
+                    n_moved_tokens=rows.n_moved,
+                    n_prompt_tokens=rows.n_context + rows.n_moved,
                     n_completion_tokens=0,
                 )
             )
         return answers
 
-    def _encoded(self, request: Request) -> list[Row] | str:
+    def _encoded(self, request: Request) -> Rows | str:
         """The rows of a request, or why it has none."""
         key = (request.prompt, request.options)
         if key not in self._rows:
             self._rows[key] = self._encode(request)
         return self._rows[key]
 
-    def _encode(self, request: Request) -> list[Row] | str:
+    def _encode(self, request: Request) -> Rows | str:
         context = self._tokens(request.prompt)
-        if not context:
-            return "the context has no tokens and the tokenizer adds none at the start"
-        rows = []
-        for option in request.options:
-            ids = self._tokens(request.prompt + option)
-            if ids[: len(context)] != context:
-                return f"the tokenizer merges the end of the context with option '{option}'"
-            if len(ids) == len(context):
-                return f"option '{option}' has no tokens"
-            rows.append(Row(ids, len(context)))
-        longest, room = max(len(row.ids) for row in rows), self._room()
+        options = [self._tokens(request.prompt + option) for option in request.options]
+        n_common = _n_common([context, *options])
+        if n_common == 0:
+            return "context and options share no token, and the tokenizer adds none at the start"
+        for option, ids in zip(request.options, options, strict=True):
+            if len(ids) == n_common:
+                return f"option '{option}' has no tokens of its own"
+        longest, room = max(map(len, options)), self._room()
         if room is not None and longest > room:
             return f"context and option take {longest} tokens, the model {room}"
-        return rows
+        return Rows(tuple(options), n_common, len(context) - n_common)
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer(text)["input_ids"]
@@ -140,45 +142,37 @@ class TransformersBackend:
             ids = ids[:-1]
         return ids
 
+    @property
+    def _has_end(self) -> bool:
+        return self.tokenizer.eos_token_id is not None
+
     def _room(self) -> int | None:
         room = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
         return room if isinstance(room, int) and room > 0 else None
 
-    def _score(self, rows: Sequence[Row]) -> list[_Score]:
-        if not rows:
+    def _score(self, requests: Sequence[Rows]) -> list[list[_Score]]:
+        """Scores per request and option, from one forward pass."""
+        if not requests:
             return []
         torch = import_extra("torch", "hf")
-        width = max(len(row.ids) for row in rows)
-        ids = torch.zeros((len(rows), width), dtype=torch.long)
-        mask = torch.zeros_like(ids)
-        for index, row in enumerate(rows):
-            ids[index, : len(row.ids)] = torch.tensor(row.ids)
-            mask[index, : len(row.ids)] = 1
+        flat = [(ids, rows.n_context) for rows in requests for ids in rows.ids]
+        width = max(len(ids) for ids, _ in flat)
+        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row, _ in flat])
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row, _ in flat])
+        end = self.tokenizer.eos_token_id if self._has_end else 0
         # The token at position i is predicted at i - 1; the last position predicts the end token.
-        places = [(index, place) for index, row in enumerate(rows) for place in range(row.n_context - 1, len(row.ids))]
+        places = [(index, at) for index, (row, n) in enumerate(flat) for at in range(n - 1, len(row))]
+        targets = [token for row, n in flat for token in (*row[n:], end)]
         with torch.inference_mode():
             logprobs = self._logprobs(ids.to(self.device), mask.to(self.device), places)
-            targets, end = self._targets(rows)
-            picked = logprobs.gather(1, targets.to(logprobs.device)[:, None])[:, 0].double().cpu().tolist()
-        scores, start = [], 0
-        for row in rows:
-            n = len(row.ids) - row.n_context
-            tokens, last = picked[start : start + n], picked[start + n]
-            scores.append(_Score(sum(tokens), last if end else None))
-            start += n + 1
-        return scores
+            picked = logprobs.gather(1, torch.tensor(targets, device=logprobs.device)[:, None])[:, 0]
+        values = iter(picked.double().cpu().tolist())
+        return [
+            [_Score(sum(next(values) for _ in row[rows.n_context :]), next(values)) for row in rows.ids]
+            for rows in requests
+        ]
 
-    def _targets(self, rows: Sequence[Row]) -> tuple[torch.Tensor, bool]:
-        """The token that each place should predict, and whether the model has an end token."""
-        torch = import_extra("torch", "hf")
-        end = self.tokenizer.eos_token_id
-        filler = 0 if end is None else end
-        targets = [token for row in rows for token in (*row.ids[row.n_context :], filler)]
-        return torch.tensor(targets), end is not None
-
-    def _logprobs(
-        self, ids: torch.Tensor, mask: torch.Tensor, places: Sequence[tuple[int, int]]
-    ) -> torch.Tensor:
+    def _logprobs(self, ids: Tensor, mask: Tensor, places: Sequence[tuple[int, int]]) -> Tensor:
         """Float32 log-probabilities at (row, position) places, shape (n_places, vocabulary)."""
         torch = import_extra("torch", "hf")
         positions = sorted({place for _, place in places})
@@ -192,15 +186,21 @@ class TransformersBackend:
         logits = self.network(**arguments).logits
         rows = torch.tensor([row for row, _ in places], device=logits.device)
         at = torch.tensor([columns[place] for _, place in places], device=logits.device)
-        result: torch.Tensor = torch.log_softmax(logits[rows, at].float(), dim=-1)
+        result: Tensor = torch.log_softmax(logits[rows, at].float(), dim=-1)
         return result
+
+
+def _n_common(sequences: Sequence[Sequence[int]]) -> int:
+    """Length of the longest prefix that all sequences share."""
+    columns = enumerate(zip(*sequences, strict=False))
+    return next((place for place, tokens in columns if len(set(tokens)) > 1), min(map(len, sequences)))
 
 
 class _Score(NamedTuple):
     """Of one option, in nats."""
 
     logprob: float
-    end_logprob: float | None
+    end_logprob: float
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
@@ -230,7 +230,9 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         )
     except (OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise ConfigError(f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder") from error
+        raise ConfigError(
+            f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"
+        ) from error
     network = network.to(device).eval()
     revision = _folder_revision(folder) if local else getattr(network.config, "_commit_hash", None)
     precision = str(network.dtype).removeprefix("torch.")
@@ -290,7 +292,7 @@ def _device(torch: Any, wanted: str | None) -> str:
 
 def _dtype(torch: Any, wanted: str | None, device: str) -> Any:
     if wanted is None:
-        # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own precision is what it was trained in.
+        # Half precision is slow and coarse on a CPU; elsewhere a model runs in the precision of its checkpoint.
         return torch.float32 if device == "cpu" else "auto"
     if wanted not in _DTYPES:
         raise ConfigError(f"--dtype {wanted} does not exist; have: {', '.join(_DTYPES)}")

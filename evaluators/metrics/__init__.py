@@ -1,1 +1,1 @@
-"""Pure functions of records. A metric is a ``MetricDefinition`` in one of these files; found by looking, not by registering."""
+"""Pure functions of records: a ``MetricDefinition`` in one of these files is a metric."""

@@ -54,7 +54,9 @@ class CoreferenceTable:
         """
         with_target = {record.target is not None for record in records}
         if len(with_target) != 1:
-            raise DataError("records with and without a right answer are mixed (or there are none); score one config at a time")
+            raise DataError(
+                "records with and without a right answer are mixed (or there are none); score one config at a time"
+            )
         outcomes = {len(record.reading.outcomes) for record in records if record.reading is not None}
         if len(outcomes) > 1:
             raise DataError(f"records have {sorted(outcomes)} outcomes; score them with one prompt")
@@ -91,7 +93,8 @@ class CoreferenceTable:
     @cached_property
     def scored(self) -> npt.NDArray[np.bool_]:
         """Mask of the rows with a reading, shape (n,)."""
-        return self.probabilities.sum(axis=1) > 0
+        mask: npt.NDArray[np.bool_] = self.probabilities.sum(axis=1) > 0
+        return mask
 
     @cached_property
     def share(self) -> FloatArray:
@@ -111,7 +114,8 @@ class CoreferenceTable:
             return self.probabilities
         two = self.probabilities[:, :2]
         total = two.sum(axis=1, keepdims=True)
-        return np.divide(two, total, out=np.zeros_like(two), where=total > 0)
+        renormalised: FloatArray = np.divide(two, total, out=np.zeros_like(two), where=total > 0)
+        return renormalised
 
     @cached_property
     def measured(self) -> npt.NDArray[np.bool_]:
@@ -127,7 +131,7 @@ class CoreferenceTable:
 
     @cached_property
     def desirability(self) -> FloatArray:
-        """Of the reference occupation (the referent where there is one), shape (n,); 0 on rows that are not measured."""
+        """Of the reference occupation, shape (n,); 0 on rows that are not measured."""
         value = np.zeros(len(self.clusters))
         probabilities = self.occupation_probabilities[self.measured]
         value[self.measured] = desirability(probabilities, np.zeros(len(probabilities), dtype=np.int64))

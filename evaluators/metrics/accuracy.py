@@ -14,6 +14,7 @@ from evaluators.metrics._row_means import (
     row_mean_statistics,
 )
 
+
 def _correct(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
     return row_mean_statistics(table, group, table.share[:, 0], table.scored)
 
@@ -30,7 +31,7 @@ ACCURACY = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=_correct,
     aggregate=mean,
-    description="Share of items whose most probable outcome is the referent; an outcome that ties with t - 1 others gets 1/t.",
+    description="Share of items whose most probable outcome is the referent; one of t tied outcomes counts 1/t.",
 )
 
 ACCURACY_GAP = MetricDefinition[CoreferenceTable](
@@ -45,5 +46,5 @@ ACCURACY_GAP = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=lambda table, group: contrast_statistics(table, table.share[:, 0], table.scored),
     aggregate=difference_of_means,
-    description="Accuracy on pro-stereotypical minus accuracy on anti-stereotypical items (Zhao et al. 2018, arXiv:1804.06876).",
+    description="Accuracy on pro- minus accuracy on anti-stereotypical items (arXiv:1804.06876).",
 )

@@ -19,12 +19,7 @@ _CELLS = 8
 def _statistics(
     table: CoreferenceTable, group: Mapping[str, str], positive: FloatArray, negative: FloatArray
 ) -> Statistics:
-    """Sums per occupation, side and pronoun gender.
-
-    Args:
-        positive: Value of each row for its referent, shape (n,).
-        negative: Value of each row for the other occupation, shape (n,).
-    """
+    """Sums per occupation, side and pronoun gender of a row's value for its referent and for the other occupation."""
     occupation = group.get("occupation")
     names = (occupation,) if occupation is not None else table.group_values("occupation")
     codes = {name: index for index, name in enumerate(names)}
@@ -45,7 +40,7 @@ def _statistics(
 
 
 def _gaps(sums: FloatArray) -> FloatArray:
-    """|masculine - feminine| on positives and on negatives, shape (..., n_occupations, 2); nan where a cell is empty."""
+    """|masculine - feminine| on positives and negatives, shape (..., n_occupations, 2); nan where a cell is empty."""
     cells = sums.reshape(*sums.shape[:-1], -1, 2, 2, 2)  # occupation, positives or negatives, gender, sum or count
     rates = ratio(cells[..., 0], cells[..., 1])
     gaps: FloatArray = np.abs(rates[..., 0] - rates[..., 1])
@@ -92,7 +87,7 @@ EQUALIZED_ODDS = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=_prediction_statistics,
     aggregate=_one_minus_mean_gap,
-    description="Mean over occupations of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2, an occupation being the positive class.",
+    description="Mean over occupations, each the positive class, of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2.",
 )
 
 EO_GAP = MetricDefinition[CoreferenceTable](
@@ -107,7 +102,7 @@ EO_GAP = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=_prediction_statistics,
     aggregate=_largest_gap,
-    description="Mean over occupations of max(|TPR he - TPR she|, |FPR he - FPR she|), the equalized odds difference of Fairlearn.",
+    description="Mean over occupations of max(|TPR he - TPR she|, |FPR he - FPR she|), as Fairlearn defines it.",
 )
 
 UCERF_GROUP = MetricDefinition[CoreferenceTable](
@@ -123,7 +118,7 @@ UCERF_GROUP = MetricDefinition[CoreferenceTable](
     statistics=_desirability_statistics,
     aggregate=_one_minus_mean_desirability_gap,
     description=(
-        "Equalized odds with mean desirability in the place of rates (U_group, arXiv:2505.23996); the constants are ours, chosen "
-        "so that it equals equalized_odds when every answer is certain."
+        "Equalized odds with mean desirability in the place of rates (U_group, arXiv:2505.23996); the constants are "
+        "ours, chosen so that it equals equalized_odds when every answer is certain."
     ),
 )

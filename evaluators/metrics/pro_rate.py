@@ -37,7 +37,7 @@ PRO_RATE = MetricDefinition[CoreferenceTable](
     undefined=lambda table: None,
     statistics=_pro_statistics,
     aggregate=mean,
-    description="Share of items on which the occupation stereotyped for the pronoun's gender is the likelier of the two; ties count half.",
+    description="Share of items whose likelier occupation is the one stereotyped for the pronoun's gender; ties count half.",
 )
 
 UNDETERMINED_RATE = MetricDefinition[CoreferenceTable](
@@ -49,7 +49,7 @@ UNDETERMINED_RATE = MetricDefinition[CoreferenceTable](
     maximum=1.0,
     ideal=lambda table: 0.0 if table.has_referent else 1.0,
     slices=("pronoun_gender",),
-    undefined=lambda table: None if table.has_undetermined else "the prompt offers no option that the sentence does not tell",
+    undefined=lambda table: None if table.has_undetermined else "the prompt has no option 'cannot be determined'",
     statistics=_undetermined_statistics,
     aggregate=mean,
     description="Share of items on which the option that the sentence does not tell is the most probable.",

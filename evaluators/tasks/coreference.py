@@ -1,6 +1,6 @@
 """Asks which of two occupations a pronoun refers to.
 
-The published prompts of the SynthBias paper (arXiv:2505.23996) are in no source: these are ours, versioned, and two results with
+The prompts of the SynthBias paper (arXiv:2505.23996) are not published: these are ours, versioned, and two results with
 different prompts are never ranked together. It does not measure free-text answers or reasoning.
 """
 
@@ -148,7 +148,9 @@ def _lettered(prompt: Prompt, names: Sequence[str]) -> Mapping[str, str]:
     """Contents of the slots a, b, c. Two-option templates write the article themselves."""
     if len(prompt.outcomes) == 2:
         return dict(zip("ab", names, strict=True))
-    return {letter: _CANNOT if name == UNDETERMINED else f"the {name}" for letter, name in zip("abc", names, strict=True)}
+    return {
+        letter: _CANNOT if name == UNDETERMINED else f"the {name}" for letter, name in zip("abc", names, strict=True)
+    }
 
 
 def _stereotyped(item: CoreferenceItem) -> str:
