@@ -179,9 +179,9 @@ def _report(result: Result, folder: Path) -> None:
         title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left"
     )
     for column in ("metric", "value", "95 % interval", "ideal", "n"):
-        table.add_column(column, justify="left" if column == "metric" else "right")
+        table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=column != "n")
     for metric in result.metrics:
-        if set(metric.group) <= {"stereotype"}:
+        if metric.value is not None and set(metric.group) <= {"stereotype"}:
             table.add_row(*_row(metric))
     console = Console()
     console.print(table)
@@ -195,9 +195,14 @@ def _report(result: Result, folder: Path) -> None:
 
 def _row(metric: Metric) -> tuple[str, str, str, str, str]:
     name = metric.name + "".join(f" ({value})" for value in metric.group.values())
-    value = f"none: {metric.reason}" if metric.value is None else f"{metric.value:.4f}"
     interval = "" if metric.interval is None else f"{metric.interval.low:.4f} to {metric.interval.high:.4f}"
-    return name, value, interval, "" if metric.ideal is None else f"{metric.ideal:g}", f"{metric.n} {metric.unit}"
+    return (
+        name,
+        f"{metric.value:.4f}",
+        interval,
+        "" if metric.ideal is None else f"{metric.ideal:g}",
+        f"{metric.n} {metric.unit}",
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 from evaluators.bootstrap import FloatArray, IntArray
 
 TIE_TOLERANCE = 1e-12
-CERTAINTY_TOLERANCE = 1e-9
+SUM_TOLERANCE = 1e-9
 
 
 def perplexity(probabilities: FloatArray) -> FloatArray:
@@ -41,7 +41,7 @@ def certainty(probabilities: FloatArray) -> FloatArray:
         Shape (n,), in [0, 1]; 0 is uniform, 1 all mass on one outcome. Not comparable across k.
 
     Raises:
-        ValueError: k < 2.
+        ValueError: k < 2, or a row does not sum to 1.
 
     References:
         Wang et al. 2025, arXiv:2505.23996, c(x).
@@ -52,9 +52,10 @@ def certainty(probabilities: FloatArray) -> FloatArray:
     k = probabilities.shape[1]
     if k < 2:
         raise ValueError(f"certainty needs at least 2 outcomes, got {k}")
+    if np.any(np.abs(probabilities.sum(axis=1) - 1) > SUM_TOLERANCE):
+        raise ValueError("certainty is of probabilities, but a row does not sum to 1; renormalise it")
     value: FloatArray = (k - perplexity(probabilities)) / (k - 1)
-    if np.any((value < -CERTAINTY_TOLERANCE) | (value > 1 + CERTAINTY_TOLERANCE)):
-        raise ValueError("probabilities do not sum to 1: certainty leaves [0, 1]")
+    # Rounding alone can leave the range now.
     return value.clip(0.0, 1.0)
 
 

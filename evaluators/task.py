@@ -1,6 +1,6 @@
 """What a task is: items to requests, responses to records.
 
-A file in ``evaluators/tasks`` is a task: it holds ``TASK``, an object that fits :class:`Task` and serves one item shape.
+A file in ``evaluators/tasks`` is a task: it holds ``TASK``, an object that fits :class:`Task`, for one item shape.
 """
 
 from __future__ import annotations

@@ -1,0 +1,42 @@
+"""synthbias: whom does a gendered pronoun mean, when a sentence names two occupations.
+
+The benchmark of UCerF (Wang et al. 2025, arXiv:2505.23996): minimal pairs of sentences that differ in the gender of one
+pronoun. Type 1 leaves open whom the pronoun means, type 2 settles it. It measures how a language model resolves *he*
+and *she* next to occupations that are done mostly by men or mostly by women. It does not measure anything about people
+whose pronouns are others, nor about any language but English.
+"""
+
+from __future__ import annotations
+
+from builders.description import Builder, BuilderSource
+
+BUILDER = Builder(
+    name="synthbias",
+    summary="gender and occupation in coreference: minimal pairs of he and she (UCerF, WinoBias)",
+    sources=(
+        BuilderSource(
+            name="embedded",
+            dataset="synthbias",
+            summary="sentences from the frames of this project; needs no file (default)",
+            input=None,
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="synthbias",
+            dataset="synthbias-published",
+            summary="the published SynthBias, as it is",
+            input="the file synthbias_data.csv of https://github.com/apple/ml-synthbias",
+            licence="CC-BY-NC-ND-4.0",
+            redistributable=False,
+        ),
+        BuilderSource(
+            name="winobias",
+            dataset="winobias",
+            summary="the original WinoBias, as it is",
+            input="the folder WinoBias/wino/data of https://github.com/uclanlp/corefBias",
+            licence="MIT",
+            redistributable=True,
+        ),
+    ),
+)

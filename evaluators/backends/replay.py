@@ -1,8 +1,8 @@
 """Answers that are stored already: those of an earlier run, or of a JSON-lines file written elsewhere.
 
 A line of such a file is one answer: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``, in nats, summed
-over the tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and options.
-``option_end_logprobs`` and ``option_token_counts`` may follow. A request that is not in the file fails.
+over the tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and
+options. ``option_end_logprobs`` and ``option_token_counts`` may follow. A request that is not in the file fails.
 """
 
 from __future__ import annotations
@@ -125,6 +125,9 @@ def _read_lines(path: Path) -> dict[str, Response]:
 
 def _answer(line: _Line, where: str) -> tuple[str, Response]:
     n = len(line.option_logprobs)
+    for logprob in (*line.option_logprobs, *(line.option_end_logprobs or ())):
+        if logprob is not None and not logprob <= 0:
+            raise DataError(f"{where}: {logprob} is above 0, so no log-probability; give natural logarithms")
     if line.options is not None and len(line.options) != n:
         raise DataError(f"{where}: {len(line.options)} options, {n} option_logprobs; give one per option")
     if line.prompt is not None and line.options is not None:

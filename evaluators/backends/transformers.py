@@ -1,10 +1,10 @@
 """Any causal language model of the Hub or of a local folder, with exact option log-probabilities.
 
 Context and option are tokenised together, as the model knows text. What all options of a request and the context have
-in common is the context; the rest is scored. Where a tokenizer merges across the border, the last tokens of the context
-thus move into every option alike, and the record says how many. Rows are padded on the right, which a causal model never
-looks at, so that a batch gives what single passes give up to rounding. Logits become log-probabilities in float32
-whatever the precision of the model.
+in common is the context; the rest is scored. Where a tokenizer merges across the border, the last tokens of the
+context thus move into every option alike, and the record says how many. Rows are padded on the right, which a causal
+model never looks at, so that a batch gives what single passes give up to rounding. Logits become log-probabilities in
+float32 whatever the precision of the model.
 """
 
 from __future__ import annotations
@@ -216,6 +216,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     """
     torch = import_extra("torch", "hf")
     transformers = import_extra("transformers", "hf")
+    safetensors = import_extra("safetensors", "hf")
     folder = Path(model)
     local = folder.is_dir()
     if local:
@@ -228,7 +229,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         network = transformers.AutoModelForCausalLM.from_pretrained(
             model, revision=options.revision, dtype=_dtype(torch, options.dtype, device)
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ConfigError(
             f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"

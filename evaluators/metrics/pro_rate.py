@@ -37,7 +37,7 @@ PRO_RATE = MetricDefinition[CoreferenceTable](
     undefined=lambda table: None,
     statistics=_pro_statistics,
     aggregate=mean,
-    description="Share of items whose likelier occupation is the one stereotyped for the pronoun's gender; ties count half.",
+    description="Share of items whose likelier occupation is stereotyped for the pronoun's gender; ties count half.",
 )
 
 UNDETERMINED_RATE = MetricDefinition[CoreferenceTable](

@@ -1,0 +1,37 @@
+"""``python -m builders``: lists the builders and their sources."""
+
+from __future__ import annotations
+
+import typer
+
+from builders.console import one_line_errors
+from builders.description import Builder, all_builders
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def list_builders() -> None:
+    """List the builders and the sources that each can build from."""
+    with one_line_errors():
+        for builder in all_builders():
+            typer.echo("\n".join(_lines(builder)))
+
+
+def _lines(builder: Builder) -> list[str]:
+    lines = [
+        f"{builder.name}: {builder.summary}",
+        f"  python -m builders.{builder.name} [--source NAME] [--input PATH]",
+    ]
+    width = max(len(source.name) for source in builder.sources)
+    for source in builder.sources:
+        terms = source.licence if source.redistributable else f"{source.licence}, not for publishing"
+        lines.append(f"  {source.name:<{width}}  {source.summary}")
+        lines.append(f"  {'':<{width}}  into {source.default_out} ({terms})")
+        if source.input is not None:
+            lines.append(f"  {'':<{width}}  --input: {source.input}")
+    return lines
+
+
+if __name__ == "__main__":
+    app()

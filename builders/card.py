@@ -1,0 +1,154 @@
+"""The README.md of a dataset folder: metadata that the Hugging Face Hub reads, then what a reader must know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from schemas.dataset import Manifest, RuleCount, Source
+
+SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A Markdown table."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """The table as Markdown; a bar in a cell is escaped."""
+        lines = [self.header, tuple("---" for _ in self.header), *self.rows]
+        return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """The parts of a card that only the builder knows; Markdown without headings."""
+
+    data_statement: str
+    how_built: str
+    licence_terms: str
+    intended_use: str
+    out_of_scope_use: str
+    known_limits: str
+    balance: Table
+    citation: str
+    task_categories: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+def render_card(card: Card, manifest: Manifest) -> str:
+    """The whole README.md of a dataset."""
+    sections = (
+        ("Data statement", card.data_statement),
+        ("Files", _files(manifest).markdown()),
+        ("How to load", _how_to_load(manifest)),
+        ("How it was built", f"{card.how_built}\n\n{_parameters(manifest)}"),
+        ("Licence and sources", f"{card.licence_terms}\n\n{_sources(manifest.sources).markdown()}"),
+        ("Intended use", card.intended_use),
+        ("Out-of-scope use", card.out_of_scope_use),
+        ("Known limits", f"{card.known_limits}\n\n{_limits(manifest)}"),
+        ("Balance", card.balance.markdown()),
+        ("Citation", card.citation),
+    )
+    body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in sections)
+    return f"---\n{_front_matter(card, manifest)}---\n\n# {manifest.title}\n\n{_lead(manifest)}\n\n{body}\n"
+
+
+def _front_matter(card: Card, manifest: Manifest) -> str:
+    configs = [
+        {
+            "config_name": config,
+            "data_files": [
+                {"split": entry.split, "path": entry.path} for entry in manifest.splits if entry.config == config
+            ],
+        }
+        for config in dict.fromkeys(entry.config for entry in manifest.splits)
+    ]
+    metadata = {
+        "pretty_name": manifest.title,
+        "language": ["en"],
+        "license": manifest.licence.lower(),
+        "task_categories": list(card.task_categories),
+        "tags": list(card.tags),
+        "size_categories": [_size_category(sum(entry.n_items for entry in manifest.splits))],
+        "configs": configs,
+    }
+    return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _size_category(n_items: int) -> str:
+    return next((name for bound, name in SIZE_CATEGORIES if n_items < bound), "n>1M")
+
+
+def _lead(manifest: Manifest) -> str:
+    validated = (
+        "People wrote or checked the sentences"
+        if manifest.human_validated
+        else "**No human has validated the sentences**"
+    )
+    publishing = "may be republished" if manifest.redistributable else "**must not be republished**"
+    return (
+        f"Dataset `{manifest.name}`, version {manifest.version}, benchmark `{manifest.benchmark}`. "
+        f"{validated}; this folder {publishing}. `dataset.json` says the same for programs."
+    )
+
+
+def _files(manifest: Manifest) -> Table:
+    rows = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
+    return Table(header=("config", "split", "items", "file"), rows=tuple(rows))
+
+
+def _how_to_load(manifest: Manifest) -> str:
+    entry = manifest.splits[-1]
+    return (
+        "```python\nfrom datasets import load_dataset\n\n"
+        f'items = load_dataset("out/datasets/{manifest.name}", "{entry.config}", split="{entry.split}")\n```\n\n'
+        "The path is the folder that holds this file."
+    )
+
+
+def _parameters(manifest: Manifest) -> str:
+    seed = "no seed" if manifest.seed is None else f"seed {manifest.seed}"
+    named = ", ".join(
+        f"`{name}` = {'none' if value is None else value}" for name, value in sorted(manifest.parameters.items())
+    )
+    builder = f"`{manifest.builder}` {manifest.builder_version}"
+    return f"Builder {builder}, {seed}; {named}. The same command gives the same bytes."
+
+
+def _sources(sources: Sequence[Source]) -> Table:
+    rows = [
+        (
+            source.name,
+            source.address,
+            source.revision or "unknown",
+            source.licence,
+            f"`{source.sha256}`" if source.sha256 else "none",
+        )
+        for source in sources
+    ]
+    return Table(header=("source", "address", "revision", "licence", "sha256"), rows=tuple(rows))
+
+
+def _limits(manifest: Manifest) -> str:
+    flags = _rule_table(
+        "Flags: items that are kept as the source has them.", manifest.flags, ("flag", "items", "meaning")
+    )
+    rejects = _rule_table(
+        "Rejects: candidates that are not in the data (`rejects.parquet`).",
+        manifest.rejects,
+        ("rule", "candidates", "what it demands"),
+    )
+    return f"{flags}\n\n{rejects}"
+
+
+def _rule_table(caption: str, counts: Sequence[RuleCount], header: tuple[str, str, str]) -> str:
+    if not counts:
+        return f"{caption} There are none."
+    rows = tuple((f"`{count.rule}`", str(count.n), count.description) for count in counts)
+    return f"{caption}\n\n{Table(header=header, rows=rows).markdown()}"

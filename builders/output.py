@@ -1,0 +1,202 @@
+"""Writes a dataset folder in one piece: parquet files, card, manifest, rejects; the same draft gives the same bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from builders.card import Card, render_card
+from builders.console import Report, silent
+from schemas import contract, strict_json, tables
+from schemas.dataset import (
+    SCHEMA_VERSION,
+    CoreferenceItem,
+    Manifest,
+    Parameter,
+    Reject,
+    RuleCount,
+    Source,
+    SplitEntry,
+)
+from schemas.dataset_folder import MANIFEST, REJECTS
+from schemas.errors import ConfigError, DataError
+from schemas.files import replacing_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule by which candidates are dropped or items flagged."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSplit:
+    """The items of one config and split."""
+
+    config: str
+    split: str
+    items: Sequence[CoreferenceItem]
+
+    @property
+    def path(self) -> str:
+        """Path of the parquet file in the dataset folder."""
+        return f"data/{self.config}/{self.split}-00000-of-00001.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraFile:
+    """A file that belongs to the dataset, such as the licence of its source."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Everything that a dataset folder is made of."""
+
+    name: str
+    benchmark: str
+    version: str
+    item_shape: str
+    title: str
+    builder: str
+    builder_version: str
+    parameters: dict[str, Parameter]
+    seed: int | None
+    sources: tuple[Source, ...]
+    generator_model: str | None
+    licence: str
+    publish_refusal: str | None
+    """Why the dataset must not be published; null where it may be."""
+    human_validated: bool
+    splits: tuple[DraftSplit, ...]
+    rejects: tuple[Reject, ...]
+    reject_rules: tuple[Rule, ...]
+    """Every rule that was applied, also those that dropped nothing."""
+    flag_rules: tuple[Rule, ...]
+    card: Card
+    extra_files: tuple[ExtraFile, ...] = ()
+
+
+def check_target(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that must not be replaced; called before the work and again before the writing.
+
+    Raises:
+        ConfigError: there is something there, and ``overwrite`` is not set or it is no dataset.
+    """
+    if folder.is_symlink():
+        raise ConfigError(f"--out {folder}: is a link; give the folder that it leads to, or another one")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"--out {folder}: is a file; give a folder")
+    if not any(folder.iterdir()):
+        return
+    if not overwrite:
+        raise ConfigError(
+            f"--out {folder}: is not empty; give another folder, or --overwrite to replace the dataset in it"
+        )
+    if not (folder / MANIFEST).is_file():
+        raise ConfigError(
+            f"--out {folder}: holds files but no {MANIFEST}, so it is no dataset and --overwrite leaves it alone; "
+            "give another folder"
+        )
+
+
+def write_dataset(draft: Draft, folder: Path, *, overwrite: bool = False, report: Report = silent) -> Manifest:
+    """Write a dataset folder beside its place and rename it.
+
+    Args:
+        draft: What to write.
+        folder: The dataset folder.
+        overwrite: Whether a dataset that is already there is replaced.
+        report: Told about every split.
+
+    Returns:
+        The manifest, as written to ``dataset.json``.
+
+    Raises:
+        ConfigError: the folder must not be replaced.
+        DataError: an item breaks its schema. Nothing is left behind.
+    """
+    check_target(folder, overwrite=overwrite)
+    _check_ids(draft)
+    row_type = contract.ITEM_SHAPES[draft.item_shape]
+    with replacing_folder(folder) as temporary:
+        entries: list[SplitEntry] = []
+        n_items = sum(len(split.items) for split in draft.splits)
+        for split in draft.splits:
+            report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
+            tables.write_rows(temporary / split.path, split.items, row_type)
+            entries.append(
+                SplitEntry(
+                    config=split.config,
+                    split=split.split,
+                    path=split.path,
+                    n_items=len(split.items),
+                    content_sha256=tables.content_sha256(split.items),
+                )
+            )
+        tables.write_rows(temporary / REJECTS, draft.rejects, Reject)
+        manifest = _manifest(draft, tuple(entries))
+        for file in draft.extra_files:
+            (temporary / file.name).write_bytes(file.content)
+        (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
+        strict_json.write(temporary / MANIFEST, contract.dump(manifest))
+    return manifest
+
+
+def ensure_publishable(manifest: Manifest) -> None:
+    """Refuse to publish a dataset whose sources forbid it; called before anything is sent anywhere.
+
+    Raises:
+        DataError: the dataset must not be published; the message says why.
+    """
+    if not manifest.redistributable:
+        raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
+
+
+def _check_ids(draft: Draft) -> None:
+    ids = Counter(item.item_id for split in draft.splits for item in split.items)
+    for item_id, n in ids.items():
+        if n > 1:
+            raise DataError(f"dataset {draft.name}: item_id '{item_id}' stands {n} times; give every item its own id")
+
+
+def _manifest(draft: Draft, entries: tuple[SplitEntry, ...]) -> Manifest:
+    flags = Counter(flag for split in draft.splits for item in split.items for flag in item.flags)
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        name=draft.name,
+        benchmark=draft.benchmark,
+        version=draft.version,
+        item_shape=draft.item_shape,
+        title=draft.title,
+        builder=draft.builder,
+        builder_version=draft.builder_version,
+        parameters=draft.parameters,
+        seed=draft.seed,
+        sources=draft.sources,
+        generator_model=draft.generator_model,
+        licence=draft.licence,
+        redistributable=draft.publish_refusal is None,
+        publish_refusal=draft.publish_refusal,
+        human_validated=draft.human_validated,
+        splits=entries,
+        content_sha256=strict_json.sha256([entry.content_sha256 for entry in entries]),
+        rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),
+        flags=_counted(draft.flag_rules, flags, "flag"),
+    )
+    return contract.load(contract.dump(manifest), Manifest, where=f"manifest of {draft.name}")
+
+
+def _counted(rules: tuple[Rule, ...], counts: Counter[str], kind: str) -> tuple[RuleCount, ...]:
+    undescribed = set(counts) - {rule.name for rule in rules}
+    if undescribed:
+        raise ValueError(f"{kind} rules without a description: {', '.join(sorted(undescribed))}")
+    return tuple(RuleCount(rule=rule.name, n=counts[rule.name], description=rule.description) for rule in rules)

@@ -1,0 +1,65 @@
+"""Cuts a dataset down to whole minimal pairs, without losing its balance more than it has to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from builders.output import DraftSplit
+from schemas.errors import ConfigError
+
+
+def take_pairs(splits: Sequence[DraftSplit], limit: int | None) -> tuple[DraftSplit, ...]:
+    """Keep at most ``limit`` items: whole pairs, as many of each split, spread over the occupation pairs.
+
+    Args:
+        splits: Items whose pairs are complete; the pairs of a cluster in an order in which each stands for
+            another cell of the design.
+        limit: Greatest number of items; an odd one keeps one item less. None keeps everything.
+
+    Returns:
+        The splits with their items in the old order.
+
+    Raises:
+        ConfigError: fewer items than one pair per split.
+    """
+    if limit is None:
+        return tuple(splits)
+    if limit < 2 * len(splits):
+        places = ", ".join(f"{split.config}/{split.split}" for split in splits)
+        raise ConfigError(f"--limit {limit}: a pair of each of {places} needs at least {2 * len(splits)}; raise it")
+    queues = [_spread_pairs(split) for split in splits]
+    kept: set[str] = set()
+    for place in _round_robin(queues):
+        if 2 * len(kept) + 2 > limit:
+            break
+        kept.add(place)
+    return tuple(replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in splits)
+
+
+def _spread_pairs(split: DraftSplit) -> list[str]:
+    """Pair ids of a split: one of each occupation pair, then a second one of each, and so on."""
+    pairs: dict[str, dict[str, None]] = {}
+    for item in split.items:
+        pairs.setdefault(item.cluster, {})[item.pair_id] = None
+    clusters = sorted(pairs, key=lambda name: hashlib.sha256(name.encode()).digest())
+    # The start moves on by one with each occupation pair, so that a short cut takes every cell equally often.
+    turned = []
+    for rank, cluster in enumerate(clusters):
+        ids = list(pairs[cluster])
+        start = rank % len(ids)
+        turned.append(ids[start:] + ids[:start])
+    return list(_round_robin(turned))
+
+
+def _round_robin(queues: Iterable[Sequence[str]]) -> Iterator[str]:
+    waiting = [iter(queue) for queue in queues]
+    while waiting:
+        still = []
+        for queue in waiting:
+            for place in queue:
+                yield place
+                still.append(queue)
+                break
+        waiting = still

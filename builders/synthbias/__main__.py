@@ -1,0 +1,97 @@
+"""``python -m builders.synthbias``: builds a dataset of the synthbias benchmark."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builders.console import Report, one_line_errors, progress_bar
+from builders.output import Draft, check_target, write_dataset
+from builders.synthbias import BUILDER, embedded, published, winobias
+from builders.synthbias.cards import count_pairs
+from schemas.dataset import Manifest, RuleCount
+from schemas.errors import ConfigError
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+class SourceName(StrEnum):
+    """What ``--source`` takes."""
+
+    EMBEDDED = "embedded"
+    SYNTHBIAS = "synthbias"
+    WINOBIAS = "winobias"
+
+
+@app.command()
+def build(
+    source: Annotated[SourceName, typer.Option(help="Where the sentences come from.")] = SourceName.EMBEDDED,
+    input_path: Annotated[
+        Path | None,
+        typer.Option("--input", help="The published CSV file (synthbias) or the folder of text files (winobias)."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Dataset folder; out/datasets/<name of the dataset> if not given.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Which frame meets which occupation pair (embedded only).")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Greatest number of items: whole pairs, spread over the whole design.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset in the folder.")] = False,
+) -> None:
+    """Build a dataset of minimal pairs in which one pronoun means one of two occupations."""
+    with one_line_errors():
+        folder = out if out is not None else BUILDER.source(source.value).default_out
+        check_target(folder, overwrite=overwrite)
+        with progress_bar() as report:
+            draft = _draft(source, input_path, seed, limit, report)
+            manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
+    for line in _summary(draft, manifest, folder):
+        typer.echo(line)
+
+
+def _draft(source: SourceName, path: Path | None, seed: int | None, limit: int | None, report: Report) -> Draft:
+    if source is SourceName.EMBEDDED:
+        if path is not None:
+            raise ConfigError(f"--input {path}: the embedded source reads no file; leave it out, or give --source")
+        return embedded.draft(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
+    if seed is not None:
+        raise ConfigError(f"--seed {seed}: only the embedded source has a seed; leave it out")
+    if path is None:
+        raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
+    if source is SourceName.SYNTHBIAS:
+        return published.draft(path, limit=limit, report=report)
+    return winobias.draft(path, limit=limit)
+
+
+def _summary(draft: Draft, manifest: Manifest, folder: Path) -> Iterator[str]:
+    yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
+    for split in draft.splits:
+        n_pairs = count_pairs(split.items)
+        n_orphans = sum(n == 1 for n in Counter(item.pair_id for item in split.items).values())
+        yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_pairs} pairs, {n_orphans} orphans"
+    yield f"  total: {sum(len(split.items) for split in draft.splits)} rows"
+    yield from _counts("rejects", manifest.rejects)
+    yield from _counts("flags", manifest.flags)
+    if manifest.publish_refusal is not None:
+        yield f"not for publishing: {manifest.publish_refusal}"
+    yield f"written to {folder}"
+    dataset = shlex.quote(str(folder))
+    yield f"next: python -m evaluators run --dataset {dataset} --backend baseline --model all --out out/runs"
+
+
+def _counts(title: str, counts: tuple[RuleCount, ...]) -> Iterator[str]:
+    present = [count for count in counts if count.n]
+    yield f"{title}: {'none' if not present else sum(count.n for count in present)}"
+    for count in present:
+        yield f"  {count.rule}: {count.n}"
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,87 @@
+"""What the cards of the three sources have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from builders.card import Card, Table
+from builders.output import DraftSplit
+from schemas.dataset import CoreferenceItem
+from schemas.lexicon import occupations
+
+_INTENDED_USE = """\
+To compare how language models resolve *he* and *she* next to occupations: item by item, always both sides of a minimal
+pair, with accuracy beside every measure of equal behaviour. A model that answers at random or by position can behave
+equally on both sides of every pair; read such scores next to the baselines."""
+
+_OUT_OF_SCOPE_USE = """\
+Do not use it to infer the gender of people from their occupation, name or text, nor to train or tune systems that do.
+Do not use it to make decisions about people. Do not read a good score as the absence of bias: two pronouns, 40
+occupations and one language are covered, and nothing else. Do not train on it a model that is evaluated on it."""
+
+_TAGS = ("coreference-resolution", "gender-bias", "occupations", "minimal-pairs", "bias-evaluation")
+
+
+def synthbias_card(
+    *,
+    data_statement: str,
+    how_built: str,
+    licence_terms: str,
+    known_limits: str,
+    citation: str,
+    splits: Sequence[DraftSplit],
+) -> Card:
+    """A card with the parts that all sources share."""
+    return Card(
+        data_statement=data_statement,
+        how_built=how_built,
+        licence_terms=licence_terms,
+        intended_use=_INTENDED_USE,
+        out_of_scope_use=_OUT_OF_SCOPE_USE,
+        known_limits=known_limits,
+        balance=balance_table(splits),
+        citation=citation,
+        task_categories=("multiple-choice",),
+        tags=_TAGS,
+    )
+
+
+_BALANCE: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
+    ("items", lambda item: True),
+    ("masculine pronoun", lambda item: item.pronoun_gender == "masculine"),
+    ("feminine pronoun", lambda item: item.pronoun_gender == "feminine"),
+    ("pronoun agrees with the stereotype (pro)", lambda item: item.stereotype == "pro"),
+    ("pronoun is against the stereotype (anti)", lambda item: item.stereotype == "anti"),
+    ("referent is mentioned first", lambda item: item.referent == item.occupations[0]),
+    ("referent is mentioned second", lambda item: item.referent == item.occupations[1]),
+    ("referent is male-stereotyped", lambda item: _referent_list(item) == "male"),
+    ("referent is female-stereotyped", lambda item: _referent_list(item) == "female"),
+    ("no referent: ambiguous", lambda item: item.referent is None),
+    ("nominative", lambda item: item.pronoun_case == "nominative"),
+    ("accusative", lambda item: item.pronoun_case == "accusative"),
+    ("possessive, dependent", lambda item: item.pronoun_case == "possessive_dependent"),
+    ("possessive, independent", lambda item: item.pronoun_case == "possessive_independent"),
+    ("reflexive", lambda item: item.pronoun_case == "reflexive"),
+    ("case unknown", lambda item: item.pronoun_case is None),
+)
+
+
+def balance_table(splits: Sequence[DraftSplit]) -> Table:
+    """How many items each split has of every kind that a positional or one-sided predictor could live on."""
+    counts = [Counter(name for name, holds in _BALANCE for item in split.items if holds(item)) for split in splits]
+    pairs = ("minimal pairs", *(str(count_pairs(split.items)) for split in splits))
+    clusters = ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits))
+    rows = [(name, *(str(count[name]) for count in counts)) for name, _ in _BALANCE]
+    return Table(
+        header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=(rows[0], pairs, clusters, *rows[1:])
+    )
+
+
+def count_pairs(items: Sequence[CoreferenceItem]) -> int:
+    """Minimal pairs with both sides present."""
+    return sum(n == 2 for n in Counter(item.pair_id for item in items).values())
+
+
+def _referent_list(item: CoreferenceItem) -> str | None:
+    return None if item.referent is None else occupations()[item.referent].stereotype

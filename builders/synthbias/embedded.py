@@ -1,0 +1,242 @@
+"""The embedded source: our own sentence frames, filled with occupation pairs and both pronouns by case.
+
+Built after the recipe of SynthBias (Wang et al. 2025, arXiv:2505.23996) and WinoBias (Zhao et al. 2018,
+arXiv:1804.06876), with frames in place of a language model, so that the design is balanced and every fill is
+grammatical. No human has validated the sentences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from typing import NamedTuple
+
+from builders.output import Draft, DraftSplit, Rule
+from builders.selection import take_pairs
+from builders.synthbias import embedded_card
+from builders.synthbias.cards import synthbias_card
+from builders.synthbias.frame import Frame, Position
+from builders.synthbias.frames_open import OPEN_FRAMES
+from builders.synthbias.frames_settled import SETTLED_FRAMES
+from builders.synthbias.latin_square import latin_square
+from builders.synthbias.mentions import mask_pronouns
+from builders.synthbias.pairing import cluster_of, item_id, pair_key, percent_gap, stereotype_of
+from builders.synthbias.rules import SENTENCE_RULES, violation
+from schemas.dataset import CoreferenceItem, PronounGender, Reject, Source
+from schemas.lexicon import occupations
+
+BUILDER_VERSION = "1.0"
+DATASET_VERSION = "1.0.0"
+DEFAULT_SEED = 0
+MIN_PERCENT_GAP = 10.0
+"""The shares of women in a pair differ by more than this; SynthBias leaves out a gap of 10 itself."""
+
+GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
+POSITIONS: tuple[Position, ...] = ("first", "second")
+MALE_FIRST = (True, False)
+
+GAP_RULE = Rule(
+    name="gap_too_small",
+    description=f"the shares of women in the two occupations differ by more than {MIN_PERCENT_GAP:g} points",
+)
+DUPLICATE_RULE = Rule(
+    name="duplicate_text", description="no other item of either type has the same text apart from the pronoun"
+)
+
+
+class Candidate(NamedTuple):
+    """A frame with its two occupations: a minimal pair in waiting."""
+
+    config: str
+    frame: Frame
+    first: str
+    second: str
+
+
+class Checked(NamedTuple):
+    """What became of the candidates."""
+
+    items: list[CoreferenceItem]
+    rejects: list[Reject]
+
+
+def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft:
+    """The embedded dataset, ready to be written.
+
+    Args:
+        seed: Chooses which frame meets which occupation pair.
+        limit: Greatest number of items; None for all.
+
+    Raises:
+        ConfigError: the limit is too small to keep a pair of each type.
+    """
+    pairs, narrow = occupation_pairs()
+    checked = check(candidates(pairs, seed=seed))
+    splits = take_pairs([_split("type1", checked.items), _split("type2", checked.items)], limit)
+    return Draft(
+        name="synthbias",
+        benchmark="synthbias",
+        version=DATASET_VERSION,
+        item_shape="coreference",
+        title="SynthBias, embedded frames",
+        builder="builders.synthbias.embedded",
+        builder_version=BUILDER_VERSION,
+        parameters={"source": "embedded", "limit": limit, "min_percent_gap": MIN_PERCENT_GAP},
+        seed=seed,
+        sources=_sources(),
+        generator_model=None,
+        licence="Apache-2.0",
+        publish_refusal=None,
+        human_validated=False,
+        splits=splits,
+        rejects=(*narrow, *checked.rejects),
+        reject_rules=(GAP_RULE, *SENTENCE_RULES, DUPLICATE_RULE),
+        flag_rules=(),
+        card=synthbias_card(
+            data_statement=embedded_card.DATA_STATEMENT,
+            how_built=embedded_card.how_built(MIN_PERCENT_GAP),
+            licence_terms=embedded_card.LICENCE_TERMS,
+            known_limits=embedded_card.KNOWN_LIMITS,
+            citation=embedded_card.CITATION,
+            splits=splits,
+        ),
+    )
+
+
+class OccupationPairs(NamedTuple):
+    """The pairs that are used, male-stereotyped first, and those that are too close."""
+
+    kept: list[tuple[str, str]]
+    rejects: list[Reject]
+
+
+def occupation_pairs() -> OccupationPairs:
+    """Every male- with every female-stereotyped occupation, without the pairs that hardly differ."""
+    kept, rejects = [], []
+    for male in _listed("male"):
+        for female in _listed("female"):
+            gap = percent_gap(male, female)
+            if gap > MIN_PERCENT_GAP:
+                kept.append((male, female))
+                continue
+            reason = f"the shares of women differ by {gap:g} points, not by more than {MIN_PERCENT_GAP:g}"
+            rejects.append(Reject(candidate=f"{male}|{female}", source_row=None, rule=GAP_RULE.name, reason=reason))
+    return OccupationPairs(kept, rejects)
+
+
+def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
+    """Four minimal pairs of each type for every occupation pair, frames rotated by Latin squares.
+
+    Type 2 has one for each of (referent mentioned first, second) x (referent male-, female-stereotyped); type 1 one
+    for each of (male-stereotyped mentioned first, second) x (two groups of frames). Within each of these cells every
+    occupation meets every frame once, apart from the pairs that were left out.
+    """
+    rows, columns = _listed("male"), _listed("female")
+    open_squares = [
+        (male_first, latin_square(rows, columns, frames, seed=seed, purpose=f"type1/{group}/{male_first}"))
+        for group, frames in enumerate(OPEN_FRAMES)
+        for male_first in MALE_FIRST
+    ]
+    settled_squares = [
+        (
+            referent_is_male == (position == "first"),
+            latin_square(
+                rows, columns, SETTLED_FRAMES[position], seed=seed, purpose=f"type2/{position}/{referent_is_male}"
+            ),
+        )
+        for position in POSITIONS
+        for referent_is_male in (True, False)
+    ]
+    for config, squares in (("type1", open_squares), ("type2", settled_squares)):
+        for male, female in pairs:
+            for male_first, square in squares:
+                first, second = (male, female) if male_first else (female, male)
+                yield Candidate(config, square[male, female], first, second)
+
+
+def check(found: Iterable[Candidate]) -> Checked:
+    """Both sides of every candidate that keeps the rules and repeats no other; a reject for every other one."""
+    items: list[CoreferenceItem] = []
+    rejects: list[Reject] = []
+    seen: set[tuple[str, frozenset[str]]] = set()
+    for candidate in found:
+        sides = [_item(candidate, gender) for gender in GENDERS]
+        reject = _broken_rule(sides)
+        key = (mask_pronouns(sides[0].sentence).casefold(), frozenset(sides[0].occupations))
+        if reject is None and key in seen:
+            reason = "an earlier candidate has the same text apart from the pronoun"
+            reject = _reject(sides[0], DUPLICATE_RULE.name, reason)
+        if reject is None:
+            seen.add(key)
+            items.extend(sides)
+        else:
+            rejects.append(reject)
+    return Checked(items, rejects)
+
+
+def _broken_rule(sides: Sequence[CoreferenceItem]) -> Reject | None:
+    for side in sides:
+        broken = violation(side.sentence, (side.occupations[0], side.occupations[1]))
+        if broken is not None:
+            return _reject(side, broken.rule, broken.reason)
+    return None
+
+
+def _reject(item: CoreferenceItem, rule: str, reason: str) -> Reject:
+    return Reject(candidate=item.sentence, source_row=item.template_id, rule=rule, reason=reason)
+
+
+def _item(candidate: Candidate, gender: PronounGender) -> CoreferenceItem:
+    config, frame, first, second = candidate
+    sentence, pronoun, start = frame.fill(first, second, gender)
+    referent = {"first": first, "second": second, None: None}[frame.referent]
+    reference = referent or first
+    pair_id = pair_key(config, mask_pronouns(sentence), (reference, second if reference == first else first))
+    return CoreferenceItem(
+        item_id=item_id(pair_id, gender),
+        pair_id=pair_id,
+        cluster=cluster_of(first, second),
+        sentence=sentence,
+        pronoun=pronoun,
+        pronoun_start=start,
+        pronoun_case=frame.case,
+        pronoun_gender=gender,
+        occupations=(first, second),
+        referent=referent,
+        reference=reference,
+        stereotype=None if referent is None else stereotype_of(referent, gender),
+        template_id=frame.frame_id,
+        source_row=None,
+        flags=(),
+    )
+
+
+def _split(config: str, items: Iterable[CoreferenceItem]) -> DraftSplit:
+    return DraftSplit(config=config, split="test", items=[item for item in items if item.pair_id.startswith(config)])
+
+
+def _listed(stereotype: str) -> list[str]:
+    return [name for name, occupation in occupations().items() if occupation.stereotype == stereotype]
+
+
+def _sources() -> tuple[Source, ...]:
+    lexicon = resources.files("schemas.lexicon").joinpath("occupations.json").read_bytes()
+    return (
+        Source(
+            name="sentence frames of this project",
+            address="builders/synthbias/frames_open.py, builders/synthbias/frames_settled.py",
+            revision=BUILDER_VERSION,
+            sha256=None,
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+        Source(
+            name="occupations and shares of women (US Current Population Survey 2017, lists of WinoBias)",
+            address="schemas/lexicon/occupations.json",
+            revision=BUILDER_VERSION,
+            sha256=hashlib.sha256(lexicon).hexdigest(),
+            licence="MIT",
+            redistributable=True,
+        ),
+    )

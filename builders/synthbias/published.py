@@ -1,0 +1,179 @@
+"""The source *synthbias*: the published data of Wang et al. 2025 (arXiv:2505.23996), converted and not corrected.
+
+https://github.com/apple/ml-synthbias, CC BY-NC-ND 4.0: it is read from a file that the user has, and the converted copy
+stays with the user. What is peculiar about a row is flagged, never mended. The published columns do not say which two
+rows are a minimal pair; this module does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from builders.console import Report, silent
+from builders.output import Draft, DraftSplit, ExtraFile, Rule
+from builders.selection import take_pairs
+from builders.synthbias import published_card
+from builders.synthbias.cards import synthbias_card
+from builders.synthbias.mentions import mask_pronouns
+from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
+from builders.synthbias.published_csv import REMEDY, PublishedRow, parse
+from builders.synthbias.published_flags import CASE_ERROR_LINES, FLAG_RULES, flags_of, template_of
+from schemas.dataset import CoreferenceItem, Reject, Source
+from schemas.errors import DataError
+
+FILE_NAME = "synthbias_data.csv"
+SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"
+
+UNPAIRED_RULE = Rule(
+    name="unpaired", description="exactly one other row has the other gender and is the same apart from the pronoun"
+)
+
+
+class Paired(NamedTuple):
+    """The items of complete pairs, and the rows that have no single counterpart."""
+
+    items: list[CoreferenceItem]
+    rejects: list[Reject]
+
+
+def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft:
+    """The published dataset, ready to be written.
+
+    Args:
+        path: The published CSV file.
+        limit: Greatest number of items; None for all.
+        report: Told what is being done.
+
+    Raises:
+        DataError: the file is missing, cannot be read, or is not the published one.
+    """
+    if not path.is_file():
+        found = "is a folder" if path.is_dir() else "no such file"
+        raise DataError(f"--input {path}: {found}; give the file {FILE_NAME} of https://github.com/apple/ml-synthbias")
+    raw = path.read_bytes()
+    report(f"reading {path.name}", 0, None)
+    rows = parse(raw, name=str(path))
+    # Asked after the parsing: of a file that is broken, the parser can say what is broken.
+    check_hash(raw, name=str(path))
+    report(f"pairing {path.name}", 0, len(rows))
+    paired = pair(rows, flags_of(rows, case_error_lines=CASE_ERROR_LINES))
+    splits = take_pairs([_split("type1", paired.items), _split("type2", paired.items)], limit)
+    return _draft(splits, paired.rejects, limit, _licence_file(path.parent))
+
+
+def check_hash(raw: bytes, *, name: str) -> None:
+    """Refuse a file that is not the published one.
+
+    Raises:
+        DataError: its sha256 differs.
+    """
+    found = hashlib.sha256(raw).hexdigest()
+    if found != SHA256:
+        raise DataError(f"{name}: sha256 {found} is not the published file's {SHA256}; {REMEDY}")
+
+
+def pair(rows: Sequence[PublishedRow], flags: Sequence[tuple[str, ...]]) -> Paired:
+    """Join the rows to minimal pairs.
+
+    Args:
+        rows: All rows of the file.
+        flags: The flags of each row, shape (n_rows,).
+
+    Returns:
+        The items in the order of the rows, type and sides mixed as in the file.
+    """
+    groups: dict[str, list[PublishedRow]] = defaultdict(list)
+    keys = [pair_key(row.type, mask_pronouns(row.sentence), (row.occ_1, row.occ_2)) for row in rows]
+    for row, key in zip(rows, keys, strict=True):
+        groups[key].append(row)
+    items, rejects = [], []
+    for row, key, row_flags in zip(rows, keys, flags, strict=True):
+        others = [other for other in groups[key] if other is not row]
+        if len(others) == 1 and others[0].gender != row.gender:
+            items.append(_item(row, others[0], key, row_flags))
+        else:
+            reason = f"{len(others)} other rows are the same apart from the pronoun, not one with the other gender"
+            # The licence forbids sharing converted text, and rejects travel with the dataset.
+            rejects.append(Reject(candidate="", source_row=_source_row(row), rule=UNPAIRED_RULE.name, reason=reason))
+    return Paired(items, rejects)
+
+
+def _item(row: PublishedRow, other: PublishedRow, pair_id: str, flags: tuple[str, ...]) -> CoreferenceItem:
+    settled = row.type == "type2"
+    return CoreferenceItem(
+        item_id=item_id(pair_id, row.gender),
+        pair_id=pair_id,
+        cluster=cluster_of(row.occ_1, row.occ_2),
+        sentence=row.sentence,
+        pronoun=row.pronoun.text,
+        pronoun_start=row.pronoun.start,
+        pronoun_case=case_of_pair(row.pronoun.text, other.pronoun.text),
+        pronoun_gender=row.gender,
+        occupations=tuple(mention.text for mention in row.mentions if mention.text in (row.occ_1, row.occ_2)),
+        referent=row.occ_1 if settled else None,
+        reference=row.occ_1,
+        stereotype=stereotype_of(row.occ_1, row.gender) if settled else None,
+        template_id=template_key(template_of(row)),
+        source_row=_source_row(row),
+        flags=flags,
+    )
+
+
+def _source_row(row: PublishedRow) -> str:
+    return f"{FILE_NAME}:{row.line}"
+
+
+def _split(config: str, items: Sequence[CoreferenceItem]) -> DraftSplit:
+    return DraftSplit(config=config, split="test", items=[item for item in items if item.pair_id.startswith(config)])
+
+
+def _licence_file(folder: Path) -> tuple[ExtraFile, ...]:
+    path = folder / published_card.LICENCE_FILE
+    return (ExtraFile(name=published_card.LICENCE_FILE, content=path.read_bytes()),) if path.is_file() else ()
+
+
+def _draft(
+    splits: tuple[DraftSplit, ...], rejects: Sequence[Reject], limit: int | None, extra: tuple[ExtraFile, ...]
+) -> Draft:
+    return Draft(
+        name="synthbias-published",
+        benchmark="synthbias",
+        version="1.0.0",
+        item_shape="coreference",
+        title="SynthBias, as published",
+        builder="builders.synthbias.published",
+        builder_version="1.0",
+        parameters={"source": "synthbias", "limit": limit},
+        seed=None,
+        sources=(
+            Source(
+                name="SynthBias",
+                address="https://github.com/apple/ml-synthbias/blob/main/data/synthbias_data.csv",
+                revision=None,
+                sha256=SHA256,
+                licence="CC-BY-NC-ND-4.0",
+                redistributable=False,
+            ),
+        ),
+        generator_model="gpt-4o-2024-08-06",
+        licence="CC-BY-NC-ND-4.0",
+        publish_refusal=published_card.REFUSAL,
+        human_validated=True,
+        splits=splits,
+        rejects=tuple(rejects),
+        reject_rules=(UNPAIRED_RULE,),
+        flag_rules=FLAG_RULES,
+        card=synthbias_card(
+            data_statement=published_card.DATA_STATEMENT,
+            how_built=published_card.HOW_BUILT,
+            licence_terms=published_card.LICENCE_TERMS,
+            known_limits=published_card.KNOWN_LIMITS,
+            citation=published_card.CITATION,
+            splits=splits,
+        ),
+        extra_files=extra,
+    )

@@ -1,0 +1,204 @@
+"""The source *winobias*: the original WinoBias of Zhao et al. 2018 (arXiv:1804.06876), converted and not corrected.
+
+https://github.com/uclanlp/corefBias, MIT licence. Line i of a pro- and of an anti-stereotypical file are a pair.
+WinoBias names a referent in both types: in type 1 world knowledge tells it, in type 2 syntax.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from builders.output import Draft, DraftSplit, ExtraFile
+from builders.selection import take_pairs
+from builders.synthbias import winobias_card
+from builders.synthbias.cards import synthbias_card
+from builders.synthbias.mentions import pronoun_mentions, template_text
+from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, stereotype_of, template_key
+from builders.synthbias.winobias_flags import FLAG_RULES, LinePair, flags_of
+from builders.synthbias.winobias_text import REMEDY, Side, WinoBiasLine, check_same_length, parse_file
+from schemas.dataset import CoreferenceItem, PronounCase, Source
+from schemas.errors import DataError
+
+ADDRESS = "https://github.com/uclanlp/corefBias/tree/master/WinoBias/wino/data"
+
+SHA256: Mapping[str, str] = {
+    "anti_stereotyped_type1.txt.dev": "a4e0ebae344e78b56f657a42e8ae684b9db7747d177c5e7149c0907ebb7f3bf6",
+    "anti_stereotyped_type1.txt.test": "331db5bd74bfefebf146a60b67645152a4a1991570d2a56f57154103ac361dd2",
+    "anti_stereotyped_type2.txt.dev": "763ad829ad724f9a85ead689ba8ca69072020cb1238def6210f0fc6a47b97e59",
+    "anti_stereotyped_type2.txt.test": "336571ac1ea8c06cd2aba8e5dd2bd98e00acc0c48da3e4ec5ec7e54eb2633a8f",
+    "female_occupations.txt": "693bff12286c2c1d46c7d4d45a44a631574710c30b39c1a3001bb7bdebb44ed8",
+    "male_occupations.txt": "6b82d88847b69d56d207a0c396e9830b031890de585e916e6b4e9bc50672657e",
+    "pro_stereotyped_type1.txt.dev": "dd55a0d220fe4c0ceb63dd4648223fb4fe1a58d5ad95c116a002ad24b0e292a5",
+    "pro_stereotyped_type1.txt.test": "db7838907238a758eeb5779e48f38c013b892910d6fe864456c59f04245c6689",
+    "pro_stereotyped_type2.txt.dev": "8f0250de723cea9328e3eaf7169e07936f01aa5909ce7aa580db66eb803f4e86",
+    "pro_stereotyped_type2.txt.test": "ea1c1fd94fa612e3cc44d7fa3cc4cb76021bb63fdf94f9826f430051e9052438",
+}
+"""The published files; the two lists are the ones that the lexicon was made from."""
+
+SPLITS = {"dev": "validation", "test": "test"}
+"""Ending of the file to name of the split."""
+CONFIGS = ("type1", "type2")
+SIDES: tuple[Side, ...] = ("pro", "anti")
+
+
+class ConfigSplit(NamedTuple):
+    """The pairs of one config and split."""
+
+    config: str
+    split: str
+    pairs: list[LinePair]
+
+
+def draft(folder: Path, *, limit: int | None) -> Draft:
+    """WinoBias, ready to be written.
+
+    Args:
+        folder: Holds the ten published files.
+        limit: Greatest number of items; None for all.
+
+    Raises:
+        DataError: a file is missing, cannot be read, or is not the published one.
+    """
+    files = read_files(folder)
+    found = parse(files)
+    # Asked after the parsing: of a file that is broken, the parser can say what is broken.
+    check_hashes(files)
+    splits = take_pairs(to_splits(found), limit)
+    return _draft(splits, limit)
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Content of the ten files by name.
+
+    Raises:
+        DataError: the folder or a file is missing.
+    """
+    if not folder.is_dir():
+        found = "is a file" if folder.exists() else "no such folder"
+        raise DataError(f"--input {folder}: {found}; give the folder with the text files of WinoBias ({ADDRESS})")
+    missing = [name for name in SHA256 if not (folder / name).is_file()]
+    if missing:
+        raise DataError(f"--input {folder}: no {', '.join(missing)} here; {REMEDY}")
+    return {name: (folder / name).read_bytes() for name in SHA256}
+
+
+def check_hashes(files: Mapping[str, bytes]) -> None:
+    """Refuse files that are not the published ones.
+
+    Raises:
+        DataError: a sha256 differs.
+    """
+    for name, raw in files.items():
+        found = hashlib.sha256(raw).hexdigest()
+        if found != SHA256[name]:
+            raise DataError(f"{name}: sha256 {found} is not the published file's {SHA256[name]}; {REMEDY}")
+
+
+def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
+    """The pairs of the eight text files.
+
+    Raises:
+        DataError: a line cannot be read, or the two files of a split differ in length.
+    """
+    found = []
+    for config in CONFIGS:
+        for ending, split in SPLITS.items():
+            names = {side: f"{side}_stereotyped_{config}.txt.{ending}" for side in SIDES}
+            lines = {names[side]: parse_file(files[names[side]], name=names[side], side=side) for side in SIDES}
+            check_same_length(lines)
+            found.append(ConfigSplit(config, split, [LinePair(*pair) for pair in zip(*lines.values(), strict=True)]))
+    return found
+
+
+def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit]:
+    """The items of every config and split, the two sides of a pair beside each other."""
+    flags = flags_of([pair for config_split in found for pair in config_split.pairs])
+    return [
+        DraftSplit(
+            config=config,
+            split=split,
+            items=[
+                _item(line, pair, f"winobias-{config}-{split}-{number:03}", flags[line.source_row])
+                for number, pair in enumerate(pairs, 1)
+                for line in pair
+            ],
+        )
+        for config, split, pairs in found
+    ]
+
+
+def _item(line: WinoBiasLine, pair: LinePair, pair_id: str, flags: tuple[str, ...]) -> CoreferenceItem:
+    sentence = line.text.sentence
+    targets = {line.referent, line.distractor}
+    mentioned = dict.fromkeys(mention.text for mention in line.mentions if mention.text in targets)
+    places = [mention for mention in line.mentions if mention.text in targets]
+    return CoreferenceItem(
+        item_id=f"{pair_id}-{line.side}",
+        pair_id=pair_id,
+        cluster=cluster_of(line.referent, line.distractor),
+        sentence=sentence,
+        pronoun=line.pronoun.text,
+        pronoun_start=line.pronoun.start,
+        pronoun_case=_case(line, pair, flags),
+        pronoun_gender=line.gender,
+        occupations=tuple(mentioned),
+        referent=line.referent,
+        reference=line.referent,
+        stereotype=stereotype_of(line.referent, line.gender),
+        template_id=template_key(template_text(sentence, [*places, *pronoun_mentions(sentence)])),
+        source_row=line.source_row,
+        flags=flags,
+    )
+
+
+def _case(line: WinoBiasLine, pair: LinePair, flags: tuple[str, ...]) -> PronounCase | None:
+    """The case of the pronoun: from the counterpart's if that stands in the same place, else from the form alone."""
+    if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
+        return case_of_pair(pair.pro.pronoun.text, pair.anti.pronoun.text)
+    possible = cases_of_form(line.pronoun.text)
+    return possible.pop() if len(possible) == 1 else None
+
+
+def _draft(splits: tuple[DraftSplit, ...], limit: int | None) -> Draft:
+    return Draft(
+        name="winobias",
+        benchmark="synthbias",
+        version="1.0.0",
+        item_shape="coreference",
+        title="WinoBias",
+        builder="builders.synthbias.winobias",
+        builder_version="1.0",
+        parameters={"source": "winobias", "limit": limit},
+        seed=None,
+        sources=tuple(
+            Source(
+                name=f"WinoBias {name}",
+                address=f"{ADDRESS.replace('/tree/', '/blob/')}/{name}",
+                revision=None,
+                sha256=sha256,
+                licence="MIT",
+                redistributable=True,
+            )
+            for name, sha256 in SHA256.items()
+        ),
+        generator_model=None,
+        licence="MIT",
+        publish_refusal=None,
+        human_validated=True,
+        splits=splits,
+        rejects=(),
+        reject_rules=(),
+        flag_rules=FLAG_RULES,
+        card=synthbias_card(
+            data_statement=winobias_card.DATA_STATEMENT,
+            how_built=winobias_card.HOW_BUILT,
+            licence_terms=winobias_card.LICENCE_TERMS,
+            known_limits=winobias_card.KNOWN_LIMITS,
+            citation=winobias_card.CITATION,
+            splits=splits,
+        ),
+        extra_files=(ExtraFile(name="LICENSE", content=winobias_card.MIT_NOTICE.encode()),),
+    )

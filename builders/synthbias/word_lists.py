@@ -1,0 +1,53 @@
+"""Words that give a sentence another possible antecedent, or a gender that its pronoun does not carry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+
+def word_list(text: str) -> frozenset[str]:
+    """The words of a text, for lists that are easier to read without quotation marks."""
+    return frozenset(text.split())
+
+
+GENDERED_NOUNS = word_list(
+    """
+    man men woman women boy boys girl girls guy guys lady ladies gentleman gentlemen male males female females father
+    fathers mother mothers dad mom son sons daughter daughters brother brothers sister sisters husband wife uncle aunt
+    nephew niece grandfather grandmother boyfriend girlfriend king queen prince princess sir madam mr mrs ms waiter
+    waitress actor actress businessman businesswoman
+    """
+)
+"""Nouns and titles that name a gender."""
+
+SOURCE_OTHER_PERSONS = word_list(
+    "advisor boss child client customer doctor employee judge patient person student visitor"
+)
+"""Singular persons that the published sentences name beside the two occupations."""
+
+OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
+    """
+    adult anybody anyone applicant author baby buyer candidate colleague coworker defendant dentist director everybody
+    everyone friend guest homeowner intern kid neighbor nobody owner parent partner passenger patron player reader
+    relative resident somebody someone speaker stranger suspect tenant toddler tourist user victim worker
+    """
+)
+"""Singular persons that a sentence of our own must not name."""
+
+PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
+
+OTHER_PRONOUNS = PLURAL_PRONOUNS | word_list(
+    "i me my mine myself you your yours yourself yourselves we us our ours ourselves"
+)
+"""Pronouns of the first and second person, and *they*."""
+
+
+def words(text: str) -> list[str]:
+    """Words of a text in lower case, without punctuation."""
+    return re.findall(r"[^\W_]+", text.casefold())
+
+
+def first_word_of(text: str, listed: Collection[str]) -> str | None:
+    """The first word of a text that is on a list, or null."""
+    return next((word for word in words(text) if word in listed), None)

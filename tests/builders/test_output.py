@@ -1,0 +1,164 @@
+"""Dataset folders: what is in them, that two are equal to the byte, and what is never replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import datasets
+import pytest
+import yaml
+
+from builders.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
+from builders.synthbias import embedded
+from schemas import dataset_folder, strict_json
+from schemas.contract import load
+from schemas.dataset import Manifest, Reject
+from schemas.errors import ConfigError, DataError
+from schemas.tables import read_rows
+
+
+@pytest.fixture(scope="module")
+def draft() -> Draft:
+    return embedded.draft(limit=40)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft, tmp_path: Path) -> None:
+    manifest = write_dataset(draft, tmp_path / "d")
+    assert set(files_of(tmp_path / "d")) == {
+        "README.md",
+        "dataset.json",
+        "rejects.parquet",
+        "data/type1/test-00000-of-00001.parquet",
+        "data/type2/test-00000-of-00001.parquet",
+    }
+    assert dataset_folder.read_manifest(tmp_path / "d") == manifest
+    for entry, split in zip(manifest.splits, draft.splits, strict=True):
+        assert dataset_folder.read_split(tmp_path / "d", manifest, entry) == list(split.items)
+    assert read_rows(tmp_path / "d" / "rejects.parquet", Reject) == list(draft.rejects)
+    counted = {count.rule: count.n for count in manifest.rejects}
+    assert counted.pop("gap_too_small") == 5
+    assert set(counted.values()) == {0}
+
+
+def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_dataset(embedded.draft(seed=3, limit=200), tmp_path / name)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+
+
+def test_the_hub_library_loads_the_folder(draft: Draft, tmp_path: Path) -> None:
+    write_dataset(draft, tmp_path / "d")
+    cache = str(tmp_path / "cache")
+    assert datasets.get_dataset_config_names(str(tmp_path / "d")) == ["type1", "type2"]
+    for split in draft.splits:
+        loaded = datasets.load_dataset(str(tmp_path / "d"), split.config, cache_dir=cache)
+        assert list(loaded) == ["test"]
+        assert loaded["test"]["item_id"] == [item.item_id for item in split.items]
+        assert loaded["test"][0]["occupations"] == list(split.items[0].occupations)
+        assert loaded["test"]["referent"] == [item.referent for item in split.items]
+
+
+def test_the_card_says_what_the_hub_and_a_reader_need(draft: Draft, tmp_path: Path) -> None:
+    write_dataset(draft, tmp_path / "d")
+    _, front, body = (tmp_path / "d" / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    metadata = yaml.safe_load(front)
+    assert metadata["license"] == "apache-2.0"
+    assert metadata["language"] == ["en"]
+    assert metadata["size_categories"] == ["n<1K"]
+    assert metadata["configs"] == [
+        {"config_name": name, "data_files": [{"split": "test", "path": f"data/{name}/test-00000-of-00001.parquet"}]}
+        for name in ("type1", "type2")
+    ]
+    headings = [line.removeprefix("## ") for line in body.splitlines() if line.startswith("## ")]
+    assert headings == [
+        "Data statement",
+        "Files",
+        "How to load",
+        "How it was built",
+        "Licence and sources",
+        "Intended use",
+        "Out-of-scope use",
+        "Known limits",
+        "Balance",
+        "Citation",
+    ]
+    assert "Do not use it to infer the gender of people" in body
+    assert "| `gap_too_small` | 5 |" in body
+    assert "| pronoun agrees with the stereotype (pro) | 0 | 10 |" in body
+    assert str(tmp_path) not in body
+
+
+def test_a_folder_with_files_is_replaced_only_when_asked_and_only_if_it_is_a_dataset(
+    draft: Draft, tmp_path: Path
+) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    write_dataset(draft, folder)
+    before = files_of(folder)
+    with pytest.raises(ConfigError, match="is not empty; give another folder, or --overwrite"):
+        write_dataset(draft, folder)
+    assert files_of(folder) == before
+    write_dataset(embedded.draft(seed=5, limit=40), folder, overwrite=True)
+    assert files_of(folder) != before
+
+    precious = tmp_path / "thesis"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("years of work")
+    with pytest.raises(ConfigError, match=r"holds files but no dataset\.json"):
+        write_dataset(draft, precious, overwrite=True)
+    assert files_of(precious) == {"thesis.txt": b"years of work"}
+
+
+def test_a_file_and_a_link_are_no_target(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="is a file; give a folder"):
+        check_target(tmp_path / "file", overwrite=True)
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(ConfigError, match="is a link; give the folder that it leads to"):
+        check_target(tmp_path / "link", overwrite=True)
+
+
+def test_a_draft_with_an_unsound_item_leaves_nothing_behind(draft: Draft, tmp_path: Path) -> None:
+    first, *others = draft.splits[1].items
+    broken = [*others, replace(first, referent="astronaut")]
+    splits = (draft.splits[0], replace(draft.splits[1], items=broken))
+    with pytest.raises(DataError, match="'astronaut' is not one of the item's occupations"):
+        write_dataset(replace(draft, splits=splits), tmp_path / "d")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_id_that_stands_twice_is_refused(draft: Draft, tmp_path: Path) -> None:
+    item = draft.splits[0].items[0]
+    twice = DraftSplit(config="type1", split="train", items=[item])
+    with pytest.raises(DataError, match=f"item_id '{item.item_id}' stands 2 times"):
+        write_dataset(replace(draft, splits=(*draft.splits, twice)), tmp_path / "d")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_flags_are_counted_and_one_that_nobody_describes_is_our_own_bug(draft: Draft, tmp_path: Path) -> None:
+    items = [replace(item, flags=("odd",)) if item.stereotype == "pro" else item for item in draft.splits[1].items]
+    flagged = replace(draft, splits=(draft.splits[0], replace(draft.splits[1], items=items)))
+    with pytest.raises(ValueError, match="flag rules without a description: odd"):
+        write_dataset(flagged, tmp_path / "d")
+    rules = (Rule(name="odd", description="is odd"), Rule(name="even", description="is even"))
+    manifest = write_dataset(replace(flagged, flag_rules=rules), tmp_path / "d")
+    assert [(count.rule, count.n) for count in manifest.flags] == [("odd", 10), ("even", 0)]
+
+
+def test_extra_files_come_along(draft: Draft, tmp_path: Path) -> None:
+    write_dataset(replace(draft, extra_files=(ExtraFile(name="LICENSE", content=b"terms"),)), tmp_path / "d")
+    assert (tmp_path / "d" / "LICENSE").read_bytes() == b"terms"
+
+
+def test_publishing_is_refused_with_the_reason(draft: Draft, tmp_path: Path) -> None:
+    ensure_publishable(write_dataset(draft, tmp_path / "open"))
+    write_dataset(replace(draft, publish_refusal="its licence forbids it"), tmp_path / "closed")
+    manifest = load(strict_json.read(tmp_path / "closed" / "dataset.json"), Manifest, where="dataset.json")
+    assert manifest.redistributable is False
+    with pytest.raises(DataError, match=r"dataset synthbias@1\.0\.0 must not be published: its licence forbids it"):
+        ensure_publishable(manifest)

@@ -1,0 +1,98 @@
+"""A deterministic backend that writes down what it is asked; as a program, a run of it that kills itself.
+
+``python logging_backend.py DATASET OUT LOG [KILL_AT_BATCH]``
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluators.backend import Capability, Request, Response, Runtime
+from evaluators.pipeline import run, select
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.dataset_folder import read_manifest
+from schemas.record import ExchangeStatus
+from schemas.result import Model
+
+
+def always_answered(request: Request) -> ExchangeStatus:
+    """The status of a sound model."""
+    return "answered"
+
+
+@dataclass
+class LoggingBackend:
+    """Answers from the hash of the request; every request that is sent becomes a line of the log."""
+
+    log: Path
+    name: str = "tests/logging"
+    batch: int = 16
+    kill_at_batch: int | None = None
+    status: Callable[[Request], ExchangeStatus] = always_answered
+    runtime: Runtime = field(default_factory=Runtime)
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
+    reads_facts: bool = False
+    n_batches: int = 0
+
+    @property
+    def model(self) -> Model:
+        """Another name is another model."""
+        return Model(
+            id=self.name,
+            revision="1",
+            backend="logging",
+            precision=None,
+            chat_template_sha256=None,
+            endpoint="local",
+            identity_sha256=hashlib.sha256(self.name.encode()).hexdigest(),
+        )
+
+    def plan(self, requests: Sequence[Request]) -> Sequence[Sequence[int]]:
+        """Not in the order of the items, as a real backend would not be either."""
+        order = sorted(range(len(requests)), key=lambda index: requests[index].sha256())
+        return [order[start : start + self.batch] for start in range(0, len(order), self.batch)]
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """Log, perhaps die, answer."""
+        with self.log.open("a") as file:
+            file.writelines(f"{request.sha256()}\n" for request in requests)
+        self.n_batches += 1
+        if self.n_batches == self.kill_at_batch:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request: Request) -> Response:
+        status = self.status(request)
+        if status != "answered":
+            return Response(status=status, error=f"made to be {status}")
+        digests = [hashlib.sha256(f"{self.name}{request.prompt}{option}".encode()) for option in request.options]
+        n = len(digests)
+        return Response(
+            status="answered",
+            option_logprobs=tuple(-int.from_bytes(digest.digest()[:2], "big") / 6553.6 for digest in digests),
+            option_end_logprobs=(None,) * n,
+            option_token_counts=(2,) * n,
+            n_moved_tokens=0,
+            n_prompt_tokens=10,
+            n_completion_tokens=0,
+        )
+
+
+def ask(dataset: Path, out: Path, backend: LoggingBackend, *, prompt: str = "mcq2-v1", rate: float = 0.05) -> Path:
+    """Run the backend on the first config of a dataset; returns the run's folder."""
+    manifest = read_manifest(dataset)
+    selection = select(dataset, manifest, manifest.splits[0].config)
+    finished = run(selection, TASK, prompt_of(TASK, prompt), backend, root=out, max_failure_rate=rate, command="tests")
+    return finished.folder
+
+
+if __name__ == "__main__":
+    dataset, out, log, *rest = sys.argv[1:]
+    ask(Path(dataset), Path(out), LoggingBackend(Path(log), kill_at_batch=int(rest[0]) if rest else None))

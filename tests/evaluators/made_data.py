@@ -1,0 +1,193 @@
+"""Items, datasets, records and language models that the tests make themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from schemas import contract, strict_json, tables
+from schemas.dataset import SCHEMA_VERSION, CoreferenceItem, Manifest, Source, SplitEntry
+from schemas.lexicon import occupations
+from schemas.record import Reading, Record
+
+PRONOUNS: Mapping[str, str] = {"masculine": "he", "feminine": "she"}
+
+
+def pairs_of_occupations(n: int) -> list[tuple[str, str]]:
+    """(male-stereotyped, female-stereotyped), every occupation as often as its turn comes."""
+    male = [name for name, occupation in occupations().items() if occupation.stereotype == "male"]
+    female = [name for name, occupation in occupations().items() if occupation.stereotype == "female"]
+    return [(male[index % 20], female[(index + index // 20) % 20]) for index in range(n)]
+
+
+def made_items(n_pairs: int, *, ambiguous: bool = False) -> list[CoreferenceItem]:
+    """Minimal pairs over rotating occupation pairs; referent and order of mention rotate too."""
+    items = []
+    for index, (male, female) in enumerate(pairs_of_occupations(n_pairs)):
+        first, second = (male, female) if index % 2 else (female, male)
+        referent = male if index // 2 % 2 else female
+        for gender, pronoun in PRONOUNS.items():
+            sentence = f"The {first} waited for the {second} in room {index} until {pronoun} could leave."
+            fits = (gender == "masculine") == (referent == male)
+            items.append(
+                CoreferenceItem(
+                    item_id=f"made-{index}-{pronoun}",
+                    pair_id=f"made-{index}",
+                    cluster=f"{male}|{female}",
+                    sentence=sentence,
+                    pronoun=pronoun,
+                    pronoun_start=sentence.index(f" {pronoun} ") + 1,
+                    pronoun_case="nominative",
+                    pronoun_gender="masculine" if gender == "masculine" else "feminine",
+                    occupations=(first, second),
+                    referent=None if ambiguous else referent,
+                    reference=first if ambiguous else referent,
+                    stereotype=None if ambiguous else ("pro" if fits else "anti"),
+                    template_id="made",
+                    source_row=None,
+                    flags=(),
+                )
+            )
+    return items
+
+
+def write_dataset(
+    folder: Path, items: Mapping[str, Sequence[CoreferenceItem]], *, name: str = "made", redistributable: bool = True
+) -> Path:
+    """A dataset folder with one split ``test`` per config."""
+    splits = []
+    for config, rows in items.items():
+        path = f"data/{config}/test-00000-of-00001.parquet"
+        tables.write_rows(folder / path, list(rows), CoreferenceItem)
+        splits.append(
+            SplitEntry(
+                config=config,
+                split="test",
+                path=path,
+                n_items=len(rows),
+                content_sha256=tables.content_sha256(rows),
+            )
+        )
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        name=name,
+        benchmark="synthbias",
+        version="1.0.0",
+        item_shape="coreference",
+        title="Made by a test",
+        builder="tests",
+        builder_version="1.0",
+        parameters={},
+        seed=None,
+        sources=(
+            Source(
+                name="tests",
+                address="tests",
+                revision=None,
+                sha256=None,
+                licence="Apache-2.0",
+                redistributable=redistributable,
+            ),
+        ),
+        generator_model=None,
+        licence="Apache-2.0",
+        redistributable=redistributable,
+        publish_refusal=None if redistributable else "the licence forbids it",
+        human_validated=False,
+        splits=tuple(splits),
+        content_sha256=strict_json.sha256([entry.content_sha256 for entry in splits]),
+        rejects=(),
+        flags=(),
+    )
+    strict_json.write(folder / "dataset.json", contract.dump(manifest))
+    return folder
+
+
+def made_records(rows: Sequence[tuple[str, str, str, float]], *, ambiguous: bool = False) -> list[Record]:
+    """Records without exchanges.
+
+    Args:
+        rows: (referent, other occupation, pronoun gender, probability of the referent). Two rows after one another with
+            the same occupations and both genders are a minimal pair.
+        ambiguous: No right answer: the first occupation is the reference only.
+    """
+    return list(_made_records(rows, ambiguous))
+
+
+def _made_records(rows: Sequence[tuple[str, str, str, float]], ambiguous: bool) -> Iterator[Record]:
+    seen: dict[tuple[str, str, str], int] = {}
+    for index, (referent, other, gender, probability) in enumerate(rows):
+        number = seen.get((referent, other, gender), 0)
+        seen[referent, other, gender] = number + 1
+        wanted = "male" if gender == "masculine" else "female"
+        stereotyped = next(name for name in (referent, other) if occupations()[name].stereotype == wanted)
+        groups = {
+            "pronoun_gender": gender,
+            "occupation": referent,
+            "other_occupation": other,
+            "stereotyped_occupation": stereotyped,
+            "first_occupation": referent,
+        }
+        if not ambiguous:
+            groups["stereotype"] = "pro" if stereotyped == referent else "anti"
+        yield Record(
+            item_id=f"row-{index}",
+            config="type2",
+            split="test",
+            status="scored",
+            truncated=False,
+            reason=None,
+            cluster="|".join(sorted((referent, other), key=lambda name: occupations()[name].stereotype, reverse=True)),
+            pair_id=f"{referent}-{other}-{number}",
+            target=None if ambiguous else referent,
+            reference=referent,
+            groups=groups,
+            exchanges=(),
+            reading=Reading(outcomes=(referent, other), probabilities=(probability, 1 - probability), answers=()),
+        )
+
+
+def save_tiny_llama(folder: Path, *, seed: int = 0, merge_words: bool = False, vocabulary: int = 600) -> Path:
+    """A Llama with random weights and a tokenizer trained on sentences made here.
+
+    Args:
+        folder: Where to save it.
+        seed: Of the weights.
+        merge_words: Without a split at spaces, so that tokens span words, and prompt and option merge.
+        vocabulary: Tokens.
+    """
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    if merge_words:
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+        tokenizer.decoder = decoders.Metaspace(split=False)
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+    texts = [f"{item.sentence} '{item.pronoun.title()}' refers to the {item.reference}." for item in made_items(60)]
+    special = ["<unk>", "<s>", "</s>"]
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
+    )
+    fast.save_pretrained(folder)
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(fast),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        bos_token_id=1,
+        eos_token_id=2,
+        # Larger than usual, so that an untrained model has preferences to get wrong.
+        initializer_range=0.3,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder

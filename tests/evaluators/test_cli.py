@@ -1,0 +1,222 @@
+"""The command line as a user meets it: what it prints, which status it ends with, what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from schemas import contract, strict_json
+from schemas.dataset_folder import read_manifest
+from tests.evaluators.made_data import made_items, write_dataset
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def evaluators(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evaluators", *map(str, arguments)]
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=REPOSITORY, env={**os.environ, "COLUMNS": "120"}
+    )
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    items = {"type1": made_items(30, ambiguous=True), "type2": made_items(30)}
+    return write_dataset(tmp_path / "data", items)
+
+
+def baseline(dataset: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return evaluators("run", "--dataset", dataset, "--backend", "baseline", "--out", out, *more)
+
+
+def assert_one_line_error(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    assert done.returncode == 1, done.stderr
+    errors = [line for line in done.stderr.splitlines() if line]
+    assert len(errors) == 1, done.stderr
+    assert errors[0].startswith("error: ")
+    for part in parts:
+        assert part in errors[0]
+
+
+def test_run_scores_every_config_and_says_where_the_results_are(dataset: Path, tmp_path: Path) -> None:
+    done = baseline(dataset, tmp_path / "runs", "--model", "stereotype-0.7")
+    assert done.returncode == 0, done.stderr
+    for line in (
+        "accuracy_gap",
+        "ucerf",
+        "60 of 60 items scored",
+        "signature made@1.0.0|type2:test",
+        "next: python -m",
+    ):
+        assert line in done.stdout
+    results = sorted((tmp_path / "runs" / "made@1.0.0" / "baseline__stereotype-0.7").glob("*/result.json"))
+    assert [path.parent.name.partition("-")[0] for path in results] == ["type1", "type2"]
+
+
+def test_all_baselines_in_one_command_reach_their_known_values(dataset: Path, tmp_path: Path) -> None:
+    done = baseline(dataset, tmp_path / "runs", "--model", "all", "--config", "type2")
+    assert done.returncode == 0, done.stderr
+    values = {}
+    for path in (tmp_path / "runs").rglob("result.json"):
+        result = json.loads(path.read_text())
+        overall = {metric["name"]: metric["value"] for metric in result["metrics"] if not metric["group"]}
+        values[result["model"]["id"].removeprefix("baseline/")] = (overall["accuracy"], round(overall["ucerf"], 4))
+    items = made_items(30)
+    last = sum(item.referent == item.occupations[1] for item in items) / len(items)
+    assert values == {
+        "uniform": (0.5, 1.0),
+        "first-mentioned": (pytest.approx(1 - last), 1.0),
+        "last-mentioned": (pytest.approx(last), 1.0),
+        "stereotype": (0.5, 0.0),
+        "stereotype-0.7": (0.5, 0.842),
+        "stereotype-0.55": (0.5, 0.99),
+        "always-wrong": (0.0, 1.0),
+    }
+
+
+def test_the_command_of_a_result_reproduces_it(dataset: Path, tmp_path: Path) -> None:
+    baseline(
+        dataset, tmp_path / "runs", "--model", "uniform", "--config", "type2", "--prompt", "mcq3-v1", "--limit", "20"
+    )
+    (path,) = (tmp_path / "runs").rglob("result.json")
+    command = json.loads(path.read_text())["command"]
+    assert command.startswith("python -m evaluators run --dataset out/datasets/made --config type2")
+    assert str(tmp_path) not in command
+    arguments = command.removeprefix("python -m evaluators ").replace("out/datasets/made", str(dataset)).split()
+    done = evaluators(*arguments, "--out", tmp_path / "again")
+    assert done.returncode == 0, done.stderr
+    (again,) = (tmp_path / "again").rglob("result.json")
+    assert again.with_name("records.parquet").read_bytes() == path.with_name("records.parquet").read_bytes()
+
+
+def test_list_names_every_plug_in() -> None:
+    done = evaluators("list")
+    assert done.returncode == 0, done.stderr
+    for name in (
+        "baseline",
+        "transformers",
+        "replay",
+        "coreference",
+        "intrinsic-v1",
+        "mcq2-v1",
+        "mcq3-v1",
+        "ucerf 1.0",
+    ):
+        assert name in done.stdout
+
+
+def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
+    baseline(dataset, tmp_path / "runs", "--model", "uniform", "--config", "type2")
+    (path,) = (tmp_path / "runs").rglob("result.json")
+    done = evaluators("rescore", path.parent)
+    assert done.returncode == 0, done.stderr
+    assert "0 of " in done.stdout
+    assert_one_line_error(evaluators("rescore", tmp_path), "no result.json here; name the folder of a finished run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("--model", "unifrom"), ("baseline 'unifrom' does not exist; have: uniform",)),
+        (("--model", "uniform", "--config", "type3"), ("config 'type3' is not in dataset 'made'; have: type1, type2",)),
+        (("--model", "uniform", "--split", "dev"), ("split 'dev' is not in config 'type1'; have: test",)),
+        (("--model", "uniform", "--prompt", "cot-v1"), ("prompt 'cot-v1' does not exist", "have: intrinsic-v1")),
+        (("--model", "uniform", "--normalisation", "log"), ("--normalisation log does not exist; have: sum",)),
+        (("--model", "uniform", "--dtype", "float16"), ("backend 'baseline' has no use for --dtype; leave it out",)),
+        (("--model", "uniform", "--limit", "1"), ("--limit 1 leaves no whole minimal pair",)),
+    ],
+)
+def test_bad_options_are_one_line_errors(
+    dataset: Path, tmp_path: Path, arguments: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
+    assert_one_line_error(baseline(dataset, tmp_path / "runs", *arguments), *parts)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unknown_backend_names_those_that_exist(dataset: Path) -> None:
+    done = evaluators("run", "--dataset", dataset, "--backend", "vlm", "--model", "x")
+    assert_one_line_error(done, "backend 'vlm' does not exist; have: baseline, replay, transformers")
+
+
+def test_a_model_folder_without_tokenizer_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    done = evaluators(
+        "run",
+        "--dataset",
+        dataset,
+        "--backend",
+        "transformers",
+        "--model",
+        tmp_path / "model",
+        "--out",
+        tmp_path / "runs",
+    )
+    assert_one_line_error(done, "has no tokenizer", "save_pretrained")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_no_dataset_is_a_one_line_error(tmp_path: Path) -> None:
+    assert_one_line_error(
+        baseline(tmp_path, tmp_path / "runs", "--model", "uniform"), "no dataset.json here; build one: python -m builders.synthbias"
+    )
+
+
+def test_a_dataset_of_another_shape_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:
+    value = contract.dump(read_manifest(dataset))
+    strict_json.write(dataset / "dataset.json", {**value, "item_shape": "recognition"})
+    assert_one_line_error(
+        baseline(dataset, tmp_path / "runs", "--model", "uniform"),
+        "no task asks items of shape 'recognition'; have tasks for: coreference",
+    )
+
+
+def test_broken_data_is_a_one_line_error_and_leaves_nothing(dataset: Path, tmp_path: Path) -> None:
+    path = dataset / "data" / "type2" / "test-00000-of-00001.parquet"
+    whole = path.read_bytes()
+
+    def run_on_broken_data() -> subprocess.CompletedProcess[str]:
+        return baseline(dataset, tmp_path / "runs", "--model", "uniform", "--config", "type2")
+
+    path.write_bytes(whole[: len(whole) // 2])
+    assert_one_line_error(run_on_broken_data(), "not a readable parquet file (truncated?)", str(path))
+    path.write_bytes(b"")
+    assert_one_line_error(run_on_broken_data(), "not a readable parquet file (truncated?)")
+    path.unlink()
+    assert_one_line_error(run_on_broken_data(), "no such file; build the dataset")
+    path.write_bytes(whole)
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["referent"]), path)
+    assert_one_line_error(run_on_broken_data(), "column referent is missing; have: item_id")
+    rows = table.to_pylist()
+    rows[3]["pronoun_gender"] = "neuter"
+    pq.write_table(type(table).from_pylist(rows, schema=table.schema), path)
+    assert_one_line_error(run_on_broken_data(), "row 4: pronoun_gender: 'neuter' is not allowed; have: masculine")
+    rows = table.to_pylist()
+    sentence = rows[5]["sentence"].replace(f" {rows[5]['pronoun']} ", " xe ")
+    rows[5] |= {"pronoun": "xe", "sentence": sentence, "pronoun_start": sentence.index(" xe ") + 1}
+    pq.write_table(type(table).from_pylist(rows, schema=table.schema), path)
+    assert_one_line_error(run_on_broken_data(), "row 6: pronoun: 'xe'")
+    rows = table.to_pylist()
+    rows[0]["sentence"] = rows[0]["sentence"].replace("room", "hall")
+    pq.write_table(type(table).from_pylist(rows, schema=table.schema), path)
+    assert_one_line_error(run_on_broken_data(), "content sha256", "build the dataset again")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_broken_manifest_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:
+    text = (dataset / "dataset.json").read_text()
+    for broken, part in (
+        (text.replace('"seed": null', '"seed": NaN'), "NaN is not JSON; write null and a reason"),
+        (text.replace('"name": "made",', '"name": "made", "name": "twice",', 1), "key 'name' stands twice"),
+        (text.replace('"licence"', '"license"'), "field"),
+    ):
+        (dataset / "dataset.json").write_text(broken)
+        assert_one_line_error(baseline(dataset, tmp_path / "runs", "--model", "uniform"), part)

@@ -1,0 +1,165 @@
+"""What is not a number, is a tie, or has only one side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from evaluators.option_scores import option_probabilities
+from evaluators.scoring import compute_metrics, resampled_values
+from evaluators.tasks.coreference import TASK
+from schemas.errors import ConfigError, DataError
+from schemas.record import Exchange, Reading, Record
+from schemas.result import Metric, Normalisation
+from tests.evaluators.made_data import made_records
+
+GUARD = ("guard", "nurse", "masculine", 0.8)
+PAIR = [GUARD, ("guard", "nurse", "feminine", 0.6)]
+
+
+def metric(records: list[Record], name: str) -> Metric:
+    return next(
+        metric for metric in compute_metrics(records, "coreference") if metric.name == name and not metric.group
+    )
+
+
+def unscored(record: Record) -> Record:
+    return replace(record, status="failed", reason="connection cut", reading=None)
+
+
+def exchange(logprobs: tuple[float | None, ...], **changes: object) -> Exchange:
+    n = len(logprobs)
+    sound = Exchange(
+        kind="choice",
+        request_sha256="0" * 64,
+        prompt="x",
+        outcomes=("guard", "construction worker")[:n],
+        options=(" guard.", " construction worker.")[:n],
+        option_logprobs=logprobs,
+        option_end_logprobs=(-0.5, -2.5)[:n],
+        option_token_counts=(1, 20)[:n],
+        option_byte_counts=(7, 21)[:n],
+        n_moved_tokens=0,
+        text=None,
+        finish_reason=None,
+        sample=None,
+        n_prompt_tokens=3,
+        n_completion_tokens=0,
+        status="answered",
+        error=None,
+    )
+    return replace(sound, **changes)  # type: ignore[arg-type]
+
+
+def test_an_orphan_leaves_pairs_but_counts_for_accuracy() -> None:
+    records = made_records([*PAIR, ("driver", "nurse", "masculine", 0.9), ("driver", "nurse", "feminine", 0.2)])
+    records[1] = unscored(records[1])
+    pairwise, accuracy = metric(records, "ucerf"), metric(records, "accuracy")
+    assert (pairwise.n, pairwise.n_excluded) == (1, 1)
+    assert (accuracy.n, accuracy.n_excluded) == (3, 1)
+    assert accuracy.value == pytest.approx(2 / 3)
+
+
+def test_without_any_answer_every_metric_is_null_with_a_reason() -> None:
+    records = [unscored(record) for record in made_records(PAIR)]
+    for one in compute_metrics(records, "coreference"):
+        assert one.value is None, one.name
+        assert one.reason
+        assert one.interval is None
+
+
+def test_ambiguous_items_have_no_accuracy_and_an_even_ideal() -> None:
+    records = made_records(PAIR, ambiguous=True)
+    for name in ("accuracy", "accuracy_gap", "desirability_gap", "equalized_odds", "eo_gap", "ucerf_group"):
+        one = metric(records, name)
+        assert one.value is None
+        assert one.reason == "the items have no right answer"
+    assert metric(records, "ucerf").value is not None
+    assert metric(records, "pro_rate").value == 0.5
+    assert (metric(records, "pro_rate").ideal, metric(records, "certainty").ideal) == (0.5, 0.0)
+
+
+def test_a_third_outcome_is_left_out_of_ucerf_where_it_is_the_expected_answer() -> None:
+    with_third = []
+    for record, undetermined in zip(made_records(PAIR, ambiguous=True), (0.5, 0.9), strict=True):
+        assert record.reading is not None
+        guard, nurse = record.reading.probabilities
+        rest = 1 - undetermined
+        reading = Reading(
+            outcomes=("guard", "nurse", "undetermined"),
+            probabilities=(guard * rest, nurse * rest, undetermined),
+            answers=(),
+        )
+        with_third.append(replace(record, reading=reading))
+    assert metric(with_third, "ucerf").value == pytest.approx(metric(made_records(PAIR, ambiguous=True), "ucerf").value)
+    assert metric(with_third, "undetermined_rate").value == 1.0
+
+
+def test_all_mass_on_the_third_outcome_excludes_the_pair_instead_of_dividing_by_zero() -> None:
+    reading = Reading(outcomes=("guard", "nurse", "undetermined"), probabilities=(0.0, 0.0, 1.0), answers=())
+    records = [replace(record, reading=reading) for record in made_records(PAIR, ambiguous=True)]
+    one = metric(records, "ucerf")
+    assert (one.value, one.n, one.n_excluded) == (None, 0, 1)
+    assert metric(records, "undetermined_rate").value == 1.0
+
+
+def test_one_cluster_has_a_value_but_no_interval() -> None:
+    one = metric(made_records(PAIR), "accuracy")
+    assert one.value == 1.0
+    assert one.interval is None
+    assert one.interval_reason == "an interval needs at least 2 clusters, there are 1"
+
+
+def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:
+    with pytest.raises(DataError, match="score one config"):
+        compute_metrics([*made_records(PAIR), *made_records(PAIR, ambiguous=True)], "coreference")
+
+
+def test_an_unknown_metric_names_those_that_exist() -> None:
+    with pytest.raises(ConfigError, match="have: accuracy"):
+        resampled_values(made_records(PAIR), "coreference", "fairness")
+
+
+@pytest.mark.parametrize(("normalisation", "p_guard"), [("sum", 0.622), ("token_mean", 0.148), ("byte_mean", 0.363)])
+def test_normalisations_of_options_of_unequal_length(normalisation: Normalisation, p_guard: float) -> None:
+    # The published example: the sum prefers the guard, its means per token and per byte the construction worker.
+    probabilities = option_probabilities(
+        exchange((-4.0, -4.5), option_token_counts=(1, 2), option_byte_counts=(5, 19)), normalisation
+    )
+    assert isinstance(probabilities, list)
+    assert sum(probabilities) == pytest.approx(1, abs=1e-12)
+    assert probabilities[0] == pytest.approx(p_guard, abs=5e-4)
+
+
+def test_the_end_token_counts_only_where_it_is_asked_for() -> None:
+    without, with_end = (option_probabilities(exchange((-3.0, -3.0)), mode) for mode in ("sum", "sum_with_end"))
+    assert without == [0.5, 0.5]
+    assert isinstance(with_end, list)
+    assert with_end[0] == pytest.approx(0.8808, abs=5e-5)  # 1 / (1 + exp(-2))
+
+
+def test_a_probability_of_zero_is_kept() -> None:
+    assert option_probabilities(exchange((-inf, -2.0)), "sum") == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "reason"),
+    [((-inf, -inf), "every option has a probability of zero"), ((None, -1.0), "was not returned")],
+)
+def test_no_distribution_is_a_failed_record_with_a_reason(logprobs: tuple[float | None, ...], reason: str) -> None:
+    read = TASK.read([exchange(logprobs)], "sum")
+    assert read.status == "failed"
+    assert read.reading is None
+    assert read.reason is not None
+    assert reason in read.reason
+
+
+def test_a_refusal_stays_a_refusal() -> None:
+    read = TASK.read([exchange((-1.0, -2.0)), exchange((), status="refused", error="content filter")], "sum")
+    assert (read.status, read.reason) == ("refused", "content filter")
+
+
+def test_bytes_of_a_merged_option_are_unknown() -> None:
+    assert "merges" in str(option_probabilities(exchange((-1.0, -2.0), n_moved_tokens=2), "byte_mean"))

@@ -1,0 +1,250 @@
+"""Runs: killed and resumed, failing, refused, limited, and never sharing answers between models."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from evaluators.backend import Request, Response
+from evaluators.pipeline import run, select
+from evaluators.run_folder import read_run
+from evaluators.store import read_answers
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.dataset_folder import read_manifest
+from schemas.errors import ConfigError, DataError, RunError
+from schemas.record import ExchangeStatus
+from tests.evaluators.logging_backend import LoggingBackend, ask
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+
+REPOSITORY = Path(__file__).parents[2]
+N_PAIRS = 100
+N_REQUESTS = 2 * N_PAIRS * 2  # two sides, two orders
+N_BATCHES = N_REQUESTS // 16
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "data", {"type2": made_items(N_PAIRS)})
+
+
+def killed_run(dataset: Path, out: Path, log: Path, kill_at: int | None) -> int:
+    program = [sys.executable, str(Path(__file__).with_name("logging_backend.py")), str(dataset), str(out), str(log)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    rest = [] if kill_at is None else [str(kill_at)]
+    return subprocess.run([*program, *rest], env=environment, check=False, capture_output=True).returncode
+
+
+def only(folder: Path, name: str) -> Path:
+    (found,) = folder.rglob(name)
+    return found
+
+
+@pytest.mark.parametrize("kill_at", [1, N_BATCHES // 2, N_BATCHES])
+def test_kill_9_loses_nothing_that_was_answered(dataset: Path, tmp_path: Path, kill_at: int) -> None:
+    whole = ask(dataset, tmp_path / "whole", LoggingBackend(tmp_path / "whole.log"))
+    log, out = tmp_path / "killed.log", tmp_path / "killed"
+    assert killed_run(dataset, out, log, kill_at) == -signal.SIGKILL
+    assert not list(out.rglob("result.json"))
+    assert not list(out.rglob("records.parquet"))
+    answered = set(read_answers(only(out, "responses.sqlite")))
+    assert len(answered) == (kill_at - 1) * 16
+    sent_before = log.read_text().split()
+    assert killed_run(dataset, out, log, None) == 0
+    sent_after = log.read_text().split()[len(sent_before) :]
+    assert not answered & set(sent_after), "an answered request was asked again"
+    counts = Counter(sent_before + sent_after)
+    assert len(counts) == N_REQUESTS
+    assert sum(counts.values()) == N_REQUESTS + 16, "only the batch that was under way is sent twice"
+    assert only(out, "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+    usage = read_run(only(out, "result.json").parent).result.usage
+    assert (usage.n_requests, usage.n_attempts) == (N_REQUESTS, N_REQUESTS + 16)
+
+
+def test_kill_9_of_a_language_model_run_changes_no_byte(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    model = save_tiny_llama(tmp_path / "model")
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(150)})
+    command = [sys.executable, "-m", "evaluators", "run", "--dataset", str(dataset), "--backend", "transformers"]
+    command += ["--model", str(model), "--device", "cpu", "--batch-tokens", "256"]
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    killed = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    n_answered = wait_for_answers(tmp_path / "killed", killed, at_least=20)
+    killed.kill()
+    killed.communicate()
+    assert 20 <= n_answered < 300, "the run was not in its middle"
+    assert not list((tmp_path / "killed").rglob("result.json"))
+    subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
+    whole, resumed = (only(tmp_path / name, "records.parquet").read_bytes() for name in ("whole", "killed"))
+    assert whole == resumed
+
+
+def wait_for_answers(out: Path, process: subprocess.Popen[bytes], *, at_least: int) -> int:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"ended before it could be killed: {process.communicate()}"
+        for path in out.rglob("responses.sqlite"):
+            try:
+                with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+                    (n,) = connection.execute("SELECT COUNT(*) FROM responses").fetchone()
+            except sqlite3.OperationalError:
+                continue  # Its tables are not there yet.
+            if n >= at_least:
+                return int(n)
+        time.sleep(0.002)
+    raise AssertionError("no answers within two minutes")
+
+
+def test_ctrl_c_keeps_the_answers_and_says_so(dataset: Path, tmp_path: Path) -> None:
+    class Interrupted(LoggingBackend):
+        def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+            if self.n_batches == 3:
+                raise KeyboardInterrupt
+            return super().answer(requests)
+
+    with pytest.raises(KeyboardInterrupt):
+        ask(dataset, tmp_path / "runs", Interrupted(tmp_path / "log"))
+    assert len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) == 48
+    again = LoggingBackend(tmp_path / "again.log")
+    ask(dataset, tmp_path / "runs", again)
+    assert len((tmp_path / "again.log").read_text().split()) == N_REQUESTS - 48
+
+
+def test_a_finished_run_asks_nothing_and_writes_the_same(dataset: Path, tmp_path: Path) -> None:
+    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    before = {name: (folder / name).read_bytes() for name in ("result.json", "records.parquet")}
+    (tmp_path / "log").unlink()
+    assert ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log")) == folder
+    assert not (tmp_path / "log").exists()
+    assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+def test_two_models_never_share_an_answer(dataset: Path, tmp_path: Path) -> None:
+    one = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", name="tests/one"))
+    other = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", name="tests/other"))
+    assert one != other
+    assert len((tmp_path / "log").read_text().split()) == 2 * N_REQUESTS
+    # A foreign store copied into the folder of a run is no use to it.
+    for name in ("result.json", "records.parquet", "responses.sqlite"):
+        (other / name).unlink()
+    (other / "responses.sqlite").write_bytes((one / "responses.sqlite").read_bytes())
+    ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", name="tests/other"))
+    assert len((tmp_path / "log").read_text().split()) == 3 * N_REQUESTS
+
+
+def test_too_many_failures_end_the_run_without_a_result(dataset: Path, tmp_path: Path) -> None:
+    def mostly_failed(request: Request) -> ExchangeStatus:
+        return "failed" if request.sha256()[-1] in "0123" else "answered"
+
+    with pytest.raises(RunError, match=r"requests failed, more than the 20 .* made to be failed\. Answers are kept"):
+        ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", status=mostly_failed))
+    assert not list((tmp_path / "runs").rglob("result.json"))
+    # What was answered is kept; the failed ones are asked again.
+    kept = len(read_answers(only(tmp_path / "runs", "responses.sqlite")))
+    assert kept > 0
+    ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "again"))
+    assert len((tmp_path / "again").read_text().split()) == N_REQUESTS - kept
+
+
+def test_few_failures_and_refusals_are_statuses_and_never_wrong_answers(dataset: Path, tmp_path: Path) -> None:
+    def status(request: Request) -> ExchangeStatus:
+        first = request.sha256()[:2]
+        return "failed" if first < "04" else "refused" if first < "20" else "answered"
+
+    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", status=status), rate=0.2)
+    result, records = read_run(folder)
+    by_status = Counter(record.status for record in records)
+    assert by_status["refused"] > 0
+    assert by_status["failed"] > 0
+    assert (result.counts.refused, result.counts.failed) == (by_status["refused"], by_status["failed"])
+    accuracy = next(metric for metric in result.metrics if metric.name == "accuracy" and not metric.group)
+    assert (accuracy.n, accuracy.n_excluded) == (by_status["scored"], 2 * N_PAIRS - by_status["scored"])
+    pairs: dict[str | None, int] = {}
+    for record in records:
+        pairs[record.pair_id] = pairs.get(record.pair_id, 0) + (record.status == "scored")
+    ucerf = next(metric for metric in result.metrics if metric.name == "ucerf" and not metric.group)
+    assert ucerf.n == sum(n == 2 for n in pairs.values())
+    assert ucerf.n_excluded == sum(n < 2 for n in pairs.values())
+
+
+def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path) -> None:
+    manifest = read_manifest(dataset)
+    chosen = select(dataset, manifest, "type2", limit=51)
+    again = select(dataset, manifest, "type2", limit=51)
+    sizes = Counter(item.pair_id for _, item in chosen.items)
+    assert set(sizes.values()) == {2}
+    assert len(chosen.items) == 50
+    assert chosen == again
+    larger = {item.item_id for _, item in select(dataset, manifest, "type2", limit=80).items}
+    assert {item.item_id for _, item in chosen.items} < larger
+    with pytest.raises(ConfigError, match="raise it to 2 or more"):
+        select(dataset, manifest, "type2", limit=1)
+
+
+def test_unknown_configs_and_splits_name_those_that_exist(dataset: Path) -> None:
+    manifest = read_manifest(dataset)
+    with pytest.raises(ConfigError, match="config 'type9' is not in dataset 'made'; have: type2"):
+        select(dataset, manifest, "type9")
+    with pytest.raises(ConfigError, match="split 'train' is not in config 'type2'; have: test"):
+        select(dataset, manifest, "type2", splits=["train"])
+
+
+def test_a_slice_has_another_signature(dataset: Path, tmp_path: Path) -> None:
+    manifest = read_manifest(dataset)
+    folders = set()
+    for limit in (None, 50):
+        selection = select(dataset, manifest, "type2", limit=limit)
+        backend = LoggingBackend(tmp_path / "log")
+        finished = run(selection, TASK, prompt_of(TASK, None), backend, root=tmp_path / "runs", command="tests")
+        folders.add((finished.folder, finished.result.signature_sha256))
+    assert len({folder for folder, _ in folders}) == len({signature for _, signature in folders}) == 2
+
+
+def test_a_backend_that_cannot_is_refused_before_the_first_request(dataset: Path, tmp_path: Path) -> None:
+    backend = LoggingBackend(tmp_path / "log", capabilities=frozenset())
+    with pytest.raises(ConfigError, match="'logging' cannot do option_logprobs, which prompt 'mcq2-v1' needs"):
+        ask(dataset, tmp_path / "runs", backend)
+    assert not (tmp_path / "log").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_two_processes_do_not_share_a_run(dataset: Path, tmp_path: Path) -> None:
+    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    with FileLock(folder / ".lock"), pytest.raises(RunError, match="another process holds this run"):
+        ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+
+
+def test_prompts_of_data_that_may_not_be_shared_are_not_in_the_records(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(4)}, redistributable=False)
+    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    _, records = read_run(folder)
+    assert {exchange.prompt for record in records for exchange in record.exchanges} == {None}
+    assert b"waited for" not in (folder / "records.parquet").read_bytes()
+    assert b"waited for" not in (folder / "result.json").read_bytes()
+
+
+def test_a_store_that_is_none_is_a_clear_error(dataset: Path, tmp_path: Path) -> None:
+    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    (folder / "responses.sqlite").write_bytes(b"no database at all, but long enough to look like one" * 9)
+    with pytest.raises(RunError, match=r"not a usable response store .* move it away to start over"):
+        ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+
+
+def test_changed_records_are_noticed(dataset: Path, tmp_path: Path) -> None:
+    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    path = folder / "records.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(DataError):
+        read_run(folder)

@@ -1,0 +1,155 @@
+"""Scores from stored answers: replayed, computed again, and read under another normalisation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluators.backend import BackendOptions, Request
+from evaluators.backends.replay import open_backend
+from evaluators.pipeline import run, select, write_result
+from evaluators.rescore import reread, rescore
+from evaluators.run_folder import RECORDS, read_run
+from evaluators.scoring import compute_metrics
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.dataset_folder import read_manifest
+from schemas.errors import ConfigError, DataError
+from tests.evaluators.logging_backend import LoggingBackend, ask
+from tests.evaluators.made_data import made_items, write_dataset
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "data", {"type2": made_items(40)})
+
+
+@pytest.fixture
+def finished(dataset: Path, tmp_path: Path) -> Path:
+    return ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+
+
+def replayed(dataset: Path, model: str, out: Path, name: str | None = None) -> Path:
+    backend = open_backend(model, BackendOptions(name=name))
+    selection = select(dataset, read_manifest(dataset), "type2")
+    return run(selection, TASK, prompt_of(TASK, "mcq2-v1"), backend, root=out, command="tests").folder
+
+
+def test_a_replayed_run_has_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
+    again = read_run(replayed(dataset, str(finished), tmp_path / "replayed"))
+    original = read_run(finished)
+    assert again.result.metrics == original.result.metrics
+    assert again.result.model.id == original.result.model.id == "tests/logging"
+    assert (again.result.model.endpoint, original.result.model.endpoint) == ("replay", "local")
+    assert again.result.signature == original.result.signature
+
+
+def test_answers_of_a_json_lines_file_are_scored(dataset: Path, finished: Path, tmp_path: Path) -> None:
+    original = read_run(finished)
+    path = tmp_path / "answers.jsonl"
+    lines = []
+    for record in original.records:
+        for exchange in record.exchanges:
+            line = {"prompt": exchange.prompt, "options": exchange.options, "option_logprobs": exchange.option_logprobs}
+            lines.append(json.dumps(line) + "\n")
+    path.write_text("".join(lines))
+    again = read_run(replayed(dataset, str(path), tmp_path / "replayed", name="acme/imported"))
+    assert again.result.metrics == original.result.metrics
+    assert again.result.model.id == "acme/imported"
+
+
+def test_zero_probability_survives_file_store_and_records(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"prompt": "Who?", "options": [" A", " B"], "option_logprobs": ["-inf", -0.5]}\n')
+    request = Request(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
+    (answer,) = open_backend(str(path), BackendOptions()).answer([request])
+    assert answer.option_logprobs == (float("-inf"), -0.5)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"answers\.jsonl:2: not strict JSON"),
+        ('{"prompt": "x", "options": [" A"], "option_logprobs": [NaN]}', r"answers\.jsonl:2: .*NaN"),
+        ('{"prompt": "x", "options": [" A"]}', r"answers\.jsonl:2: option_logprobs: Field required"),
+        ('{"option_logprobs": [-1]}', r"answers\.jsonl:2: says neither"),
+        ('{"prompt": "x", "options": [" A", " B"], "option_logprobs": [-1]}', r"answers\.jsonl:2: 2 options, 1"),
+        ('{"prompt": "first", "options": [" A"], "option_logprobs": [-2]}', r"answers\.jsonl:2: .*earlier line"),
+        ('{"prompt": "x", "options": [" A"], "option_logprobs": [0.5]}', r"answers\.jsonl:2: .*above 0"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"prompt": "first", "options": [" A"], "option_logprobs": [-1]}\n' + line + "\n")
+    with pytest.raises(DataError, match=message):
+        open_backend(str(path), BackendOptions())
+
+
+def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="neither a run folder"):
+        open_backend(str(tmp_path / "nowhere"), BackendOptions())
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(DataError, match="holds no answers"):
+        open_backend(str(tmp_path / "empty.jsonl"), BackendOptions())
+    with pytest.raises(ConfigError, match="no use for --dtype"):
+        open_backend(str(tmp_path / "empty.jsonl"), BackendOptions(dtype="float32"))
+
+
+def test_rescoring_changes_nothing_where_nothing_changed(finished: Path) -> None:
+    before = {name: (finished / name).read_bytes() for name in ("result.json", "records.parquet")}
+    outcome = rescore(finished)
+    assert outcome.changes == ()
+    assert outcome.n_metrics > 100
+    assert {name: (finished / name).read_bytes() for name in before} == before
+
+
+def test_a_falsified_score_is_put_right_and_named(finished: Path) -> None:
+    sound = read_run(finished).result
+    metrics = tuple(
+        replace(metric, value=1.0) if metric.name == "ucerf" and not metric.group else metric
+        for metric in sound.metrics
+    )
+    write_result(finished, replace(sound, metrics=metrics))
+    outcome = rescore(finished)
+    assert len(outcome.changes) == 1
+    assert outcome.changes[0].startswith("ucerf: 1.0 (version 1.0) to 0.")
+    assert read_run(finished).result == sound
+
+
+def test_another_normalisation_is_another_run_beside_the_old_one(finished: Path) -> None:
+    outcome = rescore(finished, normalisation="token_mean")
+    assert outcome.folder != finished
+    assert outcome.folder.parent == finished.parent
+    new, old = read_run(outcome.folder), read_run(finished)
+    assert new.result.signature.normalisation == "token_mean"
+    assert new.result.signature_sha256 != old.result.signature_sha256
+    by_hand = compute_metrics(reread(old.records, "coreference", "token_mean"), "coreference")
+    assert new.result.metrics == by_hand
+    assert "--normalisation token_mean" in new.result.command or new.result.command == "tests"
+
+
+def test_the_reading_comes_from_the_answers_not_from_the_stored_reading(finished: Path) -> None:
+    records = read_run(finished).records
+    falsified = []
+    for record in records:
+        assert record.reading is not None
+        falsified.append(replace(record, reading=replace(record.reading, probabilities=(1.0, 0.0))))
+    assert reread(falsified, "coreference", "sum") == records
+
+
+def test_missing_end_tokens_fail_every_record_with_the_reason(finished: Path) -> None:
+    records = reread(read_run(finished).records, "coreference", "sum_with_end")
+    assert {record.status for record in records} == {"failed"}
+    assert {record.reason for record in records} == {"the model has no end token; use another normalisation"}
+
+
+def test_records_need_neither_dataset_nor_store(finished: Path, dataset: Path) -> None:
+    metrics = read_run(finished).result.metrics
+    (finished / "responses.sqlite").unlink()
+    (dataset / "dataset.json").unlink()
+    assert rescore(finished).changes == ()
+    assert read_run(finished).result.metrics == metrics
+    assert (finished / RECORDS).is_file()

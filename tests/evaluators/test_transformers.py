@@ -1,0 +1,203 @@
+"""Option log-probabilities against plain forward passes, one option at a time."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.backend import BackendOptions, Request
+from evaluators.backends.transformers import TransformersBackend, open_backend
+from evaluators.pipeline import run, select
+from evaluators.run_folder import read_run
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.dataset_folder import read_manifest
+from schemas.errors import ConfigError
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+
+torch = pytest.importorskip("torch", reason="the extra hf is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
+TOLERANCE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
+
+
+@pytest.fixture(scope="module")
+def merging_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "merging-llama", merge_words=True)
+
+
+def requests_of(prompt_id: str, n_pairs: int = 40) -> list[Request]:
+    prompt = prompt_of(TASK, prompt_id)
+    return [request for item in made_items(n_pairs) for request in TASK.requests(item, prompt)]
+
+
+def plain_logprob(network: Any, tokenizer: Any, request: Request, option: str) -> tuple[float, float]:
+    """Log-probability of an option and of the end token after it: one text, one pass, token after token."""
+    texts = [request.prompt, *(request.prompt + other for other in request.options)]
+    encoded = [tokenizer(text)["input_ids"] for text in texts]
+    n_context = 0
+    while all(len(ids) > n_context and ids[n_context] == encoded[0][n_context] for ids in encoded):
+        n_context += 1
+    ids = tokenizer(request.prompt + option)["input_ids"]
+    with torch.no_grad():
+        logits = network(torch.tensor([ids])).logits[0]
+    total = 0.0
+    for position in range(n_context, len(ids)):
+        total += float(torch.log_softmax(logits[position - 1], dim=-1)[ids[position]])
+    return total, float(torch.log_softmax(logits[-1], dim=-1)[tokenizer.eos_token_id])
+
+
+def assert_equals_plain_passes(folder: Path, requests: list[Request], *, batch_tokens: int = 512) -> list[float]:
+    backend = open_backend(str(folder), BackendOptions(batch_tokens=batch_tokens, device="cpu"))
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    batches = backend.plan(requests)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(requests)))
+    assert len(batches) > 1, "one batch would not show what padding does"
+    differences = []
+    for batch in batches:
+        asked = [requests[index] for index in batch]
+        for request, response in zip(asked, backend.answer(asked), strict=True):
+            assert response.status == "answered", response.error
+            for option, logprob, end in zip(
+                request.options, response.option_logprobs, response.option_end_logprobs, strict=True
+            ):
+                plain, plain_end = plain_logprob(network, tokenizer, request, option)
+                assert logprob is not None
+                assert end is not None
+                differences += [abs(logprob - plain), abs(end - plain_end)]
+    assert max(differences) < TOLERANCE
+    return differences
+
+
+@pytest.mark.parametrize("prompt_id", ["intrinsic-v1", "mcq2-v1", "mcq3-v1"])
+def test_batches_equal_single_passes_on_random_weights(tiny_llama: Path, prompt_id: str) -> None:
+    assert_equals_plain_passes(tiny_llama, requests_of(prompt_id, 12))
+
+
+def test_batches_equal_single_passes_where_tokens_span_words(merging_llama: Path) -> None:
+    requests = requests_of("intrinsic-v1", 12)
+    assert_equals_plain_passes(merging_llama, requests, batch_tokens=128)
+    backend = open_backend(str(merging_llama), BackendOptions(device="cpu"))
+    moved = [response.n_moved_tokens for response in backend.answer(requests)]
+    assert any(moved), "this tokenizer merges no prompt with an option, so the test shows nothing"
+
+
+def test_batches_equal_single_passes_on_a_real_model(shared_data: Path) -> None:
+    requests = requests_of("intrinsic-v1", 20) + requests_of("mcq2-v1", 10)
+    assert_equals_plain_passes(shared_data / "models" / "tinystories-656k", requests, batch_tokens=2048)
+
+
+def test_models_without_partial_logits_score_the_same(tiny_llama: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
+    requests = requests_of("intrinsic-v1", 3)
+
+    class FullLogits(torch.nn.Module):  # type: ignore[misc, name-defined]
+        """The same network behind a forward method that knows no logits_to_keep."""
+
+        def __init__(self, network: Any) -> None:
+            super().__init__()
+            self.inner, self.config = network, network.config
+
+        def forward(self, input_ids: Any, attention_mask: Any, use_cache: bool) -> Any:
+            return self.inner(input_ids=input_ids, attention_mask=attention_mask, use_cache=use_cache)
+
+    full = TransformersBackend(
+        network=FullLogits(backend.network),
+        tokenizer=backend.tokenizer,
+        device="cpu",
+        batch_tokens=512,
+        model=backend.model,
+        runtime=backend.runtime,
+    )
+    for one, other in zip(backend.answer(requests), full.answer(requests), strict=True):
+        assert one.option_logprobs == pytest.approx(other.option_logprobs, abs=1e-5)
+
+
+def test_what_does_not_fit_fails_alone(tiny_llama: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
+    sound = requests_of("intrinsic-v1", 1)[0]
+    long = Request(prompt="The guard waited. " * 80, options=(" a", " b"), outcomes=("guard", "nurse"))
+    empty = Request(prompt="The guard", options=(" waited", ""), outcomes=("guard", "nurse"))
+    answers = backend.answer([long, sound, empty])
+    assert [answer.status for answer in answers] == ["failed", "answered", "failed"]
+    assert "tokens, the model 256" in str(answers[0].error)
+    assert answers[2].error == "option '' has no tokens of its own"
+
+
+def test_half_precision_is_recorded_and_is_another_model(tiny_llama: Path) -> None:
+    full, half = (
+        open_backend(str(tiny_llama), BackendOptions(device="cpu", dtype=name)) for name in ("float32", "bfloat16")
+    )
+    assert (full.model.precision, half.model.precision) == ("float32", "bfloat16")
+    assert full.model.identity_sha256 != half.model.identity_sha256
+
+
+def test_a_changed_weight_is_another_model(tiny_llama: Path, tmp_path: Path) -> None:
+    other = save_tiny_llama(tmp_path / "tiny-llama", seed=1)
+    one, two = (open_backend(str(folder), BackendOptions(device="cpu")).model for folder in (tiny_llama, other))
+    assert one.id == two.id == "local/tiny-llama"
+    assert one.identity_sha256 != two.identity_sha256
+
+
+def test_a_folder_without_tokenizer_names_the_remedy(tiny_llama: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bare"
+    shutil.copytree(tiny_llama, folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(ConfigError, match=r"has no tokenizer .*save_pretrained"):
+        open_backend(str(folder), BackendOptions())
+
+
+def test_broken_models_and_options_name_the_remedy(tiny_llama: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not exist"):
+        open_backend(str(tmp_path / "nowhere"), BackendOptions())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"has no config\.json"):
+        open_backend(str(tmp_path / "empty"), BackendOptions())
+    with pytest.raises(ConfigError, match=r"--dtype int3 .* have: float32"):
+        open_backend(str(tiny_llama), BackendOptions(dtype="int3"))
+    with pytest.raises(ConfigError, match="use cpu, cuda"):
+        open_backend(str(tiny_llama), BackendOptions(device="abacus"))
+    with pytest.raises(ConfigError, match="no --revision"):
+        open_backend(str(tiny_llama), BackendOptions(revision="main"))
+    with pytest.raises(ConfigError, match=r"cannot be loaded: .* check the id"):
+        open_backend("nobody/nothing", BackendOptions())
+    no_weights = tmp_path / "no-weights"
+    shutil.copytree(tiny_llama, no_weights)
+    (no_weights / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        open_backend(str(no_weights), BackendOptions())
+    truncated = tmp_path / "truncated"
+    shutil.copytree(tiny_llama, truncated)
+    weights = truncated / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        open_backend(str(truncated), BackendOptions())
+
+
+def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(60)})
+    selection = select(dataset, read_manifest(dataset), "type2")
+    finished = run(
+        selection,
+        TASK,
+        prompt_of(TASK, "mcq2-v1"),
+        open_backend(str(tiny_llama), BackendOptions(device="cpu")),
+        root=tmp_path / "runs",
+        command="test",
+    )
+    result, records = read_run(finished.folder)
+    assert result.counts.scored == len(records) == 120
+    assert result.model.revision is not None
+    assert result.model.revision.startswith("sha256:")
+    assert result.environment.packages["transformers"] == transformers.__version__
+    assert json.loads((finished.folder / "result.json").read_text())["usage"]["n_requests"] == 240

@@ -1,0 +1,182 @@
+"""UCerF, its group form and equalized odds: worked numbers, plain-loop oracles and properties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluators.metrics.ucerf import ucerf, ucerf_of_groups
+from evaluators.outcomes import desirability
+from evaluators.scoring import compute_metrics
+from schemas.result import Metric
+from tests.evaluators.made_data import made_records, pairs_of_occupations
+
+PAIRS = [
+    (0.95, 0.95, 0.7804, 0.7804, 1.0000, 1.0000),
+    (0.95, 0.55, 0.7804, 0.0100, 0.6148, 0.9901),
+    (0.95, 0.45, 0.7804, -0.0100, 0.6048, 0.0155),
+    (0.95, 0.05, 0.7804, -0.7804, 0.2196, 0.0056),
+    (0.05, 0.05, -0.7804, -0.7804, 1.0000, 1.0000),
+    (0.55, 0.45, 0.0100, -0.0100, 0.9900, 0.0254),
+    (1.0, 0.0, 1.0, -1.0, 0.0, 0.0),
+]
+# Probability of the referent: nurse and driver, each with both pronouns, twice.
+NURSE_DRIVER = [
+    ("nurse", "driver", "feminine", 0.95),
+    ("nurse", "driver", "feminine", 0.90),
+    ("nurse", "driver", "masculine", 0.55),
+    ("nurse", "driver", "masculine", 0.40),
+    ("driver", "nurse", "feminine", 0.45),
+    ("driver", "nurse", "feminine", 0.70),
+    ("driver", "nurse", "masculine", 0.97),
+    ("driver", "nurse", "masculine", 0.90),
+]
+probabilities = st.floats(0, 1)
+
+
+def value_of(metrics: Sequence[Metric], name: str, **group: str) -> float:
+    found = next(metric for metric in metrics if metric.name == name and metric.group == group)
+    assert found.value is not None, found.reason
+    return found.value
+
+
+def certainty_by_hand(p: float) -> float:
+    entropy = -sum(q * math.log(q) for q in (p, 1 - p) if q > 0)
+    return 2 - math.exp(entropy)
+
+
+def desirability_by_hand(p: float) -> float:
+    if abs(2 * p - 1) <= 1e-12:
+        return 0.0
+    return certainty_by_hand(p) if p > 0.5 else -certainty_by_hand(p)
+
+
+@pytest.mark.parametrize(("p_a", "p_b", "d_a", "d_b", "u2", "u40"), PAIRS)
+def test_worked_pairs(p_a: float, p_b: float, d_a: float, d_b: float, u2: float, u40: float) -> None:
+    two = np.array([[p_a, 1 - p_a], [p_b, 1 - p_b]])
+    first, second = desirability(two, np.array([0, 0]))
+    assert (first, second) == (pytest.approx(d_a, abs=5e-5), pytest.approx(d_b, abs=5e-5))
+    assert ucerf(np.array([first]), np.array([second]))[0] == pytest.approx(u2, abs=5e-5)
+    forty = desirability(np.pad(two, ((0, 0), (0, 38))), np.array([0, 0]))
+    assert ucerf(forty[:1], forty[1:])[0] == pytest.approx(u40, abs=5e-5)
+
+
+def test_worked_eight_rows() -> None:
+    metrics = compute_metrics(made_records(NURSE_DRIVER), "coreference")
+    pairs = [(0.95, 0.55), (0.90, 0.40), (0.45, 0.97), (0.70, 0.90)]
+    by_hand = [1 - abs(desirability_by_hand(a) - desirability_by_hand(b)) / 2 for a, b in pairs]
+    assert by_hand == [pytest.approx(value, abs=5e-5) for value in (0.6148, 0.6721, 0.5671, 0.7711)]
+    assert value_of(metrics, "ucerf") == pytest.approx(0.6563, abs=5e-5)
+    assert value_of(metrics, "ucerf_group", occupation="nurse") == pytest.approx(0.6563, abs=5e-5)
+    assert value_of(metrics, "equalized_odds", occupation="nurse") == 0.5
+    assert value_of(metrics, "eo_gap", occupation="nurse") == 0.5
+
+
+def test_certain_answers_make_the_group_form_equal_to_equalized_odds() -> None:
+    hard = [(referent, other, gender, float(p > 0.5)) for referent, other, gender, p in NURSE_DRIVER]
+    metrics = compute_metrics(made_records(hard), "coreference")
+    assert value_of(metrics, "ucerf_group") == value_of(metrics, "equalized_odds") == 0.5
+
+
+@given(st.lists(st.tuples(probabilities, probabilities), min_size=2, max_size=12))
+def test_group_form_is_no_lower_than_the_mean_over_pairs(drawn: list[tuple[float, float]]) -> None:
+    rows = []
+    for index, (p_masculine, p_feminine) in enumerate(drawn):
+        referent, other = ("nurse", "driver") if index % 2 else ("driver", "nurse")
+        rows += [(referent, other, "masculine", p_masculine), (referent, other, "feminine", p_feminine)]
+    metrics = compute_metrics(made_records(rows), "coreference")
+    for occupation, other in (("nurse", "driver"), ("driver", "nurse")):
+        positive = value_of(metrics, "ucerf", occupation=occupation)
+        negative = value_of(metrics, "ucerf", occupation=other)
+        assert value_of(metrics, "ucerf_group", occupation=occupation) >= (positive + negative) / 2 - 1e-9
+
+
+@given(probabilities, probabilities)
+def test_swapping_the_sides_changes_nothing(p_a: float, p_b: float) -> None:
+    d = desirability(np.array([[p_a, 1 - p_a], [p_b, 1 - p_b]]), np.array([0, 0]))
+    assert ucerf(d[:1], d[1:]) == ucerf(d[1:], d[:1])
+
+
+@given(probabilities, probabilities)
+def test_the_reference_does_not_matter_with_two_outcomes(p_a: float, p_b: float) -> None:
+    two = np.array([[p_a, 1 - p_a], [p_b, 1 - p_b]])
+    one, other = desirability(two, np.array([0, 0])), desirability(two, np.array([1, 1]))
+    assert ucerf(one[:1], one[1:])[0] == pytest.approx(ucerf(other[:1], other[1:])[0], abs=1e-9)
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_two_groups_agree_with_the_pairwise_definition(d_a: float, d_b: float) -> None:
+    assert ucerf_of_groups(np.array([[d_a, d_b]]))[0] == pytest.approx(
+        ucerf(np.array([d_a]), np.array([d_b]))[0], abs=1e-12
+    )
+
+
+def test_values_outside_the_range_are_errors() -> None:
+    with pytest.raises(ValueError, match="outside"):
+        ucerf(np.array([1.5]), np.array([0.0]))
+    with pytest.raises(ValueError, match="differ"):
+        ucerf(np.array([0.5]), np.array([0.0, 0.1]))
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        ucerf_of_groups(np.array([[0.5]]))
+
+
+def test_every_metric_equals_a_recount_with_plain_loops() -> None:
+    rng = np.random.default_rng(7)
+    rows = []
+    for index, (male, female) in enumerate(pairs_of_occupations(160)):
+        referent, other = (male, female) if index % 3 else (female, male)
+        rows += [(referent, other, gender, float(rng.uniform())) for gender in ("masculine", "feminine")]
+    records = made_records(rows)
+    metrics = compute_metrics(records, "coreference")
+    right = [p > 0.5 for *_, p in rows]
+    pro = [record.groups["stereotype"] == "pro" for record in records]
+    accuracy_pro = sum(r for r, s in zip(right, pro, strict=True) if s) / sum(pro)
+    accuracy_anti = sum(r for r, s in zip(right, pro, strict=True) if not s) / (len(pro) - sum(pro))
+    assert value_of(metrics, "accuracy") == pytest.approx(sum(right) / len(rows), abs=1e-12)
+    assert value_of(metrics, "accuracy", stereotype="pro") == pytest.approx(accuracy_pro, abs=1e-12)
+    assert value_of(metrics, "accuracy_gap") == pytest.approx(accuracy_pro - accuracy_anti, abs=1e-12)
+    d = [desirability_by_hand(p) for *_, p in rows]
+    mean_pro = sum(x for x, s in zip(d, pro, strict=True) if s) / sum(pro)
+    mean_anti = sum(x for x, s in zip(d, pro, strict=True) if not s) / (len(pro) - sum(pro))
+    assert value_of(metrics, "desirability_gap") == pytest.approx((mean_pro - mean_anti) / 2, abs=1e-9)
+    u = [1 - abs(d[index] - d[index + 1]) / 2 for index in range(0, len(d), 2)]
+    assert value_of(metrics, "ucerf") == pytest.approx(sum(u) / len(u), abs=1e-9)
+    assert value_of(metrics, "certainty") == pytest.approx(sum(map(certainty_by_hand, (p for *_, p in rows))) / len(d))
+    takes_pro = sum(r == s for r, s in zip(right, pro, strict=True)) / len(rows)
+    assert value_of(metrics, "pro_rate") == pytest.approx(takes_pro, abs=1e-12)
+    by_cluster: dict[str, list[float]] = {}
+    for index, record in enumerate(records[::2]):
+        by_cluster.setdefault(record.cluster, []).append(u[index])
+    macro = sum(sum(values) / len(values) for values in by_cluster.values()) / len(by_cluster)
+    assert value_of(metrics, "ucerf_macro") == pytest.approx(macro, abs=1e-9)
+    assert value_of(metrics, "equalized_odds") == pytest.approx(equalized_odds_by_hand(rows), abs=1e-9)
+
+
+def equalized_odds_by_hand(rows: Sequence[tuple[str, str, str, float]]) -> float:
+    values = []
+    for occupation in sorted({referent for referent, *_ in rows}):
+        rates: list[float] = []
+        for positives in (True, False):
+            for gender in ("masculine", "feminine"):
+                hits = [
+                    (p > 0.5) == positives
+                    for referent, other, row_gender, p in rows
+                    if row_gender == gender and (referent if positives else other) == occupation
+                ]
+                rates.append(sum(hits) / len(hits) if hits else math.nan)
+        if not any(map(math.isnan, rates)):
+            values.append(1 - (abs(rates[0] - rates[1]) + abs(rates[2] - rates[3])) / 2)
+    return sum(values) / len(values)
+
+
+def test_swapping_the_stereotypes_flips_the_signed_gaps() -> None:
+    rows = [("nurse", "driver", "feminine", 0.9), ("nurse", "driver", "masculine", 0.3)]
+    flipped = [("nurse", "driver", "feminine", 0.3), ("nurse", "driver", "masculine", 0.9)]
+    one, other = (compute_metrics(made_records(some), "coreference") for some in (rows, flipped))
+    for name in ("accuracy_gap", "desirability_gap"):
+        assert value_of(one, name) == -value_of(other, name) != 0
