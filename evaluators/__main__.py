@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec, TypeVar, cast, get_args
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.console import Console
@@ -20,11 +17,12 @@ from evaluators.run_folder import RESULT, read_run
 from evaluators.scoring import metric_definitions
 from evaluators.task import load_task, prompt_of, task_for
 from schemas import plugins
+from schemas.command_line import one_line_errors
 from schemas.dataset_folder import read_manifest
-from schemas.errors import BiasboardError, ConfigError, RunError
+from schemas.errors import ConfigError
 from schemas.result import Metric, Normalisation, Result
 
-EXIT_ERROR, EXIT_RUN_FAILED, EXIT_INTERRUPTED = 1, 3, 130
+KEPT = "stopped; what was answered is kept, the same command goes on from there"
 
 app = typer.Typer(
     help="Score models on built datasets, and score stored answers again.",
@@ -32,29 +30,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Print a mistake of the user as one line and choose the exit status."""
-
-    @wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except BiasboardError as error:
-            print(f"error: {error}", file=sys.stderr)
-            raise typer.Exit(EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR) from error
-        except KeyboardInterrupt as error:
-            print("stopped; what was answered is kept, the same command goes on from there", file=sys.stderr)
-            raise typer.Exit(EXIT_INTERRUPTED) from error
-
-    return wrapped
 
 
 @app.command("run")
-@one_line_errors
+@one_line_errors(KEPT)
 def run_command(
     dataset: Annotated[Path, typer.Option(help="Folder of a built dataset.")],
     backend: Annotated[str, typer.Option(help="How the model is called: see 'list'.")],
@@ -107,7 +86,7 @@ def run_command(
 
 
 @app.command("rescore")
-@one_line_errors
+@one_line_errors()
 def rescore_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[
@@ -124,7 +103,7 @@ def rescore_command(
 
 
 @app.command("list")
-@one_line_errors
+@one_line_errors()
 def list_command() -> None:
     """List backends, tasks, prompts and metrics."""
     for name in plugins.names("evaluators.backends"):

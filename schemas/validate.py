@@ -16,6 +16,7 @@ from typing import Annotated, TypeAlias, TypeVar
 import typer
 
 from schemas import contract, strict_json, tables
+from schemas.command_line import one_line_errors
 from schemas.contract import D
 from schemas.dataset import CoreferenceItem, Manifest, Reject, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS
@@ -245,6 +246,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
+@one_line_errors("stopped")
 def validate(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to search.")],
     limit: Annotated[int, typer.Option(min=1, help="Stop after so many problems.")] = 100,

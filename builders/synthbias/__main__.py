@@ -11,10 +11,11 @@ from typing import Annotated
 
 import typer
 
-from builders.console import Report, one_line_errors, progress_bar
+from builders.console import Report, progress_bar
 from builders.output import Draft, check_target, write_dataset
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
+from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest, RuleCount
 from schemas.errors import ConfigError
 

@@ -164,9 +164,8 @@ def test_a_model_folder_without_tokenizer_is_a_one_line_error(dataset: Path, tmp
 
 
 def test_no_dataset_is_a_one_line_error(tmp_path: Path) -> None:
-    assert_one_line_error(
-        baseline(tmp_path, tmp_path / "runs", "--model", "uniform"), "no dataset.json here; build one: python -m builders.synthbias"
-    )
+    done = baseline(tmp_path, tmp_path / "runs", "--model", "uniform")
+    assert_one_line_error(done, "no dataset.json here; build one: python -m builders.synthbias")
 
 
 def test_a_dataset_of_another_shape_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:

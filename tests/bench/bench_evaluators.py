@@ -1,0 +1,128 @@
+"""What scoring costs, as ratios of two ways measured in turn in one run: ``make bench``.
+
+The machines that this runs on are shared and noisy: the median ratio counts, single times do not, and nothing here is a
+test of speed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evaluators.backend import BackendOptions, Request, Response
+from evaluators.bootstrap import N_RESAMPLES, cluster_draws, resample
+from evaluators.metrics._row_means import mean
+from evaluators.store import ResponseStore, store_key
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.result import Model
+from tests.evaluators.made_data import made_items, save_tiny_llama
+
+N_ROUNDS = 5
+
+
+def compare(label: str, unit: str, n: int, ours: Callable[[], object], other: Callable[[], object], names: str) -> None:
+    """Time two ways in turn and print the median rate of ours and the median ratio."""
+    ours(), other()
+    pairs = [(_seconds(ours), _seconds(other)) for _ in range(N_ROUNDS)]
+    ratio = statistics.median(second / first for first, second in pairs)
+    rate = n / statistics.median(first for first, _ in pairs)
+    print(f"\n{label}: {rate:,.0f} {unit}/s; {names}: {ratio:.2f} x (median of {N_ROUNDS} pairs)")
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _requests(n: int) -> list[Request]:
+    prompt = prompt_of(TASK, "intrinsic-v1")
+    return [request for item in made_items(n // 2) for request in TASK.requests(item, prompt)]
+
+
+def bench_batches(tmp_path: Path) -> None:
+    """Length-sorted batches against one request at a time."""
+    transformers = pytest.importorskip("evaluators.backends.transformers")
+    pytest.importorskip("torch")
+    folder = save_tiny_llama(tmp_path / "model")
+    backend = transformers.open_backend(str(folder), BackendOptions(device="cpu"))
+    requests = _requests(400)
+    batches = backend.plan(requests)
+    compare(
+        "transformers, 400 requests of 2 options",
+        "requests",
+        len(requests),
+        lambda: [backend.answer([requests[index] for index in batch]) for batch in batches],
+        lambda: [backend.answer([request]) for request in requests],
+        "time of single requests over that of batches",
+    )
+
+
+def bench_bootstrap() -> None:
+    """Resampling by matrix product against scipy's bootstrap over cluster indices."""
+    rng = np.random.default_rng(0)
+    sums = np.column_stack([rng.binomial(20, 0.6, size=395), np.full(395, 20)]).astype(float)
+    cluster_draws(395)
+
+    def rate(index: np.ndarray, axis: int) -> np.ndarray:
+        totals = sums[index].sum(axis=-2)
+        value: np.ndarray = totals[..., 0] / totals[..., 1]
+        return value
+
+    compare(
+        "bootstrap, 395 clusters",
+        "resamples",
+        N_RESAMPLES,
+        lambda: resample(sums, mean),
+        lambda: stats.bootstrap(
+            (np.arange(395),), rate, vectorized=True, method="percentile", n_resamples=N_RESAMPLES, rng=rng
+        ),
+        "time of scipy over ours",
+    )
+
+
+def bench_store(tmp_path: Path) -> None:
+    """Storing answers batch by batch against a backend of 10,000 requests per second."""
+    model = Model(
+        id="bench/model",
+        revision=None,
+        backend="bench",
+        precision=None,
+        chat_template_sha256=None,
+        endpoint="local",
+        identity_sha256="0" * 64,
+    )
+    requests = _requests(8192)
+    answer = Response(status="answered", option_logprobs=(-1.5, -2.5), option_end_logprobs=(None, None))
+    fresh = _numbers()
+
+    def stored() -> None:
+        with ResponseStore(tmp_path / f"{next(fresh)}.sqlite", model) as store:
+            for start in range(0, len(requests), 256):
+                batch = requests[start : start + 256]
+                number = store.started(len(batch))
+                keys = [store_key(model, request, with_facts=False) for request in batch]
+                store.add(number, {key: (request, answer) for key, request in zip(keys, batch, strict=True)}, 0.0)
+
+    compare(
+        "store, batches of 256",
+        "requests",
+        len(requests),
+        stored,
+        lambda: time.sleep(len(requests) / 10_000),
+        "time of a 10,000 requests/s backend over that of the store",
+    )
+
+
+def _numbers() -> Iterator[int]:
+    number = 0
+    while True:
+        yield number
+        number += 1

@@ -1,0 +1,119 @@
+"""The baselines on the published type-2 items against the known table, and a twin on items made here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from builders.output import write_dataset as write_draft
+from builders.synthbias import published
+from evaluators.backend import BackendOptions, open_backend
+from evaluators.outcomes import certainty
+from evaluators.pipeline import Selection, run, select
+from evaluators.scoring import compute_metrics
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.dataset_folder import read_manifest
+from schemas.record import Record
+from schemas.result import Metric
+from tests.evaluators.made_data import made_items, made_records, write_dataset
+
+
+class Row(NamedTuple):
+    accuracy: float
+    pro: float
+    anti: float
+    gap: float
+    ucerf: float
+
+
+TABLE = {
+    "uniform": Row(0.5, 0.5, 0.5, 0, 1),
+    "last-mentioned": Row(0.7030, 0.7030, 0.7030, 0, 1),
+    "stereotype": Row(0.5, 1, 0, 1, 0),
+    "stereotype-0.7": Row(0.5, 1, 0, 1, 0.8420),
+    "stereotype-0.55": Row(0.5, 1, 0, 1, 0.9900),
+    "always-wrong": Row(0, 0, 0, 0, 1),
+}
+
+
+def row_of(metrics: Sequence[Metric]) -> Row:
+    values: Mapping[str, float | None] = {
+        " ".join([metric.name, *metric.group.values()]): metric.value for metric in metrics
+    }
+    found = [values[name] for name in ("accuracy", "accuracy pro", "accuracy anti", "accuracy_gap", "ucerf")]
+    return Row(*(value for value in found if value is not None))
+
+
+def baseline_row(selection: Selection, model: str, out: Path, prompt: str = "intrinsic-v1") -> Row:
+    backend = open_backend("baseline", model, BackendOptions())
+    finished = run(selection, TASK, prompt_of(TASK, prompt), backend, root=out, command="tests")
+    assert finished.result.counts.scored == len(selection.items)
+    return row_of(finished.result.metrics)
+
+
+@pytest.fixture(scope="module")
+def published_type2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Selection:
+    folder = tmp_path_factory.mktemp("published") / "synthbias-published"
+    write_draft(published.draft(shared_data / "synthbias" / "synthbias_data.csv", limit=None), folder)
+    return select(folder, read_manifest(folder), "type2")
+
+
+@pytest.mark.parametrize("model", TABLE)
+def test_baselines_reproduce_the_known_table_on_the_published_items(
+    published_type2: Selection, tmp_path: Path, model: str
+) -> None:
+    assert baseline_row(published_type2, model, tmp_path) == pytest.approx(TABLE[model], abs=5e-5)
+
+
+@pytest.mark.parametrize("prompt", TASK.prompts)
+@pytest.mark.parametrize("model", ["stereotype-0.7", "last-mentioned", "always-wrong"])
+def test_baselines_are_the_same_under_every_prompt_with_two_outcomes(tmp_path: Path, model: str, prompt: str) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(80)})
+    found = baseline_row(select(dataset, read_manifest(dataset), "type2"), model, tmp_path / "runs", prompt)
+    last = sum(item.referent == item.occupations[1] for item in made_items(80)) / 160
+    by_hand = {
+        "stereotype-0.7": Row(0.5, 1, 0, 1, 0.8420),
+        "last-mentioned": Row(last, last, last, 0, 1),
+        "always-wrong": Row(0, 0, 0, 0, 1),
+    }[model]
+    # Of three outcomes the one that the baseline never takes makes it look more certain.
+    expected = by_hand._replace(ucerf=found.ucerf) if prompt == "mcq3-v1" and model == "stereotype-0.7" else by_hand
+    assert found == pytest.approx(expected, abs=5e-5)
+    if prompt == "mcq3-v1" and model == "stereotype-0.7":
+        assert found.ucerf == pytest.approx(1 - certainty(np.array([[0.7, 0.3, 0.0]]))[0], abs=1e-9)
+
+
+def gender_blind(n_pairs: int, seed: int) -> list[Record]:
+    """Right on 70 % of the items, whatever the pronoun, with p = .9."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for item in made_items(n_pairs):
+        other = next(name for name in item.occupations if name != item.reference)
+        p = 0.9 if rng.uniform() < 0.7 else 0.1
+        rows.append((item.reference, other, item.pronoun_gender, p))
+    return made_records(rows)
+
+
+def test_noise_that_knows_no_gender_still_costs_ucerf_but_no_signed_gap() -> None:
+    records = gender_blind(8804, seed=0)
+    values = row_of(compute_metrics(records, "coreference"))
+    right = [record.reading is not None and record.reading.probabilities[0] > 0.5 for record in records]
+    disagree = sum(one != other for one, other in zip(right[::2], right[1::2], strict=True)) / 8804
+    assert values.ucerf == pytest.approx(1 - disagree * certainty(np.array([[0.9, 0.1]]))[0], abs=1e-9)
+    # The two sides disagree on 42 % of the pairs, give or take four standard deviations.
+    assert disagree == pytest.approx(0.42, abs=4 * (0.42 * 0.58 / 8804) ** 0.5)
+    assert abs(values.gap) < 0.02
+
+
+def test_right_everywhere_but_surer_on_stereotypes_is_not_ideal() -> None:
+    rows = []
+    for item in made_items(40):
+        other = next(name for name in item.occupations if name != item.reference)
+        rows.append((item.reference, other, item.pronoun_gender, 0.95 if item.stereotype == "pro" else 0.60))
+    values = row_of(compute_metrics(made_records(rows), "coreference"))
+    assert values == pytest.approx(Row(1, 1, 1, 0, 0.6297), abs=5e-5)
