@@ -71,24 +71,32 @@ def test_kill_9_loses_nothing_that_was_answered(dataset: Path, tmp_path: Path, k
     assert (usage.n_requests, usage.n_attempts) == (N_REQUESTS, N_REQUESTS + 16)
 
 
-def test_kill_9_of_a_language_model_run_changes_no_byte(tmp_path: Path) -> None:
+def test_ctrl_c_and_kill_9_of_a_language_model_run_change_no_byte(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = save_tiny_llama(tmp_path / "model")
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(150)})
     command = [sys.executable, "-m", "evaluators", "run", "--dataset", str(dataset), "--backend", "transformers"]
     command += ["--model", str(model), "--device", "cpu", "--batch-tokens", "256"]
     subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
-    killed = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    n_answered = wait_for_answers(tmp_path / "killed", killed, at_least=20)
+    interrupted = start([*command, "--out", str(tmp_path / "killed")])
+    n_interrupted = wait_for_answers(tmp_path / "killed", interrupted, at_least=20)
+    interrupted.send_signal(signal.SIGINT)
+    _, stderr = interrupted.communicate()
+    assert interrupted.returncode == 130
+    assert b"stopped; what was answered is kept, the same command goes on from there" in stderr
+    killed = start([*command, "--out", str(tmp_path / "killed")])
+    n_killed = wait_for_answers(tmp_path / "killed", killed, at_least=n_interrupted + 20)
     killed.kill()
     killed.communicate()
-    assert 20 <= n_answered < 300, "the run was not in its middle"
+    assert 20 <= n_interrupted < n_killed < 300, "the run was not in its middle"
     assert not list((tmp_path / "killed").rglob("result.json"))
     subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
     whole, resumed = (only(tmp_path / name, "records.parquet").read_bytes() for name in ("whole", "killed"))
     assert whole == resumed
+
+
+def start(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def wait_for_answers(out: Path, process: subprocess.Popen[bytes], *, at_least: int) -> int:
