@@ -81,7 +81,10 @@ def run_command(
                     manifest.name, selection, backend, opened.model.id, chosen_prompt.id, mode, limit, options
                 ),
             )
-            _report(finished.result, finished.folder)
+            if len(models) == 1:
+                _report(finished.result, finished.folder)
+            else:
+                _report_briefly(finished.result)
     print(f"next: python -m leaderboard build --runs {shlex.quote(str(out))}")
 
 
@@ -170,6 +173,13 @@ def _report(result: Result, folder: Path) -> None:
     )
     print(f"signature {result.signature}")
     print(f"result {folder / RESULT}")
+
+
+def _report_briefly(result: Result) -> None:
+    """One line, where many models are scored at once."""
+    overall = {metric.name: metric.value for metric in result.metrics if not metric.group}
+    values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
+    print(f"{result.model.id} on {result.signature.dataset} {result.signature.config}: {values}")
 
 
 def _row(metric: Metric) -> tuple[str, str, str, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from schemas import contract, strict_json, tables
@@ -30,18 +31,33 @@ def read_split(folder: Path, manifest: Manifest, entry: SplitEntry) -> list[Core
     Raises:
         DataError: the file is missing or truncated, an item is unsound, or the content is not what the manifest says.
     """
+    path = folder / entry.path
+    items = tables.read_rows(path, row_type_of(folder, manifest))
+    for problem in content_problems(path, items, entry):
+        raise DataError(problem)
+    return items
+
+
+def row_type_of(folder: Path, manifest: Manifest) -> type[CoreferenceItem]:
+    """The dataclass of the items of a dataset.
+
+    Raises:
+        DataError: the item shape is unknown.
+    """
     row_type = contract.ITEM_SHAPES.get(manifest.item_shape)
     if row_type is None:
         shapes = ", ".join(contract.ITEM_SHAPES)
         raise DataError(f"{folder / MANIFEST}: item_shape '{manifest.item_shape}' is unknown; have: {shapes}")
-    path = folder / entry.path
-    items = tables.read_rows(path, row_type)
+    return row_type
+
+
+def content_problems(path: Path, items: Sequence[CoreferenceItem], entry: SplitEntry) -> Iterator[str]:
+    """Where sound items are not those that the manifest speaks of."""
     if len(items) != entry.n_items:
-        raise DataError(f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again")
+        yield f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
     found = tables.content_sha256(items)
     if found != entry.content_sha256:
-        raise DataError(
+        yield (
             f"{path}: content sha256 {found[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
             "the items were changed after the build: build the dataset again"
         )
-    return items

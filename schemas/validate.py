@@ -19,7 +19,7 @@ from schemas import contract, strict_json, tables
 from schemas.command_line import one_line_errors
 from schemas.contract import D
 from schemas.dataset import CoreferenceItem, Manifest, Reject, SplitEntry
-from schemas.dataset_folder import MANIFEST, REJECTS
+from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, row_type_of
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.record import Record
@@ -148,24 +148,17 @@ def _dataset_problems(folder: Path) -> Iterator[str]:
 
 
 def _split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iterator[str]:
-    row_type = contract.ITEM_SHAPES.get(manifest.item_shape)
-    if row_type is None:
-        shapes = ", ".join(contract.ITEM_SHAPES)
-        yield f"{folder / MANIFEST}: item_shape: '{manifest.item_shape}' is unknown; have: {shapes}"
+    try:
+        row_type = row_type_of(folder, manifest)
+    except DataError as error:
+        yield str(error)
         return
     path = folder / entry.path
     items = yield from _rows(path, row_type)
     if items is None:
         return
     yield from _repeated(path, [item.item_id for item in items])
-    if len(items) != entry.n_items:
-        yield f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
-    found = tables.content_sha256(items)
-    if found != entry.content_sha256:
-        yield (
-            f"{path}: content sha256 {found[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
-            "the items were changed after the build: build the dataset again"
-        )
+    yield from content_problems(path, items, entry)
     yield from _flag_problems(path, manifest, items)
 
 

@@ -1,0 +1,82 @@
+PYTHON ?= python3
+MODEL ?=
+ARGS ?=
+DATASET ?= out/datasets/synthbias
+PORT ?= 8000
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+# A stamp is older than pyproject.toml when the dependencies may have changed; nothing else installs anything.
+VENV_STAMP := $(VENV)/.made
+CORE_STAMP := $(VENV)/.core-installed
+HF_STAMP := $(VENV)/.hf-installed
+DEV_STAMP := $(VENV)/.dev-installed
+BROWSER_STAMP := $(VENV)/.browser-looked-for
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-hf setup-dev setup-browser demo test lint serve bench clean
+.DELETE_ON_ERROR:
+
+help: ## show this list
+	@echo "Targets:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+	@echo "Variables: PYTHON (3.11 or newer), MODEL, DATASET, ARGS (for pytest), PORT. Example: make demo MODEL=out/my-model"
+
+$(VENV_STAMP):
+	@PYTHON='$(PYTHON)' .ci/make-venv $(VENV)
+	@touch $@
+
+$(CORE_STAMP): $(VENV_STAMP) pyproject.toml
+	@echo "Installing the core and the site generator (no torch) ..."
+	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[site]'
+	@touch $@
+
+$(HF_STAMP): $(CORE_STAMP) .ci/install-torch
+	@.ci/install-torch $(RUN)
+	@echo "Installing the extra 'hf' ..."
+	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[hf,site]'
+	@touch $@
+
+$(DEV_STAMP): $(HF_STAMP)
+	@echo "Installing the extra 'dev' ..."
+	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[dev]'
+	@touch $@
+
+$(BROWSER_STAMP): $(DEV_STAMP) .ci/install-browser
+	@.ci/install-browser $(RUN)
+	@touch $@
+
+setup: $(CORE_STAMP) ## make .venv with the core and the site generator, without torch
+
+setup-hf: $(HF_STAMP) ## add torch and transformers, to score models of the Hub or of a folder
+
+setup-dev: $(DEV_STAMP) ## add what lint and the tests need
+
+setup-browser: $(BROWSER_STAMP) ## look for Chromium, which some tests drive; install it where that is possible
+
+demo: $(if $(MODEL),$(HF_STAMP),$(CORE_STAMP)) ## build the embedded dataset, score the baselines (and MODEL=...), render the board
+	$(RUN) -m builders.synthbias --out $(DATASET) --overwrite
+	$(RUN) -m evaluators run --dataset $(DATASET) --backend baseline --model all
+ifneq ($(MODEL),)
+	$(RUN) -m evaluators run --dataset $(DATASET) --backend transformers --model '$(MODEL)'
+endif
+	$(RUN) -m leaderboard build
+	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), README.md (build, score, publish)"
+
+test: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests (ARGS='-k name' for some of them)
+	$(RUN) -m pytest --ignore=tests/bench $(ARGS)
+
+lint: $(DEV_STAMP) ## ruff and mypy
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+serve: $(CORE_STAMP) ## show the rendered board on this machine
+	$(RUN) -m leaderboard serve --port $(PORT)
+
+bench: $(DEV_STAMP) ## run the benchmarks of tests/bench
+	$(RUN) -m pytest tests/bench -o python_files='bench_*.py' -o python_functions='bench_*' -s $(ARGS)
+
+clean: ## remove what was built, rendered and cached; .venv and scored runs stay
+	rm -rf site/_build site/_docs out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

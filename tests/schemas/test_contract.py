@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from schemas import contract, strict_json
+from schemas.contract import D
+from schemas.dataset import CoreferenceItem, Manifest, Reject
+from schemas.errors import DataError
+from schemas.record import Record
+from schemas.result import Result
+from tests.schemas import examples
+
+Break = Callable[[Any], object]
+"""Changes a JSON value for the worse."""
+
+
+def changed(value: object, *path: str | int) -> Break:
+    """A function that puts ``value`` at a place of a document."""
+
+    def change(document: Any) -> None:
+        for step in path[:-1]:
+            document = document[step]
+        document[path[-1]] = value
+
+    return change
+
+
+def survives_json(document: D, document_type: type[D]) -> bool:
+    value = strict_json.loads(strict_json.dumps(contract.dump(document)), where="document")
+    return contract.load(value, document_type, where="document") == document
+
+
+def test_every_document_survives_json() -> None:
+    assert survives_json(examples.manifest(examples.items(), [examples.reject()]), Manifest)
+    assert survives_json(examples.reject(), Reject)
+    assert survives_json(examples.item(), CoreferenceItem)
+    assert survives_json(examples.record(), Record)
+    assert survives_json(examples.failed_record(), Record)
+    assert survives_json(examples.result(), Result)
+
+
+def test_minus_infinity_is_spelled_as_text() -> None:
+    value: Any = contract.dump(examples.record())
+    assert value["exchanges"][0]["option_logprobs"] == [-0.25, "-inf"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("counts"), r"top level: field 'counts' is missing; add it"),
+        (
+            changed(1, "speed"),
+            r"top level: field 'speed' is not in schemas/result.schema.json; remove it, have: schema",
+        ),
+        (changed("2.0", "schema_version"), r"schema_version: '2.0' is not allowed; have: 1.0"),
+        (changed("three", "counts", "items"), r"counts.items: 'three' is not of type integer; correct it"),
+        (changed(-1, "counts", "failed"), r"counts.failed: -1 is less than the minimum of 0; correct it"),
+        (changed("0.5", "metrics", 0, "value"), r"metrics\[0\].value: '0.5' is not of type number or null"),
+        (changed(None, "metrics", 0, "value"), r"metrics\[0\].interval: .* is not of type null"),
+        (changed(None, "metrics", 1, "reason"), r"metrics\[1\].reason: null is not of type string"),
+        (changed("cloud", "model", "endpoint"), r"model.endpoint: 'cloud' is not allowed; have: local, api, base"),
+        (changed("beef", "records", "sha256"), r"records.sha256: 'beef' does not match '\^\[0-9a-f\]\{64\}\$'"),
+        (changed([], "metrics"), r"metrics: \[\] should be non-empty"),
+        (changed(float("nan"), "metrics", 0, "value"), r"holds NaN or an infinity; write null and a reason"),
+        (changed(float("inf"), "usage", "seconds"), r"holds NaN or an infinity; write null and a reason"),
+        (changed(3, "counts", "items"), r"counts: items 3 is not the sum of scored, refused, unparsed and failed"),
+        (changed("f" * 64, "signature_sha256"), r"signature_sha256: is not the hash of the signature"),
+        (changed(1.5, "metrics", 0, "value"), r"metrics: accuracy: value 1.5 lies outside \[0.0, 1.0\]"),
+        (changed(0.9, "metrics", 0, "interval", "low"), r"metrics: accuracy: interval low 0.9 is above high 0.75"),
+        (lambda d: d["metrics"].append(d["metrics"][0]), r"metrics: \('accuracy',\) stands twice; keep one"),
+    ],
+)
+def test_a_broken_result_is_one_line_that_names_field_value_and_remedy(change: Break, message: str) -> None:
+    value: Any = contract.dump(examples.result())
+    change(value)
+    with pytest.raises(DataError, match=rf"^result\.json: {message}") as caught:
+        contract.load(value, Result, where="result.json")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed(3, "pronoun_start"), r"pronoun_start: 3 is not where 'he' stands in the sentence"),
+        (changed("feminine", "pronoun_gender"), r"pronoun_gender: 'feminine' does not fit 'he'; set masculine"),
+        (
+            changed(["mechanic", "wizard"], "occupations"),
+            r"occupations: 'wizard' is not in the lexicon; have: CEO, accountant",
+        ),
+        (changed("driver", "reference"), r"reference: 'driver' is not one of the item's occupations"),
+        (changed(None, "referent"), r"stereotype: is null exactly when referent is null"),
+        (changed(["nurse", "nurse"], "occupations"), r"occupations: \['nurse', 'nurse'\] has non-unique elements"),
+    ],
+)
+def test_a_broken_item_is_refused(change: Break, message: str) -> None:
+    value: Any = contract.dump(examples.item())
+    change(value)
+    with pytest.raises(DataError, match=f"^item: {message}"):
+        contract.load(value, CoreferenceItem, where="item")
+
+
+def test_an_unknown_pronoun_is_refused_with_those_that_are_known() -> None:
+    sentence = "The mechanic thanked the nurse because xe was patient."
+    item = dataclasses.replace(examples.item(), sentence=sentence, pronoun="xe", pronoun_start=sentence.index("xe"))
+    assert list(contract.errors(contract.dump(item), CoreferenceItem)) == [
+        "pronoun: 'xe' is not in the lexicon; have: he, him, his, himself, she, her, hers, herself"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed("scored", "status"), r"reading: null is not of type object"),
+        (
+            changed([0.1], "exchanges", 0, "option_logprobs"),
+            r"exchanges\[0\].option_logprobs\[0\]: 0.1 is greater than",
+        ),
+        (
+            changed("+inf", "exchanges", 0, "option_logprobs"),
+            r"exchanges\[0\].option_logprobs: '\+inf' is not of type arr",
+        ),
+        (changed([13], "exchanges", 0, "option_byte_counts"), r"exchanges\[0\]: lists differ in length"),
+    ],
+)
+def test_a_broken_record_is_refused(change: Break, message: str) -> None:
+    value: Any = contract.dump(examples.failed_record())
+    change(value)
+    with pytest.raises(DataError, match=f"^record: {message}"):
+        contract.load(value, Record, where="record")
+
+
+def test_probabilities_that_do_not_sum_to_one_are_refused() -> None:
+    value: Any = contract.dump(examples.record())
+    value["reading"]["probabilities"] = [0.5, 0.4]
+    with pytest.raises(DataError, match=r"reading.probabilities: sum to 0.9, not to 1; renormalise them"):
+        contract.load(value, Record, where="record")
+
+
+def test_data_of_a_closed_source_cannot_be_called_redistributable() -> None:
+    value: Any = contract.dump(examples.manifest(examples.items()))
+    value["sources"][0]["redistributable"] = False
+    with pytest.raises(DataError, match=r"redistributable: true, but the licence of tests forbids it"):
+        contract.load(value, Manifest, where="dataset.json")
+    value["redistributable"] = False
+    with pytest.raises(DataError, match=r"publish_refusal: null is not of type string"):
+        contract.load(value, Manifest, where="dataset.json")
+    value["publish_refusal"] = "the licence of tests forbids copies"
+    assert contract.load(value, Manifest, where="dataset.json").redistributable is False
+
+
+def test_all_problems_are_listed_each_once() -> None:
+    value: Any = contract.dump(examples.result())
+    del value["usage"], value["command"]
+    value["model"]["endpoint"] = "cloud"
+    value["metrics"][1]["n"] = -3
+    assert list(contract.errors(value, Result)) == [
+        "top level: field 'command', 'usage' is missing; add it (schemas/result.schema.json)",
+        "model.endpoint: 'cloud' is not allowed; have: local, api, baseline, replay",
+        "metrics[1].n: -3 is less than the minimum of 0; correct it (schemas/result.schema.json)",
+    ]
+
+
+def test_the_signature_hash_follows_every_field() -> None:
+    signature = examples.signature()
+    hashes = {signature.sha256()}
+    for field in dataclasses.fields(signature):
+        other: Any = ("other",) if field.name == "splits" else "other"
+        hashes.add(dataclasses.replace(signature, **{field.name: other}).sha256())
+    assert len(hashes) == 1 + len(dataclasses.fields(signature))
+
+
+def test_the_signature_prints_as_one_line() -> None:
+    assert str(examples.signature()) == (
+        "example@1.0.0|type2:test|items:2:01234567|task:coreference@1.0|prompt:intrinsic-v1:01234567"
+        "|mode:option_logprob|norm:sum|k:2"
+    )

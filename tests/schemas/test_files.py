@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import hashlib
+import stat
+from pathlib import Path
+
+import pytest
+
+from schemas.files import replacing, replacing_folder, sha256_file
+
+
+class WriterError(Exception):
+    """Raised by a writer in the middle of its work."""
+
+
+def test_a_file_takes_its_name_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file.txt"
+    with replacing(path) as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        assert not path.exists()
+        assert temporary.parent == path.parent, "a rename is atomic within one folder only"
+        temporary.write_text("whole", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == "whole"
+    assert [entry.name for entry in path.parent.iterdir()] == ["file.txt"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_failing_writer_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old", encoding="utf-8")
+    with pytest.raises(WriterError), replacing(path) as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        raise WriterError
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_replaces_the_old_one_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "dataset"
+    path.mkdir()
+    (path / "stale.txt").write_text("old", encoding="utf-8")
+    with replacing_folder(path) as temporary:
+        (temporary / "fresh.txt").write_text("new", encoding="utf-8")
+        assert (path / "stale.txt").exists()
+    assert [entry.name for entry in path.iterdir()] == ["fresh.txt"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failing_writer_leaves_the_old_folder(tmp_path: Path) -> None:
+    path = tmp_path / "dataset"
+    path.mkdir()
+    (path / "old.txt").write_text("old", encoding="utf-8")
+    with pytest.raises(WriterError), replacing_folder(path) as temporary:
+        (temporary / "new.txt").write_text("half", encoding="utf-8")
+        raise WriterError
+    assert [entry.name for entry in path.iterdir()] == ["old.txt"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_first_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(WriterError), replacing_folder(tmp_path / "out" / "dataset"):
+        raise WriterError
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_sha256_is_of_the_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(bytes(range(256)) * 5000)
+    assert sha256_file(path) == hashlib.sha256(bytes(range(256)) * 5000).hexdigest()

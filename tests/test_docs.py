@@ -1,0 +1,174 @@
+"""What the documents name exists, and what exists is documented."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer
+
+from evaluators.scoring import metric_definitions
+from evaluators.task import load_task
+from schemas import plugins
+
+REPOSITORY = Path(__file__).parents[1]
+COMMAND_LINES = ("builders", "builders.synthbias", "evaluators", "leaderboard", "schemas.validate")
+ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+PLACES = re.compile(r"(?:schemas|builders|evaluators|leaderboard|site|tests|\.ci|\.github)/[\w./-]*")
+
+
+class Code(NamedTuple):
+    """One line of code in a document."""
+
+    document: str
+    text: str
+
+
+def documents() -> dict[str, str]:
+    paths = [REPOSITORY / name for name in ROOT_DOCUMENTS] + sorted((REPOSITORY / "site/docs").rglob("*.md"))
+    return {str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8") for path in paths}
+
+
+def code_lines() -> list[Code]:
+    """Inline code and the lines of code blocks, continued lines joined, prompts and comments dropped."""
+    found = []
+    for document, text in documents().items():
+        blocks = re.findall(r"^```[^\n]*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+        lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+        rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        lines += re.findall(r"`([^`\n]+)`", rest)
+        found += [Code(document, line.removeprefix("$ ").partition("  #")[0].strip()) for line in lines]
+    return found
+
+
+def make_targets() -> set[str]:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z-]+):.*## ", makefile, flags=re.MULTILINE))
+
+
+def application(module: str) -> typer.Typer:
+    """The typer application behind ``python -m module``."""
+    package = REPOSITORY.joinpath(*module.split("."))
+    found = importlib.import_module(f"{module}.__main__" if package.is_dir() else module)
+    assert isinstance(found.app, typer.Typer), f"{module} has no typer application called app"
+    return found.app
+
+
+def complaint(line: str) -> str | None:
+    """What a command line would say against a documented command, parsed but not run; None if nothing."""
+    words = shlex.split(line)
+    module = words[words.index("-m") + 1]
+    arguments = words[words.index("-m") + 2 :]
+    if module.partition(".")[0] not in ("schemas", "builders", "evaluators", "leaderboard"):
+        return None
+    if module not in COMMAND_LINES:
+        return f"{line}: there is no python -m {module}; have: {', '.join(COMMAND_LINES)}"
+    command = typer.main.get_command(application(module))
+    subcommands = getattr(command, "commands", {})
+    if subcommands and arguments and not arguments[0].startswith("-"):
+        if arguments[0] not in subcommands:
+            return f"{line}: '{arguments[0]}' does not exist; have: {', '.join(sorted(subcommands))}"
+        command = subcommands[arguments[0]]
+        arguments = arguments[1:]
+    # A command without its arguments is a name, not something to type.
+    if not arguments or arguments[0] == "--help":
+        return None
+    try:
+        command.make_context(module, arguments)
+    except Exception as error:
+        # typer raises its own copies of click's exceptions; all of them are complaints about the words.
+        return f"{line}: {getattr(error, 'format_message', error.__str__)()}"
+    return None
+
+
+def python_commands(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        match = re.search(r"(?:\S*python[\d.]*|\$\(RUN\)) -m .*", line)
+        if match is not None:
+            yield match[0].split(" && ")[0].split(" > ")[0]
+
+
+def test_documented_commands_are_understood() -> None:
+    commands = [(code.document, line) for code in code_lines() for line in python_commands([code.text])]
+    assert len(commands) >= 5
+    complaints = [f"{document}: {said}" for document, line in commands if (said := complaint(line)) is not None]
+    assert complaints == []
+
+
+@pytest.mark.parametrize("target", ["demo", "serve"])
+def test_the_makefile_calls_commands_that_are_understood(target: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", target, "MODEL=org/name"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    commands = list(python_commands(done.stdout.splitlines()))
+    assert len(commands) == {"demo": 4, "serve": 1}[target]
+    assert [said for line in commands if (said := complaint(line)) is not None] == []
+
+
+def test_documented_make_targets_exist_and_existing_ones_are_documented() -> None:
+    named = {
+        (code.document, target)
+        for code in code_lines()
+        for target in re.findall(r"(?:^|\s)make(?: [A-Z]+=\S+)* ([a-z-]+)", code.text)
+    }
+    assert {(document, target) for document, target in named if target not in make_targets()} == set()
+    assert make_targets() - {target for document, target in named if document in ROOT_DOCUMENTS} == set()
+
+
+def test_every_command_is_in_the_readme() -> None:
+    readme = documents()["README.md"]
+    wanted = []
+    for module in COMMAND_LINES:
+        command = typer.main.get_command(application(module))
+        wanted += [f"python -m {module} {name}" for name in getattr(command, "commands", {})] or [f"python -m {module}"]
+    assert [line for line in wanted if line not in readme] == []
+
+
+def test_every_command_and_option_explains_itself() -> None:
+    silent = []
+    for module in COMMAND_LINES:
+        command = typer.main.get_command(application(module))
+        for name, part in getattr(command, "commands", {module: command}).items():
+            if not part.help:
+                silent.append(f"{module} {name}")
+            # Arguments of typer have help as well; the generated --help and --version need none from us.
+            silent += [f"{module} {name} {option.name}" for option in part.params if not getattr(option, "help", "")]
+    assert silent == []
+
+
+def test_every_plugin_and_metric_is_documented() -> None:
+    text = documents()["README.md"] + documents().get("site/docs/reading.md", "")
+    names = [*plugins.names("evaluators.backends"), *plugins.names("evaluators.tasks")]
+    for backend in plugins.names("evaluators.backends"):
+        names += plugins.load("evaluators.backends", backend, kind="backend").MODELS
+    for task in plugins.names("evaluators.tasks"):
+        names += [metric.name for metric in metric_definitions(task)]
+        names += load_task(task).prompts
+    assert len(names) >= 15
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_documented_places_exist() -> None:
+    places = {(code.document, code.text) for code in code_lines() if PLACES.fullmatch(code.text)}
+    assert len(places) >= 5
+    made = ("site/_build", "site/_docs", "leaderboard/results")
+    assert [
+        f"{document}: {place}"
+        for document, place in sorted(places)
+        if not place.startswith(made) and not (REPOSITORY / place).exists()
+    ] == []
+
+
+def test_a_wrong_command_would_be_seen() -> None:
+    assert complaint("python -m evaluators run --dataset out --backend baseline --model all") is None
+    assert "No such option" in str(complaint("python -m evaluators run --datasets out --backend baseline --model all"))
+    assert "Missing option" in str(complaint("python -m evaluators run --dataset out"))
+    assert "'walk' does not exist; have:" in str(complaint("python -m evaluators walk"))
+    assert "there is no python -m builders.none" in str(complaint("python -m builders.none"))
+    assert complaint("python -m http.server") is None

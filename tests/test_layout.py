@@ -1,0 +1,191 @@
+"""The layout that CONTRIBUTING.md promises, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+MAY_IMPORT = {
+    "schemas": {"schemas"},
+    "builders": {"builders", "schemas"},
+    "evaluators": {"evaluators", "schemas"},
+    "leaderboard": {"leaderboard", "evaluators", "schemas"},
+}
+HEAVY = {"torch", "transformers", "accelerate", "vllm", "ray", "openai", "mkdocs", "altair", "vl_convert", "playwright"}
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+
+class Import(NamedTuple):
+    """One import statement, or a call that imports by name."""
+
+    module: str
+    at_import: bool
+    """Whether it runs when the file is imported; false inside functions."""
+
+
+def sources(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(tree: ast.Module) -> list[Import]:
+    """Everything that a module imports, except what only the type checker sees."""
+    return list(_imports(tree, at_import=True))
+
+
+def _imports(node: ast.AST, *, at_import: bool) -> Iterator[Import]:
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        return
+    if isinstance(node, ast.Import):
+        yield from (Import(alias.name, at_import) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"line {node.lineno}: relative import; name the package"
+        yield Import(node.module or "", at_import)
+        yield from (Import(f"{node.module}.{alias.name}", at_import) for alias in node.names)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_extra", "import_module"):
+        yield Import(ast.unparse(node.args[0]).strip("'"), at_import)
+    inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    for child in ast.iter_child_nodes(node):
+        yield from _imports(child, at_import=at_import and not inside)
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of every module of the four packages."""
+    return {module_name(path): ast.parse(path.read_bytes()) for path in sources(*MAY_IMPORT)}
+
+
+def test_packages_import_only_those_to_their_left(trees: dict[str, ast.Module]) -> None:
+    wrong = [
+        f"{module} imports {found.module}"
+        for module, tree in trees.items()
+        for found in imports(tree)
+        for package in [found.module.partition(".")[0]]
+        if package in {*MAY_IMPORT, "tests"} and package not in MAY_IMPORT[module.partition(".")[0]]
+    ]
+    assert wrong == []
+
+
+def test_modules_do_not_import_each_other_in_a_circle(trees: dict[str, ast.Module]) -> None:
+    edges = {
+        module: {found.module for found in imports(tree) if found.module in trees and found.module != module}
+        for module, tree in trees.items()
+    }
+    assert sum(map(len, edges.values())) > len(MAY_IMPORT), "no import was seen"
+    while leaves := [module for module, targets in edges.items() if not targets & set(edges)]:
+        for module in leaves:
+            del edges[module]
+    assert sorted(edges) == []
+
+
+def test_heavy_libraries_are_imported_inside_functions_of_one_file_each(trees: dict[str, ast.Module]) -> None:
+    users: dict[str, set[str]] = {}
+    eager: list[str] = []
+    for module, tree in trees.items():
+        for found in imports(tree):
+            library = found.module.partition(".")[0]
+            if library in HEAVY:
+                users.setdefault(library, set()).add(module)
+                if found.at_import:
+                    eager.append(f"{module} imports {library} when it is imported")
+    assert eager == []
+    assert {library: modules for library, modules in users.items() if len(modules) > 1} == {}
+
+
+def test_importing_everything_loads_no_heavy_library_and_says_nothing(trees: dict[str, ast.Module]) -> None:
+    modules = sorted(module for module in trees if not module.endswith("__main__"))
+    program = (
+        "import importlib, sys\n"
+        f"for name in {modules}: importlib.import_module(name)\n"
+        f"loaded = sorted(set(sys.modules) & {HEAVY})\n"
+        "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_files_and_functions_keep_their_budget() -> None:
+    too_long = []
+    for path in sources(*MAY_IMPORT, "tests"):
+        text = path.read_text(encoding="utf-8")
+        place = path.relative_to(REPOSITORY)
+        n_lines = text.count("\n")
+        if n_lines > MAX_FILE_LINES:
+            too_long.append(f"{place}: {n_lines} lines, at most {MAX_FILE_LINES}; which two things live in it?")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _code_lines(node) > MAX_FUNCTION_LINES:
+                too_long.append(f"{place}:{node.lineno}: {node.name} has {_code_lines(node)} lines; name a part of it")
+    assert too_long == []
+
+
+def _code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    n_lines = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None:
+        n_lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return n_lines
+
+
+def test_no_module_is_named_after_nothing() -> None:
+    vague = {"utils", "util", "common", "helpers", "misc"}
+    assert [
+        str(path) for path in sources(*MAY_IMPORT, "tests") if path.stem in vague or path.parent.name in vague
+    ] == []
+
+
+def test_site_holds_no_python() -> None:
+    # A package of that name would hide a module of the standard library.
+    assert [str(path) for path in (REPOSITORY / "site").rglob("*.py")] == []
+
+
+def test_every_package_is_listed_for_the_distribution() -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = {path.parent for path in sources(*MAY_IMPORT)}
+    found = sorted(".".join(folder.relative_to(REPOSITORY).parts) for folder in folders)
+    assert sorted(settings["tool"]["setuptools"]["packages"]) == found
+
+
+def test_every_package_of_the_core_is_used() -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    names = [entry.partition(">")[0] for entry in settings["project"]["dependencies"]]
+    modules = {name: {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs"}.get(name, name) for name in names}
+    used = {
+        found.module.partition(".")[0]
+        for path in sources(*MAY_IMPORT)
+        for found in imports(ast.parse(path.read_bytes()))
+    }
+    assert [name for name, module in modules.items() if module not in used] == []
+
+
+def test_a_wrong_import_would_be_seen() -> None:
+    source = (
+        "from __future__ import annotations\n"
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import torch\n"
+        "import builders.card\n"
+        "def run() -> None:\n    import_extra('transformers', 'hf')\n    from leaderboard import ranking\n"
+    )
+    seen = {found.module: found.at_import for found in imports(ast.parse(source))}
+    assert seen["builders.card"] is True
+    assert seen["transformers"] is False
+    assert seen["leaderboard.ranking"] is False
+    assert "torch" not in seen
