@@ -164,6 +164,10 @@ def test_every_package_is_listed_for_the_distribution() -> None:
     assert sorted(settings["tool"]["setuptools"]["packages"]) == found
 
 
+# What a built dataset, its cards say, is read and published with; nothing of ours imports them.
+READERS_OF_DATASETS = {"datasets", "huggingface_hub", "pandas"}
+
+
 def test_every_package_of_the_core_is_used() -> None:
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     names = [entry.partition(">")[0] for entry in settings["project"]["dependencies"]]
@@ -173,7 +177,7 @@ def test_every_package_of_the_core_is_used() -> None:
         for path in sources(*MAY_IMPORT)
         for found in imports(ast.parse(path.read_bytes()))
     }
-    assert [name for name, module in modules.items() if module not in used] == []
+    assert {name for name, module in modules.items() if module not in used} == READERS_OF_DATASETS
 
 
 def test_a_wrong_import_would_be_seen() -> None:
