@@ -1,0 +1,69 @@
+"""A result as the board knows it: checked, computed again, with what tables may show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from evaluators.bootstrap import FloatArray
+from leaderboard.recomputing import MetricKey, key_of
+from schemas.result import Metric, Result
+
+PRIMARY_METRICS: Mapping[str, str] = {"synthbias": "ucerf"}
+"""The metric that ranks the models of a benchmark; results of other benchmarks are shown, not ranked."""
+
+Origin: TypeAlias = Literal["accepted", "local"]
+
+
+class Root(NamedTuple):
+    """A folder in which results are looked for."""
+
+    folder: Path
+    origin: Origin
+
+    def place(self, path: Path) -> str:
+        """The folder of a file below this one, the same wherever this one lies."""
+        return path.parent.relative_to(self.folder).as_posix()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A result whose numbers were computed again and agree."""
+
+    result: Result
+    origin: Origin
+    place: str
+    """Folder of the result relative to where results were looked for."""
+    metrics: Mapping[MetricKey, Metric]
+    """What tables may show: every metric of the current scoring, null with a reason where the result lacks it."""
+    n_recomputed: int
+    """How many metrics of the result were compared with the ones computed again."""
+    primary_resamples: FloatArray | None
+    """The primary metric in each bootstrap resample, shape (n_resamples,), nan where undefined; null if it is null."""
+    items_fingerprint: str
+    """Of what the records say about the items; equal for all results of one signature."""
+
+    def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
+        """A metric of a slice, of all items by default; none if the scoring does not know it."""
+        return self.metrics.get(key_of(name, group or {}))
+
+    @property
+    def primary(self) -> Metric | None:
+        """The metric that ranks the models of this benchmark; none where no metric does."""
+        name = PRIMARY_METRICS.get(self.result.signature.benchmark)
+        return None if name is None else self.metric(name)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the row is a yardstick rather than a model."""
+        return self.result.model.endpoint == "baseline"
+
+
+class LeftOut(NamedTuple):
+    """A result that is not shown, and why."""
+
+    place: str
+    origin: Origin
+    reason: str

@@ -1,0 +1,187 @@
+"""The numbers of every table as JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from leaderboard.boards import Board, Row, Table
+from leaderboard.entries import Entry, LeftOut
+from schemas import strict_json
+from schemas.result import Metric
+from schemas.strict_json import JsonValue
+
+Scalar: TypeAlias = str | int | float | bool | None
+Line: TypeAlias = Mapping[str, Scalar]
+"""One row of a table, by column name; all rows of a table have the same columns."""
+
+# What spreadsheets take for a formula when a cell begins with it.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def to_csv(lines: Sequence[Line]) -> str:
+    """CSV with a header; a text that a spreadsheet would run as a formula gets an apostrophe in front.
+
+    >>> to_csv([{"model": "=1+1", "gap": -0.5, "reason": None}]).splitlines()
+    ['model,gap,reason', "'=1+1,-0.5,"]
+    """
+    if not lines:
+        return ""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(lines[0])
+    writer.writerows([_cell(value) for value in line.values()] for line in lines)
+    return text.getvalue()
+
+
+def _cell(value: Scalar) -> Scalar:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        return f"'{value}"
+    return value
+
+
+def to_json(lines: Sequence[Line], **about: JsonValue) -> str:
+    """JSON with the rows under ``rows``, after what is said about the table."""
+    rows: list[JsonValue] = [dict(line) for line in lines]
+    return strict_json.dumps({**about, "rows": rows})
+
+
+def table_lines(table: Table) -> list[Line]:
+    """The rows of a benchmark table."""
+    return [_row_line(table, row) for row in table.rows]
+
+
+def _row_line(table: Table, row: Row) -> Line:
+    result = row.entry.result
+    line: dict[str, Scalar] = {
+        "model": result.model.id,
+        "revision": result.model.revision,
+        "precision": result.model.precision,
+        "backend": result.model.backend,
+        "endpoint": result.model.endpoint,
+        "origin": row.entry.origin,
+        "rank_best": row.rank.best if row.rank else None,
+        "rank_worst": row.rank.worst if row.rank else None,
+        "n_ranked": row.rank.n_ranked if row.rank else None,
+        "unranked_reason": row.unranked,
+    }
+    for column in table.columns:
+        line |= _metric_fields(column.of(row.entry), prefix=column.key)
+    counts = result.counts
+    line |= {
+        "n_items": counts.items,
+        "n_scored": counts.scored,
+        "n_refused": counts.refused,
+        "n_unparsed": counts.unparsed,
+        "n_failed": counts.failed,
+        "n_truncated": counts.truncated,
+        "n_metrics_recomputed": row.entry.n_recomputed,
+        "command": result.command,
+        "signature": str(result.signature),
+        "signature_sha256": result.signature_sha256,
+        "identity_sha256": result.model.identity_sha256,
+        "records_sha256": result.records.sha256,
+    }
+    return line
+
+
+def _metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
+    interval = metric.interval if metric else None
+    return {
+        prefix: metric.value if metric else None,
+        f"{prefix}_low": interval.low if interval else None,
+        f"{prefix}_high": interval.high if interval else None,
+        f"{prefix}_n": metric.n if metric else None,
+        f"{prefix}_n_excluded": metric.n_excluded if metric else None,
+        f"{prefix}_version": metric.version if metric else None,
+        f"{prefix}_reason": metric.reason if metric else "not a metric of this task",
+    }
+
+
+def comparison_lines(table: Table) -> list[Line]:
+    """The pairwise comparisons that the rank ranges of a table follow from."""
+    return [
+        {
+            "first": comparison.first,
+            "second": comparison.second,
+            "difference": comparison.difference,
+            "difference_low": comparison.low,
+            "difference_high": comparison.high,
+            "p_adjusted": comparison.p_adjusted,
+            "separable": comparison.separable,
+        }
+        for comparison in table.comparisons
+    ]
+
+
+def metric_lines(entry: Entry) -> list[Line]:
+    """Every metric of one result, slice by slice."""
+    return [
+        {
+            "metric": metric.name,
+            "slice": ", ".join(f"{key}={value}" for key, value in sorted(metric.group.items())) or "all",
+            "value": metric.value,
+            "low": metric.interval.low if metric.interval else None,
+            "high": metric.interval.high if metric.interval else None,
+            "level": metric.interval.level if metric.interval else None,
+            "n_clusters": metric.interval.n_clusters if metric.interval else None,
+            "n_resamples": metric.interval.n_resamples if metric.interval else None,
+            "n": metric.n,
+            "n_excluded": metric.n_excluded,
+            "unit": metric.unit,
+            "ideal": metric.ideal,
+            "version": metric.version,
+            "reason": metric.reason,
+            "interval_reason": metric.interval_reason,
+        }
+        for metric in entry.metrics.values()
+    ]
+
+
+def audit_lines(board: Board, left_out: Sequence[LeftOut]) -> list[Line]:
+    """Every result that was found: shown, a duplicate, or left out with the reason."""
+    lines = [_audit_line(row.entry, "shown", None) for table in board.tables for row in table.rows]
+    lines += [
+        _audit_line(
+            duplicate.entry,
+            "duplicate",
+            f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown",
+        )
+        for duplicate in board.duplicates
+    ]
+    lines += [
+        {
+            "place": result.place,
+            "origin": result.origin,
+            "state": "left out",
+            "reason": result.reason,
+            "model": None,
+            "signature": None,
+            "n_metrics_recomputed": None,
+            "n_records": None,
+            "records_sha256": None,
+            "biasboard": None,
+        }
+        for result in left_out
+    ]
+    return sorted(lines, key=lambda line: (str(line["origin"]), str(line["place"])))
+
+
+def _audit_line(entry: Entry, state: str, reason: str | None) -> Line:
+    result = entry.result
+    return {
+        "place": entry.place,
+        "origin": entry.origin,
+        "state": state,
+        "reason": reason,
+        "model": result.model.id,
+        "signature": str(result.signature),
+        "n_metrics_recomputed": entry.n_recomputed,
+        "n_records": result.records.n_rows,
+        "records_sha256": result.records.sha256,
+        "biasboard": result.environment.biasboard,
+    }

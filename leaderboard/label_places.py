@@ -1,0 +1,104 @@
+"""Finds room for the labels of a scatter plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Point(NamedTuple):
+    """A mark with its interval on both axes and its label; coordinates of the data."""
+
+    text: str
+    x: float
+    y: float
+    x_interval: tuple[float, float]
+    y_interval: tuple[float, float]
+
+
+class Place(NamedTuple):
+    """Left end and middle of a label; coordinates of the data."""
+
+    x: float
+    y: float
+    text: str
+
+
+class _Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: _Box) -> float:
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(width, 0.0) * max(height, 0.0)
+
+
+_MAX_LABEL = 26
+_WIDTH_OF_LETTER = 0.56
+_MARK = 5.0
+_OUTSIDE_WEIGHT = 10.0
+
+
+def place_labels(
+    points: Sequence[Point], *, width: float, height: float, low: float, high: float, font_size: float
+) -> list[Place]:
+    """Put each label beside its mark where it covers least.
+
+    Args:
+        points: Marks in the order in which they choose.
+        width: Of the plane, in pixels.
+        height: Of the plane, in pixels.
+        low: Smallest coordinate of the plane, on both axes.
+        high: Largest coordinate of the plane, on both axes.
+        font_size: In pixels; letters are taken to be half as wide as that.
+
+    Returns:
+        One place per point, long labels shortened. The same points give the same places.
+    """
+    span = high - low
+
+    def across(x: float) -> float:
+        return (x - low) / span * width
+
+    def down(y: float) -> float:
+        return (high - y) / span * height
+
+    centres = [(across(point.x), down(point.y)) for point in points]
+    taken = []
+    for (x, y), point in zip(centres, points, strict=True):
+        taken.append(_Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK))
+        taken.append(_Box(across(point.x_interval[0]), y - 1, across(point.x_interval[1]), y + 1))
+        taken.append(_Box(x - 1, down(point.y_interval[1]), x + 1, down(point.y_interval[0])))
+    plane = _Box(0, 0, width, height)
+    places = []
+    for (x, y), point in zip(centres, points, strict=True):
+        text = point.text if len(point.text) <= _MAX_LABEL else f"{point.text[: _MAX_LABEL - 1]}…"
+        boxes = _candidates(x, y, len(text) * _WIDTH_OF_LETTER * font_size, font_size + 2)
+        costs = [_cost(box, taken, plane) for box in boxes]
+        box = boxes[costs.index(min(costs))]
+        taken.append(box)
+        middle = (box.top + box.bottom) / 2
+        places.append(Place(low + box.left / width * span, high - middle / height * span, text))
+    return places
+
+
+def _candidates(x: float, y: float, width: float, height: float) -> list[_Box]:
+    """Right, left, above and below, then the same farther off."""
+    boxes = []
+    for step in range(4):
+        for side in (-1, 1):
+            shift = side * height * step
+            for left in (x + _MARK + 3, x - _MARK - 3 - width):
+                boxes.append(_Box(left, y + shift - height / 2, left + width, y + shift + height / 2))
+            far = side * (_MARK + 2 + height * (step + 0.5))
+            boxes.append(_Box(x - width / 2, y + far - height / 2, x + width / 2, y + far + height / 2))
+    return boxes
+
+
+def _cost(box: _Box, taken: Sequence[_Box], plane: _Box) -> float:
+    area = (box.right - box.left) * (box.bottom - box.top)
+    outside = area - box.overlap(plane)
+    return sum(box.overlap(other) for other in taken) + _OUTSIDE_WEIGHT * outside

@@ -1,0 +1,95 @@
+"""Finds results and verifies each, on all cores where there is much to read."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from leaderboard.entries import Entry, LeftOut, Root
+from leaderboard.verification import verified_entry
+from schemas.errors import BiasboardError
+
+RESULT = "result.json"
+
+# Below this many bytes of records, starting processes takes longer than the work.
+_MUCH_TO_READ = 2_000_000
+
+
+class Loaded(NamedTuple):
+    """Every result that was found."""
+
+    entries: tuple[Entry, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def find(root: Root) -> list[Path]:
+    """Every ``result.json`` below a folder, sorted; unfinished ones in dotted folders are not results."""
+    found = root.folder.glob(f"**/{RESULT}")
+    return sorted(path for path in found if not _is_hidden(path.relative_to(root.folder)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None = None) -> Loaded:
+    """Load every result below some folders, on all cores where there is much to read.
+
+    Args:
+        roots: Where to look; a folder that does not exist holds nothing.
+        progress: Called after each result with how many are done, and of how many.
+
+    Returns:
+        The sound results, and the unsound ones with the reason.
+    """
+    found = [(path, root) for root in roots for path in find(root)]
+    entries: list[Entry] = []
+    left_out: list[LeftOut] = []
+    first_of_signature: dict[str, Entry] = {}
+    for n_done, outcome in enumerate(_outcomes(found), start=1):
+        checked = _with_same_items(outcome, first_of_signature) if isinstance(outcome, Entry) else outcome
+        if isinstance(checked, Entry):
+            entries.append(checked)
+        else:
+            left_out.append(checked)
+        if progress is not None:
+            progress(n_done, len(found))
+    return Loaded(entries=tuple(entries), left_out=tuple(left_out))
+
+
+def _outcomes(found: Sequence[tuple[Path, Root]]) -> Iterator[Entry | LeftOut]:
+    """The outcome of each result, in the order of ``found``."""
+    n_bytes = sum(file.stat().st_size for path, _ in found for file in path.parent.glob("*.parquet"))
+    n_workers = min(os.cpu_count() or 1, len(found))
+    if n_bytes < _MUCH_TO_READ or n_workers < 2:
+        yield from map(_outcome, found)
+        return
+    # Spawned, as a forked process inherits locks of the threads that pyarrow has started.
+    with ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(_outcome, found)
+
+
+def _outcome(found: tuple[Path, Root]) -> Entry | LeftOut:
+    path, root = found
+    try:
+        return verified_entry(path, root)
+    except BiasboardError as error:
+        # Pages must not depend on where the folders lie.
+        reason = str(error).replace(f"{root.folder}{os.sep}", "")
+        return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
+
+
+def _with_same_items(entry: Entry, first_of_signature: dict[str, Entry]) -> Entry | LeftOut:
+    """A record carries the right answer of its item: results of one signature must agree on it."""
+    first = first_of_signature.setdefault(entry.result.signature_sha256, entry)
+    if first.items_fingerprint == entry.items_fingerprint:
+        return entry
+    reason = (
+        f"{entry.place}/{RESULT}: its records describe other items (target, cluster or group) than those of "
+        f"{first.place}, though the signature is the same; run one of them again"
+    )
+    return LeftOut(place=entry.place, origin=entry.origin, reason=reason)

@@ -1,0 +1,98 @@
+"""Small pieces of HTML and Markdown: numbers, drawn intervals, escaped text of strangers."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+
+from markupsafe import Markup
+
+from schemas.result import Interval, Metric
+
+_MINUS = "\N{MINUS SIGN}"
+# A double underscore stands for a slash, so that a name with one of its own is not plain.
+_PLAIN_PART = r"[a-z0-9][a-z0-9.-]*(?:_[a-z0-9.-]+)*"
+_PLAIN_NAME = re.compile(rf"{_PLAIN_PART}(?:/{_PLAIN_PART})*")
+_WIDTH = 84
+_HEIGHT = 12
+
+
+def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
+    """A value for people: fixed digits, a real minus sign, no negative zero.
+
+    >>> number(0.25, signed=True), number(-0.0001, signed=True)
+    ('+0.250', '0.000')
+    """
+    text = f"{abs(value):.{digits}f}"
+    if float(text) == 0:
+        return text
+    sign = _MINUS if value < 0 else "+" if signed else ""
+    return sign + text
+
+
+def metric_number(metric: Metric, *, digits: int = 3) -> str:
+    """The value of a metric; signed ones, which can be negative, show their sign."""
+    return "" if metric.value is None else number(metric.value, signed=metric.minimum < 0, digits=digits)
+
+
+def interval_text(interval: Interval, *, signed: bool = False, digits: int = 3) -> str:
+    """An interval in brackets."""
+    low, high = (number(end, signed=signed, digits=digits) for end in (interval.low, interval.high))
+    return f"[{low}, {high}]"
+
+
+def whisker(metric: Metric) -> Markup:
+    """The interval drawn on the range of the metric: a tick at the ideal, a line, a dot; empty without a value."""
+    if metric.value is None or metric.maximum <= metric.minimum:
+        return Markup("")
+
+    def x(value: float) -> str:
+        share = (min(max(value, metric.minimum), metric.maximum) - metric.minimum) / (metric.maximum - metric.minimum)
+        return f"{3 + share * (_WIDTH - 6):.1f}"
+
+    middle = _HEIGHT / 2
+    parts = [f'<line class="bb-track" x1="3" x2="{_WIDTH - 3}" y1="{middle:g}" y2="{middle:g}"/>']
+    if metric.ideal is not None:
+        ideal = x(metric.ideal)
+        parts.append(f'<line class="bb-ideal-tick" x1="{ideal}" x2="{ideal}" y1="1" y2="{_HEIGHT - 1}"/>')
+    if metric.interval is not None:
+        low, high = x(metric.interval.low), x(metric.interval.high)
+        parts.append(f'<line class="bb-range" x1="{low}" x2="{high}" y1="{middle:g}" y2="{middle:g}"/>')
+    parts.append(f'<circle class="bb-dot" cx="{x(metric.value)}" cy="{middle:g}" r="2.6"/>')
+    return Markup(
+        f'<svg class="bb-whisker" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'aria-hidden="true" focusable="false">{"".join(parts)}</svg>'
+    )
+
+
+def sort_key(value: float | None) -> str:
+    """Text of a value for ``data-sort``; empty for an unknown one, which is sorted last."""
+    return "" if value is None else repr(float(value))
+
+
+def plain_markdown(text: str) -> Markup:
+    """A stranger's text for a Markdown line: every character that Markdown or HTML could act on becomes a reference.
+
+    >>> str(plain_markdown("a_b <i>"))
+    'a&#95;b &#60;i&#62;'
+    """
+    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", " ".join(text.split())))
+
+
+def front_matter(text: str) -> Markup:
+    """A stranger's text as a quoted YAML value of a page's front matter, escaped for HTML as themes print it raw."""
+    escaped = html.escape(" ".join(text.split())).replace("\\", "&#92;")
+    return Markup(f'"{escaped}"')
+
+
+def slug(text: str) -> str:
+    """A file name out of a stranger's text: characters that any file system takes, never the same for two texts.
+
+    >>> slug("acme/small_1b"), slug("Acme/Small 1B"), slug("index")
+    ('acme__small_1b', 'acme__small-1b-528f11', 'index-1bc04b')
+    """
+    name = re.sub(r"[^a-z0-9._-]+", "-", text.lower().replace("/", "__")).strip("-._")[:80]
+    if _PLAIN_NAME.fullmatch(text) and name != "index" and len(name) == len(text) + text.count("/"):
+        return name
+    return f"{name or 'model'}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"

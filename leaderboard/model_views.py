@@ -1,0 +1,140 @@
+"""What the pages show of a model: its results with metrics, slices and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from leaderboard import plots
+from leaderboard.boards import Row
+from leaderboard.entries import Entry
+from leaderboard.markup import slug
+from leaderboard.sections import Files, Picture, Section, make_picture, model_page
+from schemas.lexicon import occupations
+from schemas.result import Metric
+
+
+class Slice(NamedTuple):
+    """One slice of the items with its metrics."""
+
+    key: str
+    value: str
+    percent_women: float | None
+    """Of an occupation; null for every other slice."""
+    metrics: tuple[Metric | None, ...]
+    """In the order of the slice metrics; none where a metric has no such slice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """One result of a model, and the table in which it stands."""
+
+    section: Section
+    row: Row
+    title: str
+    anchor: str
+    files: Files
+    overall: tuple[Metric, ...]
+    slice_metrics: tuple[str, ...]
+    slices: tuple[Slice, ...]
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView:
+    """A model with all its results on the board."""
+
+    id: str
+    page: str
+    placements: tuple[Placement, ...]
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is a yardstick rather than a model."""
+        return all(placement.row.entry.is_baseline for placement in self.placements)
+
+    @property
+    def backends(self) -> str:
+        """Names of the backends that asked it."""
+        return ", ".join(sorted({placement.row.entry.result.model.backend for placement in self.placements}))
+
+    @property
+    def status(self) -> str:
+        """Whether results of it are accepted, local or both."""
+        return ", ".join(sorted({placement.row.entry.origin for placement in self.placements}))
+
+
+def make_models(sections: Sequence[Section]) -> tuple[ModelView, ...]:
+    """Every model of some sections, by id."""
+    placements: dict[str, list[Placement]] = {}
+    for section in sections:
+        for row in section.table.rows:
+            placements.setdefault(row.entry.result.model.id, []).append(_placement(section, row))
+    return tuple(
+        ModelView(id=model_id, page=model_page(model_id), placements=tuple(placements[model_id]))
+        for model_id in sorted(placements)
+    )
+
+
+def _placement(section: Section, row: Row) -> Placement:
+    entry = row.entry
+    same_id = [other for other in section.table.rows if other.entry.result.model.id == entry.result.model.id]
+    detail = section.detail(row) if len(same_id) > 1 else ""
+    anchor = f"{section.anchor}-{entry.result.model.identity_sha256[:8]}"
+    stem = f"files/{slug(entry.result.model.id)}-{anchor}"
+    slice_metrics = tuple(dict.fromkeys(name for name, group in entry.metrics if group))
+    slices = _slices(entry, slice_metrics)
+    return Placement(
+        section=section,
+        row=row,
+        title=f"{section.title} ({detail})" if detail else section.title,
+        anchor=anchor,
+        files=Files(f"{stem}.json", f"{stem}.csv"),
+        overall=_overall(section, entry),
+        slice_metrics=slice_metrics,
+        slices=slices,
+        pictures=_slice_pictures(section, entry, slices, f"charts/{slug(entry.result.model.id)}-{anchor}"),
+    )
+
+
+def _overall(section: Section, entry: Entry) -> tuple[Metric, ...]:
+    """Metrics of all items: first as the columns of the table, then the others, unknown ones last."""
+    order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
+    metrics = [metric for (_, group), metric in entry.metrics.items() if not group]
+    return tuple(sorted(metrics, key=lambda metric: (metric.value is None, order.get(metric.name, len(order)))))
+
+
+def _slices(entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
+    groups = dict.fromkeys(group for _, group in entry.metrics if len(group) == 1)
+    slices = []
+    for group in groups:
+        key, value = group[0]
+        known = occupations().get(value) if key == "occupation" else None
+        metrics = tuple(entry.metrics.get((name, group)) for name in slice_metrics)
+        slices.append(Slice(key, value, known.percent_women if known else None, metrics))
+    return tuple(sorted(slices, key=lambda slice_: (slice_.key == "occupation", slice_.percent_women or 0.0)))
+
+
+def _slice_pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
+    """The two first metrics of the table: by pronoun and stereotype, then by occupation."""
+    by_group, by_occupation = [], []
+    for column in section.table.columns[:2]:
+        overall = column.of(entry)
+        if overall is None:
+            continue
+        group_dots = [plots.Dot("all items", overall)]
+        occupation_dots = []
+        for slice_ in slices:
+            metric = entry.metric(column.metric, {slice_.key: slice_.value})
+            if metric is not None and slice_.percent_women is not None:
+                occupation_dots.append(plots.Dot(f"{slice_.value} ({slice_.percent_women:g} %)", metric))
+            elif metric is not None and slice_.key != "occupation":
+                group_dots.append(plots.Dot(slice_.value, metric))
+        if len(group_dots) > 1 and (chart := plots.dots(group_dots, title=column.label)) is not None:
+            caption = f"{column.label} by pronoun and stereotype."
+            by_group.append(make_picture(chart, f"{stem}-{column.key}-groups", caption))
+        if (chart := plots.dots(occupation_dots, title=column.label)) is not None:
+            caption = f"{column.label} by occupation, women's share in brackets, rising; the dashed line is the ideal."
+            by_occupation.append(make_picture(chart, f"{stem}-{column.key}-occupations", caption))
+    return (*by_group, *by_occupation)

@@ -1,0 +1,231 @@
+"""Makes the texts of the site: Markdown out of templates, exports and charts beside it; nothing touches a disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jinja2
+
+from leaderboard import exports, markup
+from leaderboard.boards import Board
+from leaderboard.entries import LeftOut
+from leaderboard.exports import Line
+from leaderboard.model_views import ModelView, make_models
+from leaderboard.sections import SUMMARY_ROWS, Files, Section, make_sections
+from schemas.dataset import Manifest
+from schemas.errors import ConfigError
+from schemas.result import Interval, Metric
+
+_MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
+
+
+class View(NamedTuple):
+    """Everything that the pages are made of."""
+
+    board: Board
+    sections: tuple[Section, ...]
+    models: tuple[ModelView, ...]
+    left_out: tuple[LeftOut, ...]
+    manifests: tuple[Manifest, ...]
+
+
+def make_view(board: Board, left_out: Sequence[LeftOut], manifests: Sequence[Manifest]) -> View:
+    """Arrange a board for its pages and draw the charts."""
+    sections = make_sections(board)
+    return View(board, sections, make_models(sections), tuple(left_out), tuple(manifests))
+
+
+def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
+    """Every text file of the site.
+
+    Args:
+        view: What to show.
+        handwritten: Markdown pages by path. A line ``<!-- generated: NAME -->`` is replaced with that block.
+
+    Returns:
+        Texts by path relative to the root of the site.
+
+    Raises:
+        ConfigError: a hand-written page asks for a block that does not exist, or has the path of a generated one.
+    """
+    environment = _environment()
+    files = {**_pages(environment, view), **_exports(view), **_charts(view)}
+    blocks = _blocks(environment, view)
+    for path, text in handwritten.items():
+        if path in files:
+            raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
+        unknown = [name for name in _MARKER.findall(text) if name not in blocks]
+        if unknown:
+            raise ConfigError(f"site/docs/{path}: no generated block '{unknown[0]}'; have: {', '.join(sorted(blocks))}")
+        files[path] = _MARKER.sub(lambda found: blocks[found[1]], text)
+    return files
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("leaderboard"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    environment.filters |= {
+        "count": lambda n: f"{n:,}",
+        "front_matter": markup.front_matter,
+        "ideal": lambda value: f"{value:g}",
+        "interval": _interval,
+        "known": _known,
+        "metric_number": markup.metric_number,
+        "plain_markdown": markup.plain_markdown,
+        "sort_key": markup.sort_key,
+        "whisker": markup.whisker,
+    }
+    return environment
+
+
+def _interval(metric: Metric) -> str:
+    interval: Interval | None = metric.interval
+    return "" if interval is None else markup.interval_text(interval, signed=metric.minimum < 0)
+
+
+def _known(value: object) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _pages(environment: jinja2.Environment, view: View) -> dict[str, str]:
+    def render(template: str, **context: object) -> str:
+        return environment.get_template(template).render(**context)
+
+    pages = {
+        "benchmarks/index.md": render("benchmarks.md.j2", sections=view.sections, files=_files("benchmarks")),
+        "models/index.md": render("models.md.j2", models=view.models, files=_files("models")),
+        "audit.md": render(
+            "audit.md.j2",
+            lines=exports.audit_lines(view.board, view.left_out),
+            n_left_out=len(view.left_out),
+            files=_files("audit"),
+        ),
+        "data.md": render("data.md.j2", lines=data_lines(view), manifests=view.manifests, files=_files("data")),
+    }
+    for benchmark in view.board.benchmarks:
+        sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
+        path = sections[0].page.removesuffix(".html") + ".md"
+        pages[path] = render("benchmark.md.j2", benchmark=benchmark, sections=sections)
+    for model in view.models:
+        pages[model.page.removesuffix(".html") + ".md"] = render("model.md.j2", model=model)
+    return pages
+
+
+def _files(stem: str) -> Files:
+    return Files(f"files/{stem}.json", f"files/{stem}.csv")
+
+
+def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
+    section = next(
+        (
+            section
+            for section in view.sections
+            if section.n_baselines and any(column.key == "accuracy" for column in section.table.columns)
+        ),
+        None,
+    )
+    wanted = ("accuracy", "accuracy_pro", "accuracy_anti", "accuracy_gap", "ucerf")
+    rows = () if section is None else tuple(row for row in section.table.rows if row.entry.is_baseline)
+    columns = () if section is None else tuple(column for column in section.table.columns if column.key in wanted)
+    return {
+        "rankings": environment.get_template("rankings.html.j2").render(
+            sections=view.sections, summary_rows=SUMMARY_ROWS
+        ),
+        "baselines": environment.get_template("baselines.html.j2").render(section=section, rows=rows, columns=columns),
+    }
+
+
+def _exports(view: View) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for section in view.sections:
+        signature = str(section.table.signature)
+        files |= _both(section.files, exports.table_lines(section.table), signature)
+        if section.table.comparisons:
+            files |= _both(section.comparisons, exports.comparison_lines(section.table), signature)
+    for model in view.models:
+        for placement in model.placements:
+            signature = str(placement.section.table.signature)
+            files |= _both(placement.files, exports.metric_lines(placement.row.entry), signature)
+    files |= _both(_files("audit"), exports.audit_lines(view.board, view.left_out), None)
+    files |= _both(_files("data"), data_lines(view), None)
+    files |= _both(_files("benchmarks"), [_benchmark_line(section) for section in view.sections], None)
+    files |= _both(_files("models"), [_model_line(model) for model in view.models], None)
+    return files
+
+
+def _both(files: Files, lines: Sequence[Line], signature: str | None) -> dict[str, str]:
+    return {files.json: exports.to_json(lines, signature=signature), files.csv: exports.to_csv(lines)}
+
+
+def _benchmark_line(section: Section) -> Line:
+    signature = section.table.signature
+    return {
+        "benchmark": signature.benchmark,
+        "dataset": signature.dataset,
+        "dataset_version": signature.dataset_version,
+        "config": signature.config,
+        "prompt": signature.prompt,
+        "n_items": signature.n_items,
+        "n_ranked": len(section.table.ranked),
+        "n_baselines": section.n_baselines,
+        "signature": str(signature),
+        "signature_sha256": section.table.signature_sha256,
+    }
+
+
+def _model_line(model: ModelView) -> Line:
+    return {
+        "model": model.id,
+        "backend": model.backends,
+        "n_results": len(model.placements),
+        "status": model.status,
+        "baseline": model.is_baseline,
+    }
+
+
+def data_lines(view: View) -> list[Line]:
+    """The datasets and slices that have results, with what their manifest says where it is at hand."""
+    manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
+    n_results: dict[tuple[str, str, str, str, str], int] = {}
+    items: dict[tuple[str, str, str, str, str], int] = {}
+    for section in view.sections:
+        signature = section.table.signature
+        splits = "+".join(signature.splits)
+        key = (signature.dataset, signature.dataset_version, signature.config, splits, signature.items_sha256)
+        n_results[key] = n_results.get(key, 0) + len(section.table.rows)
+        items[key] = signature.n_items
+    lines: list[Line] = []
+    for key in sorted(n_results):
+        dataset, version, config, splits, items_sha256 = key
+        manifest = manifests.get((dataset, version))
+        lines.append(
+            {
+                "dataset": dataset,
+                "version": version,
+                "config": config,
+                "splits": splits,
+                "n_items": items[key],
+                "items_sha256": items_sha256,
+                "n_results": n_results[key],
+                "licence": manifest.licence if manifest else None,
+                "human_validated": manifest.human_validated if manifest else None,
+            }
+        )
+    return lines
+
+
+def _charts(view: View) -> dict[str, str]:
+    pictures = [section.picture for section in view.sections if section.picture is not None]
+    for model in view.models:
+        pictures += [picture for placement in model.placements for picture in placement.pictures]
+    drawings = {picture.light: picture.chart.light for picture in pictures}
+    return drawings | {picture.dark: picture.chart.dark for picture in pictures}

@@ -1,0 +1,263 @@
+"""Charts as SVG: drawn by Vega-Lite without a browser, once, and recoloured for the dark scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from leaderboard.label_places import Point, place_labels
+from schemas.errors import ConfigError, import_extra
+from schemas.result import Metric
+from schemas.strict_json import JsonValue
+
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_FONT_SIZE = 12
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+# Light colour to dark colour; every colour of a chart is a key, so that one drawing serves both schemes.
+_TEXT, _MUTED, _GRID, _MODEL, _BASELINE, _SECOND = "#21252b", "#59616d", "#dfe3e8", "#1f5fbf", "#7a4b00", "#2a7d46"
+_DARK = {
+    _TEXT: "#e7eaf0",
+    _MUTED: "#a9b1bf",
+    _GRID: "#3a4150",
+    _MODEL: "#7fb2ff",
+    _BASELINE: "#f0b45c",
+    _SECOND: "#79d398",
+}
+
+
+class Chart(NamedTuple):
+    """A chart for both colour schemes, with what it shows in words."""
+
+    light: str
+    """SVG text."""
+    dark: str
+    alt: str
+
+
+class ScatterPoint(NamedTuple):
+    """A row of a table, in the plane of two metrics."""
+
+    label: str
+    x: Metric
+    y: Metric
+    is_baseline: bool
+
+
+class Dot(NamedTuple):
+    """One slice of a metric."""
+
+    label: str
+    metric: Metric
+
+
+def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Chart | None:
+    """Two metrics of every row against each other, each with its interval; baselines are hollow.
+
+    Args:
+        points: Rows; those that lack one of the two values are left out.
+        x_title: Title of the horizontal axis.
+        y_title: Title of the vertical axis.
+
+    Returns:
+        None if no row has both values.
+    """
+    width, height = 520, 380
+    drawn = [point for point in points if point.x.value is not None and point.y.value is not None]
+    if not drawn:
+        return None
+    places = place_labels(
+        [
+            Point(
+                text=point.label,
+                x=point.x.value or 0.0,
+                y=point.y.value or 0.0,
+                x_interval=_interval(point.x),
+                y_interval=_interval(point.y),
+            )
+            for point in drawn
+        ],
+        width=width,
+        height=height,
+        low=_PLANE_LOW,
+        high=_PLANE_HIGH,
+        font_size=_FONT_SIZE - 1,
+    )
+    values: list[JsonValue] = [
+        {
+            "x": point.x.value,
+            "y": point.y.value,
+            **_ends(point.x, "x"),
+            **_ends(point.y, "y"),
+            "kind": "baseline" if point.is_baseline else "model",
+            "label": place.text,
+            "label_x": place.x,
+            "label_y": place.y,
+        }
+        for point, place in zip(drawn, places, strict=True)
+    ]
+    layers: list[JsonValue] = [
+        _layer({"type": "rule", "strokeWidth": 1.4}, x=_plane("x_low", x_title), y=_plane("y", y_title), x2="x_high"),
+        _layer({"type": "rule", "strokeWidth": 1.4}, x=_plane("x", x_title), y=_plane("y_low", y_title), y2="y_high"),
+        _layer(
+            {"type": "point", "size": 52, "strokeWidth": 1.8, "opacity": 1},
+            x=_plane("x", x_title),
+            y=_plane("y", y_title),
+        ),
+        {
+            "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": _FONT_SIZE - 1},
+            "encoding": {
+                "x": _plane("label_x", x_title),
+                "y": _plane("label_y", y_title),
+                "text": {"field": "label"},
+                "color": _kind_colour(),
+            },
+        },
+    ]
+    svg = _svg({"width": width, "height": height, "data": {"values": values}, "layer": layers})
+    n_baselines = sum(point.is_baseline for point in drawn)
+    alt = (
+        f"Scatter plot of {y_title} against {x_title} for {len(drawn) - n_baselines} models and "
+        f"{n_baselines} baselines, with intervals; the numbers are in the table above."
+    )
+    return Chart(light=svg, dark=_darkened(svg), alt=alt)
+
+
+# Room around [0, 1], so that marks and labels at the ends are whole.
+_PLANE_LOW, _PLANE_HIGH = -0.06, 1.06
+
+
+def _plane(field: str, title: str) -> dict[str, JsonValue]:
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": [_PLANE_LOW, _PLANE_HIGH], "nice": False, "zero": False},
+        "axis": {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2f"},
+    }
+
+
+def _kind_colour() -> dict[str, JsonValue]:
+    return {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": ["model", "baseline"], "range": [_MODEL, _BASELINE]},
+        "legend": None,
+    }
+
+
+def _layer(
+    mark: dict[str, JsonValue],
+    *,
+    x: dict[str, JsonValue],
+    y: dict[str, JsonValue],
+    x2: str | None = None,
+    y2: str | None = None,
+) -> JsonValue:
+    encoding: dict[str, JsonValue] = {"x": x, "y": y, "color": _kind_colour()}
+    if mark["type"] == "point":
+        encoding["fillOpacity"] = {"condition": {"test": "datum.kind == 'model'", "value": 1}, "value": 0}
+        encoding["fill"] = _kind_colour()
+        encoding["shape"] = {
+            "field": "kind",
+            "type": "nominal",
+            "scale": {"domain": ["model", "baseline"], "range": ["circle", "diamond"]},
+            "legend": None,
+        }
+    if x2 is not None:
+        encoding["x2"] = {"field": x2}
+    if y2 is not None:
+        encoding["y2"] = {"field": y2}
+    return {"mark": mark, "encoding": encoding}
+
+
+def _interval(metric: Metric) -> tuple[float, float]:
+    """Ends of the interval; the value itself where there is none."""
+    value = metric.value or 0.0
+    return (value, value) if metric.interval is None else (metric.interval.low, metric.interval.high)
+
+
+def _ends(metric: Metric, axis: str) -> dict[str, JsonValue]:
+    low, high = _interval(metric)
+    return {f"{axis}_low": low, f"{axis}_high": high}
+
+
+def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
+    """One metric by slice: a dot and its interval per row, in the order given.
+
+    Args:
+        rows: Slices of one metric; those without a value are left out.
+        title: Title of the axis, which is the range of the metric; a dashed line stands at its ideal value.
+
+    Returns:
+        None if no slice has a value.
+    """
+    drawn = [row for row in rows if row.metric.value is not None]
+    if not drawn:
+        return None
+    metric = drawn[0].metric
+    labels: list[JsonValue] = [row.label for row in drawn]
+    values: list[JsonValue] = [
+        {"label": row.label, "value": row.metric.value, **_ends(row.metric, "value")} for row in drawn
+    ]
+    y: dict[str, JsonValue] = {
+        "field": "label",
+        "type": "nominal",
+        "sort": labels,
+        "title": None,
+        "axis": {"grid": True, "labelLimit": 200, "ticks": False, "minExtent": _room(row.label for row in drawn)},
+    }
+    scale: JsonValue = {"domain": [metric.minimum, metric.maximum], "nice": False, "zero": False}
+    x: dict[str, JsonValue] = {"field": "value", "type": "quantitative", "title": title, "scale": scale}
+    layers: list[JsonValue] = [
+        {
+            "mark": {"type": "rule", "strokeWidth": 2, "color": _MODEL, "opacity": 0.55},
+            "encoding": {"y": y, "x": {**x, "field": "value_low"}, "x2": {"field": "value_high"}},
+        },
+        {"mark": {"type": "circle", "size": 44, "color": _MODEL, "opacity": 1}, "encoding": {"y": y, "x": x}},
+    ]
+    if metric.ideal is not None:
+        rule: JsonValue = {
+            "mark": {"type": "rule", "strokeDash": [4, 3], "color": _MUTED},
+            "encoding": {"x": {"datum": metric.ideal, "type": "quantitative", "scale": scale}},
+        }
+        layers.insert(0, rule)
+    svg = _svg({"width": 230, "height": {"step": 16}, "data": {"values": values}, "layer": layers})
+    alt = f"{title} of {len(drawn)} slices, each with its interval; the numbers are in the table of all metrics."
+    return Chart(light=svg, dark=_darkened(svg), alt=alt)
+
+
+def _room(labels: Iterable[str]) -> float:
+    """Width of the widest label in any sans-serif font: readers have others than the one of the layout."""
+    return max(len(label) for label in labels) * _FONT_SIZE * 0.62
+
+
+def _svg(spec: Mapping[str, JsonValue]) -> str:
+    converter = import_extra("vl_convert", "site")
+    config: JsonValue = {
+        "background": None,
+        "font": _FONT,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": _MUTED,
+            "titleColor": _TEXT,
+            "titleFontWeight": 600,
+            "labelFontSize": _FONT_SIZE,
+            "titleFontSize": _FONT_SIZE,
+            "gridColor": _GRID,
+            "domainColor": _GRID,
+            "tickColor": _GRID,
+        },
+    }
+    try:
+        svg: str = converter.vegalite_to_svg({"$schema": _SCHEMA, **spec, "config": config})
+    except ValueError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(f"a chart could not be drawn: {reason}; reinstall the extra 'site'") from error
+    return svg
+
+
+def _darkened(svg: str) -> str:
+    for light, dark in _DARK.items():
+        svg = svg.replace(light, dark)
+    return svg

@@ -1,0 +1,78 @@
+"""Builds the site: hand-written and generated pages together, then MkDocs, then one rename."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from schemas.errors import ConfigError, import_extra
+from schemas.files import replacing_folder
+
+CONFIG = "mkdocs.yml"
+HANDWRITTEN = "docs"
+COMBINED = "_docs"
+
+
+def handwritten_pages(site: Path) -> dict[str, str]:
+    """The Markdown pages of ``site/docs`` by path.
+
+    Raises:
+        ConfigError: there is no such folder, or no ``mkdocs.yml`` beside it.
+    """
+    for name in (CONFIG, HANDWRITTEN):
+        if not (site / name).exists():
+            raise ConfigError(f"{site}: no {name} here; run in the repository, or name its site folder with --site")
+    folder = site / HANDWRITTEN
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.md"))
+    }
+
+
+def combine(site: Path, texts: Mapping[str, str]) -> None:
+    """Fill ``site/_docs``, what MkDocs reads, with the assets of ``site/docs`` and all pages.
+
+    Args:
+        site: The folder of ``mkdocs.yml``.
+        texts: Every text file by path.
+    """
+    with replacing_folder(site / COMBINED) as folder:
+        shutil.copytree(site / HANDWRITTEN, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md", ".*"))
+        for path, text in texts.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+
+
+def render(site: Path, out: Path) -> None:
+    """Turn ``site/_docs`` into the finished site; ``out`` is replaced only on success.
+
+    Raises:
+        MissingExtraError: MkDocs is not installed.
+        ConfigError: MkDocs found a fault in the configuration or a page.
+    """
+    import_extra("mkdocs", "site")
+    import_extra("material", "site")
+    with replacing_folder(out) as folder:
+        # Not --quiet: it hides the warnings from --strict too.
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(site / CONFIG)]
+        done = subprocess.run(
+            [*command, "--site-dir", str(folder.resolve())],
+            # A fixed date for what MkDocs stamps: the same results give the same bytes.
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": "0"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ConfigError(f"{site / CONFIG}: mkdocs failed: {_complaint(done.stderr)}; correct it and build again")
+
+
+def _complaint(said: str) -> str:
+    """The line that says what is wrong, out of everything that MkDocs said."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    wrong = [line for line in lines if line.startswith(("WARNING", "ERROR", "Error"))]
+    return next(iter([*wrong, *reversed(lines)]), "without a word")

@@ -1,0 +1,149 @@
+"""Holds the metrics of a result against the ones computed again from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from schemas.result import Interval, Metric
+
+MetricKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+"""Name and sorted group: what may stand only once in a result."""
+
+TOLERANCE = 1e-9
+"""Largest absolute difference that is put down to the order of floating-point sums."""
+
+
+def metric_key(metric: Metric) -> MetricKey:
+    """The key of a metric."""
+    return key_of(metric.name, metric.group)
+
+
+def key_of(name: str, group: Mapping[str, str]) -> MetricKey:
+    """The key of a metric that has this name and is of this slice.
+
+    >>> key_of("accuracy", {"stereotype": "pro"})
+    ('accuracy', (('stereotype', 'pro'),))
+    """
+    return name, tuple(sorted(group.items()))
+
+
+def label(name: str, group: Mapping[str, str]) -> str:
+    """A metric of a slice as errors and tables call it.
+
+    >>> label("accuracy", {"stereotype": "pro"})
+    'accuracy (stereotype=pro)'
+    """
+    if not group:
+        return name
+    return f"{name} ({', '.join(f'{key}={value}' for key, value in sorted(group.items()))})"
+
+
+def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterator[str]:
+    """Everything in which the metrics of a result are not those of its records.
+
+    Metrics of another version cannot be compared and are passed over, as are metrics that the result does not have at
+    all. A slice that is missing from a metric that the result does have is a difference.
+
+    Args:
+        stored: The metrics of ``result.json``.
+        computed: The metrics computed from the records.
+
+    Yields:
+        One line per difference, worded for the owner of the result.
+    """
+    ours = {metric_key(metric): metric for metric in computed}
+    theirs = {metric_key(metric): metric for metric in stored}
+    for key, metric in theirs.items():
+        if key not in ours:
+            yield f"metric {label(metric.name, metric.group)} cannot be computed from the records; rescore the run"
+        elif metric.version == ours[key].version:
+            yield from _field_differences(metric, ours[key])
+    versions = {metric.name: metric.version for metric in theirs.values()}
+    for key, metric in ours.items():
+        if key not in theirs and versions.get(metric.name) == metric.version:
+            name = label(metric.name, metric.group)
+            yield f"metric {name} follows from the records but is not in the result; rescore the run"
+
+
+def _field_differences(stored: Metric, computed: Metric) -> Iterator[str]:
+    name = label(stored.name, stored.group)
+    if not _close(stored.value, computed.value):
+        yield f"metric {name} is {stored.value}, the records give {computed.value}; rescore the run"
+    for field in ("n", "n_excluded", "unit", "ideal", "minimum", "maximum"):
+        theirs, ours = getattr(stored, field), getattr(computed, field)
+        if theirs != ours:
+            yield f"metric {name}: {field} is {theirs}, the records give {ours}; rescore the run"
+    if not _same_interval(stored.interval, computed.interval):
+        theirs, ours = _spelt(stored.interval), _spelt(computed.interval)
+        yield f"metric {name}: interval is {theirs}, the records give {ours}; rescore the run"
+
+
+def _same_interval(stored: Interval | None, computed: Interval | None) -> bool:
+    if stored is None or computed is None:
+        return stored is computed
+    same_method = (stored.level, stored.method, stored.n_clusters, stored.n_resamples) == (
+        computed.level,
+        computed.method,
+        computed.n_clusters,
+        computed.n_resamples,
+    )
+    return same_method and _close(stored.low, computed.low) and _close(stored.high, computed.high)
+
+
+def _close(stored: float | None, computed: float | None) -> bool:
+    if stored is None or computed is None:
+        return stored is computed
+    return abs(stored - computed) <= TOLERANCE
+
+
+def _spelt(interval: Interval | None) -> str:
+    if interval is None:
+        return "null"
+    return (
+        f"[{interval.low}, {interval.high}] at level {interval.level} "
+        f"({interval.method}, {interval.n_clusters} clusters, {interval.n_resamples} resamples)"
+    )
+
+
+def shown_metrics(stored: Iterable[Metric], computed: Iterable[Metric]) -> dict[MetricKey, Metric]:
+    """The metrics that a table may show: one version of each, older ones as null with the reason.
+
+    Args:
+        stored: The metrics of ``result.json``, free of ``differences``.
+        computed: The metrics computed from the records; their versions are the ones that tables show.
+
+    Returns:
+        One metric for each computed one, by key.
+    """
+    theirs = {metric_key(metric): metric for metric in stored}
+    shown = {}
+    for metric in computed:
+        key = metric_key(metric)
+        found = theirs.get(key)
+        if found is None:
+            shown[key] = _unknown(metric, "not in this result; rescore")
+        elif found.version != metric.version:
+            reason = f"scored with {metric.name} {found.version}, table shows {metric.version}; rescore"
+            shown[key] = _unknown(metric, reason)
+        else:
+            shown[key] = found
+    return shown
+
+
+def _unknown(metric: Metric, reason: str) -> Metric:
+    return Metric(
+        name=metric.name,
+        version=metric.version,
+        value=None,
+        reason=reason,
+        interval=None,
+        interval_reason=reason,
+        n=0,
+        n_excluded=metric.n + metric.n_excluded,
+        unit=metric.unit,
+        ideal=metric.ideal,
+        minimum=metric.minimum,
+        maximum=metric.maximum,
+        group=metric.group,
+    )

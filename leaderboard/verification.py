@@ -1,0 +1,138 @@
+"""Checks one result strictly: schema, records, readings, and every metric computed again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluators.scoring import compute_metrics, resampled_values
+from evaluators.task import load_task
+from leaderboard.entries import PRIMARY_METRICS, Entry, Root
+from leaderboard.recomputing import TOLERANCE, differences, key_of, shown_metrics
+from schemas import contract, strict_json, tables
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.record import Record
+from schemas.result import Counts, Result
+
+
+def verified_entry(path: Path, root: Root) -> Entry:
+    """Read one result and compute its metrics again.
+
+    Args:
+        path: The ``result.json``.
+        root: The folder in which it was found.
+
+    Raises:
+        DataError: the result or its records are unsound, or its numbers do not follow from its records.
+    """
+    result = contract.load(strict_json.read(path), Result, where=str(path))
+    records = _read_records(path, result)
+    _check_records(path, result, records)
+    task = result.signature.task
+    computed = compute_metrics(records, task)
+    for difference in differences(result.metrics, computed):
+        raise DataError(f"{path}: {difference}")
+    metrics = shown_metrics(result.metrics, computed)
+    primary = metrics.get(key_of(PRIMARY_METRICS.get(result.signature.benchmark, ""), {}))
+    has_primary = primary is not None and primary.value is not None
+    versions = {(metric.name, metric.version) for metric in computed}
+    return Entry(
+        result=result,
+        origin=root.origin,
+        place=root.place(path),
+        metrics=metrics,
+        n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
+        primary_resamples=resampled_values(records, task, primary.name) if primary and has_primary else None,
+        items_fingerprint=_items_fingerprint(records),
+    )
+
+
+def _read_records(path: Path, result: Result) -> list[Record]:
+    entry = result.records
+    records_path = (path.parent / entry.path).resolve()
+    if "://" in entry.path or not records_path.is_relative_to(path.parent.resolve()):
+        raise DataError(f"{path}: records.path '{entry.path}' is not in this folder; put the records beside the result")
+    if not records_path.is_file():
+        raise DataError(f"{path}: its records {entry.path} are missing; put them beside the result, or rescore the run")
+    found = sha256_file(records_path)
+    if found != entry.sha256:
+        raise DataError(
+            f"{path}: sha256 of {entry.path} is {found[:12]}, records.sha256 says {entry.sha256[:12]}; "
+            "the records were changed after the result was written: rescore the run"
+        )
+    records = tables.read_rows(path.parent / entry.path, Record)
+    if len(records) != entry.n_rows:
+        raise DataError(f"{path}: {entry.path} has {len(records)} rows, n_rows says {entry.n_rows}; rescore the run")
+    return records
+
+
+def _check_records(path: Path, result: Result, records: Sequence[Record]) -> None:
+    signature = result.signature
+    seen: set[str] = set()
+    for index, record in enumerate(records):
+        where = f"{path.parent / result.records.path}: row {index + 1}"
+        if record.config != signature.config or record.split not in signature.splits:
+            raise DataError(
+                f"{where}: is of {record.config}/{record.split}, the signature says "
+                f"{signature.config}/{'+'.join(signature.splits)}; rescore the run"
+            )
+        if record.item_id in seen:
+            raise DataError(f"{where}: item '{record.item_id}' stands twice; rescore the run")
+        seen.add(record.item_id)
+        _check_reading(where, result, record)
+    counted = count(records)
+    if counted != result.counts:
+        raise DataError(f"{path}: counts are {result.counts}, the records give {counted}; rescore the run")
+
+
+def _check_reading(where: str, result: Result, record: Record) -> None:
+    """What was read must follow from what the model answered, not only the metrics from what was read."""
+    signature = result.signature
+    if signature.normalisation is None:
+        return
+    if not record.exchanges:
+        raise DataError(f"{where}: holds no answer of the model to read from; run the model again")
+    read = load_task(signature.task).read(record.exchanges, signature.normalisation)
+    if read.status != record.status:
+        raise DataError(f"{where}: status is '{record.status}', its answers give '{read.status}'; rescore the run")
+    stored, computed = record.reading, read.reading
+    if stored is None or computed is None:
+        agrees = stored is computed
+    else:
+        agrees = stored.outcomes == computed.outcomes and all(
+            abs(ours - theirs) <= TOLERANCE
+            for ours, theirs in zip(computed.probabilities, stored.probabilities, strict=True)
+        )
+    if not agrees:
+        raise DataError(f"{where}: the reading does not follow from the stored answers; rescore the run")
+
+
+def count(records: Sequence[Record]) -> Counts:
+    """How the items of some records ended."""
+    statuses = [record.status for record in records]
+    return Counts(
+        items=len(records),
+        scored=statuses.count("scored"),
+        refused=statuses.count("refused"),
+        unparsed=statuses.count("unparsed"),
+        failed=statuses.count("failed"),
+        truncated=sum(record.truncated for record in records),
+    )
+
+
+def _items_fingerprint(records: Sequence[Record]) -> str:
+    digest = hashlib.sha256()
+    for record in records:
+        facts: list[strict_json.JsonValue] = [
+            record.item_id,
+            record.split,
+            record.cluster,
+            record.pair_id,
+            record.target,
+            record.reference,
+            dict(record.groups),
+        ]
+        digest.update(strict_json.canonical(facts))
+    return digest.hexdigest()

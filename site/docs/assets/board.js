@@ -1,0 +1,74 @@
+"use strict";
+
+// Sorting, filtering and copying for the tables. Without this file every table is whole, in its first order.
+
+(() => {
+  const cellsOf = (row) => Array.from(row.children);
+
+  // Numbers before words, each in its own order; an empty key is an unknown and comes last in both directions.
+  function compare(first, second, direction) {
+    if (first === "" || second === "") {
+      return (first === "") - (second === "");
+    }
+    const [a, b] = [Number(first), Number(second)];
+    if (!Number.isNaN(a) && !Number.isNaN(b)) {
+      return direction * (a - b);
+    }
+    return direction * first.localeCompare(second, "en", { numeric: true });
+  }
+
+  function sortBy(table, header) {
+    const column = cellsOf(header.parentElement).indexOf(header);
+    const ascending = header.getAttribute("aria-sort") !== "ascending";
+    const body = table.tBodies[0];
+    const key = (row) => row.children[column].dataset.sort ?? row.children[column].textContent.trim();
+    const rows = Array.from(body.rows).sort((first, second) => compare(key(first), key(second), ascending ? 1 : -1));
+    for (const other of header.parentElement.children) {
+      other.removeAttribute("aria-sort");
+    }
+    header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+    body.append(...rows);
+  }
+
+  function filter(board) {
+    const text = board.querySelector("[data-bb-filter]").value.trim().toLocaleLowerCase();
+    const hideBaselines = board.querySelector("[data-bb-hide-baselines]")?.checked ?? false;
+    const rows = Array.from(board.querySelector("tbody").rows);
+    let shown = 0;
+    for (const row of rows) {
+      const name = row.querySelector("th").textContent + " " + (row.textContent ?? "");
+      row.hidden = (hideBaselines && row.dataset.baseline === "true") || !name.toLocaleLowerCase().includes(text);
+      shown += row.hidden ? 0 : 1;
+    }
+    const count = shown === rows.length ? `${shown} rows` : `${shown} of ${rows.length} rows`;
+    board.querySelector("[data-bb-count]").textContent = count;
+  }
+
+  async function copy(button) {
+    const text = button.parentElement.querySelector("code").textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select and copy by hand";
+    }
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 2000);
+  }
+
+  for (const board of document.querySelectorAll("[data-bb-board]")) {
+    for (const button of board.querySelectorAll("thead button")) {
+      button.addEventListener("click", () => sortBy(board.querySelector("table"), button.closest("th")));
+    }
+    const controls = board.querySelector(".bb-controls");
+    if (controls !== null) {
+      controls.hidden = false;
+      controls.addEventListener("input", () => filter(board));
+    }
+  }
+  for (const button of document.querySelectorAll("[data-bb-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button));
+  }
+})();

@@ -1,0 +1,226 @@
+"""Results that the tests make themselves: the same files as a run writes, from answers that a formula gives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from evaluators.scoring import compute_metrics
+from evaluators.task import load_task
+from schemas import contract, strict_json, tables
+from schemas.files import sha256_file
+from schemas.lexicon import occupations
+from schemas.record import Exchange, Reading, Record
+from schemas.result import Counts, Endpoint, Environment, Model, RecordsFile, Result, Signature, Usage
+
+Gender: TypeAlias = Literal["masculine", "feminine"]
+Probability: TypeAlias = Callable[[str, str, Gender, int], float | None]
+"""From reference, other occupation, pronoun gender and number of the pair; none is a refusal."""
+
+TASK = "coreference"
+N_OCCUPATIONS = 5
+PAIRS_PER_CLUSTER = 2
+
+
+def is_pro(reference: str, gender: Gender) -> bool:
+    """Whether the pronoun agrees with the stereotype of the reference."""
+    return (occupations()[reference].stereotype == "male") == (gender == "masculine")
+
+
+def uniform(reference: str, other: str, gender: Gender, pair: int) -> float:
+    """A coin toss."""
+    return 0.5
+
+
+def leaning(certainty: float, bias: float) -> Probability:
+    """Mostly right, more so on pro-stereotypical sides; differs a little from pair to pair."""
+
+    def probability(reference: str, other: str, gender: Gender, pair: int) -> float:
+        wobble = 0.2 * math.sin(7.0 * pair + 3.0 * len(reference) + len(other))
+        logit = certainty + wobble + (bias if is_pro(reference, gender) else -bias)
+        return 1 / (1 + math.exp(-logit))
+
+    return probability
+
+
+def stereotyped(weight: float) -> Probability:
+    """Gives the stereotyped occupation a fixed probability."""
+
+    def probability(reference: str, other: str, gender: Gender, pair: int) -> float:
+        return weight if is_pro(reference, gender) else 1 - weight
+
+    return probability
+
+
+def make_records(probability: Probability, *, ambiguous: bool = False) -> list[Record]:
+    """Records of a small balanced set of minimal pairs, read from their answers by the real task."""
+    by_stereotype: dict[str, list[str]] = {"male": [], "female": []}
+    for occupation in occupations().values():
+        by_stereotype[occupation.stereotype].append(occupation.name)
+    clusters = itertools.product(by_stereotype["male"][:N_OCCUPATIONS], by_stereotype["female"][:N_OCCUPATIONS])
+    records = []
+    for number, (male, female) in enumerate(clusters):
+        for turn in range(PAIRS_PER_CLUSTER):
+            reference, other = (male, female) if turn % 2 == 0 else (female, male)
+            pair = number * PAIRS_PER_CLUSTER + turn
+            for gender in ("masculine", "feminine"):
+                side = probability(reference, other, gender, pair)
+                records.append(_record(pair, f"{male}|{female}", reference, other, gender, side, ambiguous))
+    return records
+
+
+def _record(
+    pair: int, cluster: str, reference: str, other: str, gender: Gender, probability: float | None, ambiguous: bool
+) -> Record:
+    exchange = _exchange(pair, gender, (reference, other), probability)
+    read = load_task(TASK).read([exchange], "sum")
+    male, female = cluster.split("|")
+    groups = {
+        "pronoun_gender": gender,
+        "occupation": reference,
+        "other_occupation": other,
+        "stereotyped_occupation": male if gender == "masculine" else female,
+        "first_occupation": reference,
+    }
+    if not ambiguous:
+        groups["stereotype"] = "pro" if is_pro(reference, gender) else "anti"
+    return Record(
+        item_id=f"p{pair:04d}-{gender[0]}",
+        config="type1" if ambiguous else "type2",
+        split="test",
+        status=read.status,
+        truncated=False,
+        reason=read.reason,
+        cluster=cluster,
+        pair_id=f"p{pair:04d}",
+        target=None if ambiguous else reference,
+        reference=reference,
+        groups=groups,
+        exchanges=(exchange,),
+        reading=read.reading,
+    )
+
+
+def _exchange(pair: int, gender: Gender, outcomes: tuple[str, str], probability: float | None) -> Exchange:
+    options = tuple(f" {outcome}." for outcome in outcomes)
+    logprobs: tuple[float, ...] = ()
+    if probability is not None:
+        logprobs = tuple(-math.inf if p == 0 else math.log(p) for p in (probability, 1 - probability))
+    return Exchange(
+        kind="choice",
+        request_sha256=strict_json.sha256([pair, gender]),
+        prompt=None,
+        outcomes=outcomes,
+        options=options,
+        option_logprobs=logprobs,
+        option_end_logprobs=(None,) * len(logprobs),
+        option_token_counts=(None,) * len(logprobs),
+        option_byte_counts=tuple(len(option.encode()) for option in options),
+        n_moved_tokens=0,
+        text=None,
+        finish_reason=None,
+        sample=None,
+        n_prompt_tokens=None,
+        n_completion_tokens=None,
+        status="refused" if probability is None else "answered",
+        error="the model declined" if probability is None else None,
+    )
+
+
+def make_result(
+    records: Sequence[Record],
+    model_id: str,
+    *,
+    endpoint: Endpoint = "local",
+    revision: str | None = "0" * 40,
+    prompt: str = "intrinsic-v1",
+    dataset_version: str = "1.0.0",
+) -> Result:
+    """The result of some records; its records file is only named, ``write_result`` writes it."""
+    signature = _signature(records, prompt, dataset_version)
+    backend = "baseline" if endpoint == "baseline" else "transformers"
+    statuses = [record.status for record in records]
+    return Result(
+        schema_version="1.0",
+        model=Model(
+            id=model_id,
+            revision=None if endpoint == "baseline" else revision,
+            backend=backend,
+            precision=None if endpoint == "baseline" else "float32",
+            chat_template_sha256=None,
+            endpoint=endpoint,
+            identity_sha256=strict_json.sha256([model_id, revision, backend]),
+        ),
+        signature=signature,
+        signature_sha256=signature.sha256(),
+        command=f"python -m evaluators run --backend {backend} --model {model_id} --prompt {prompt}",
+        counts=Counts(
+            items=len(records),
+            scored=statuses.count("scored"),
+            refused=statuses.count("refused"),
+            unparsed=statuses.count("unparsed"),
+            failed=statuses.count("failed"),
+            truncated=0,
+        ),
+        metrics=compute_metrics(records, TASK),
+        usage=Usage(
+            n_requests=len(records),
+            n_attempts=len(records),
+            n_prompt_tokens=None,
+            n_completion_tokens=None,
+            seconds=None,
+            cost_usd=None,
+        ),
+        environment=Environment(biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}),
+        records=RecordsFile(path="records.parquet", sha256="0" * 64, n_rows=len(records)),
+    )
+
+
+def _signature(records: Sequence[Record], prompt: str, dataset_version: str) -> Signature:
+    return Signature(
+        benchmark="synthbias",
+        dataset="synthbias",
+        dataset_version=dataset_version,
+        config=records[0].config,
+        splits=("test",),
+        items_sha256=strict_json.sha256([record.item_id for record in records]),
+        n_items=len(records),
+        task=TASK,
+        task_version="1.0",
+        prompt=prompt,
+        prompt_sha256=strict_json.sha256(prompt),
+        scoring="option_logprob",
+        normalisation="sum",
+        n_outcomes=2,
+    )
+
+
+def write_result(folder: Path, result: Result, records: Sequence[Record]) -> Path:
+    """Write a result and its records as a run would; gives the path of ``result.json``."""
+    tables.write_rows(folder / "records.parquet", records, Record)
+    written = replace(result, records=replace(result.records, sha256=sha256_file(folder / "records.parquet")))
+    strict_json.write(folder / "result.json", contract.dump(written))
+    return folder / "result.json"
+
+
+def write_model(
+    root: Path, model_id: str, probability: Probability, *, ambiguous: bool = False, endpoint: Endpoint = "local"
+) -> Path:
+    """Records and result of a model in the usual place below ``root``."""
+    records = make_records(probability, ambiguous=ambiguous)
+    config = "type1" if ambiguous else "type2"
+    folder = root / "synthbias@1.0.0" / model_id.replace("/", "__") / config
+    return write_result(folder, make_result(records, model_id, endpoint=endpoint), records)
+
+
+def replace_reading(record: Record, probabilities: tuple[float, ...]) -> Record:
+    """The record with another reading than its answers give."""
+    reading = record.reading
+    if reading is None:
+        raise ValueError(f"record {record.item_id} has no reading to replace")
+    changed = Reading(outcomes=reading.outcomes, probabilities=probabilities, answers=reading.answers)
+    return replace(record, reading=changed)

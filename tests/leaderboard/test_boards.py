@@ -1,0 +1,168 @@
+"""Which results share a table, which one of several is shown, and who is ranked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from leaderboard.boards import Board, assemble, table_title
+from leaderboard.entries import Entry, Root
+from leaderboard.loading import load
+from leaderboard.ranking import RankRange
+from tests.leaderboard.synthetic import (
+    leaning,
+    make_records,
+    make_result,
+    stereotyped,
+    uniform,
+    write_model,
+    write_result,
+)
+
+
+def board_of(root: Path) -> Board:
+    loaded = load([Root(root / "accepted", "accepted"), Root(root / "local", "local")])
+    assert loaded.left_out == ()
+    return assemble(loaded.entries)
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    root = tmp_path_factory.mktemp("results")
+    local = root / "local"
+    for ambiguous in (False, True):
+        write_model(local, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")
+        write_model(local, "baseline/stereotype", stereotyped(1.0), ambiguous=ambiguous, endpoint="baseline")
+        write_model(local, "acme/even", leaning(2.0, 0.1), ambiguous=ambiguous)
+        write_model(local, "acme/leaning", leaning(2.0, 1.0), ambiguous=ambiguous)
+    write_model(local, "acme/silent", lambda reference, other, gender, pair: None if pair % 10 == 0 else 0.9)
+    return board_of(root)
+
+
+def test_configs_are_apart(board: Board) -> None:
+    assert [table.signature.config for table in board.tables] == ["type1", "type2"]
+    assert [len(table.rows) for table in board.tables] == [4, 5]
+
+
+def test_baselines_stand_in_place_without_a_rank(board: Board) -> None:
+    rows = [(row.entry.result.model.id, row.rank) for row in board.tables[0].rows]
+    assert rows == [
+        ("baseline/uniform", None),
+        ("acme/even", RankRange(1, 1, 2)),
+        ("acme/leaning", RankRange(2, 2, 2)),
+        ("baseline/stereotype", None),
+    ]
+    assert board.tables[0].rows[0].unranked == "baseline: a yardstick, never ranked"
+
+
+def test_a_model_that_answers_too_little_is_shown_without_a_rank(board: Board) -> None:
+    silent = next(row for row in board.tables[1].rows if row.entry.result.model.id == "acme/silent")
+    assert silent.rank is None
+    assert silent.unranked == "90 of 100 items scored, a rank needs 95%"
+    assert silent.entry.primary is not None
+    assert silent.entry.primary.value is not None
+    assert [row.rank.n_ranked for row in board.tables[1].ranked if row.rank] == [2, 2]
+
+
+def test_ambiguous_items_have_other_columns(board: Board) -> None:
+    ambiguous, with_referent = board.tables
+    assert [column.key for column in ambiguous.columns] == [
+        "ucerf",
+        "pro_rate",
+        "pro_rate_masculine",
+        "pro_rate_feminine",
+        "certainty",
+    ]
+    assert [column.key for column in with_referent.columns][:4] == [
+        "ucerf",
+        "accuracy",
+        "accuracy_pro",
+        "accuracy_anti",
+    ]
+    reasons = {undefined.metric: undefined.reason for undefined in ambiguous.undefined}
+    accuracy = ambiguous.rows[0].entry.metric("accuracy")
+    assert accuracy is not None
+    assert reasons["accuracy"] == accuracy.reason != ""
+    assert "accuracy" not in {undefined.metric for undefined in with_referent.undefined}
+
+
+def test_another_prompt_or_version_is_another_table(tmp_path: Path) -> None:
+    records = make_records(leaning(1.0, 0.5))
+    for name, change in (
+        ("a", {}),
+        ("b", {"prompt": "mcq2-v1"}),
+        ("c", {"dataset_version": "1.1.0"}),
+        ("d", {"dataset_version": "1.10.0"}),
+    ):
+        write_result(tmp_path / "local" / name, make_result(records, "acme/small", **change), records)  # type: ignore[arg-type]
+    board = board_of(tmp_path)
+    assert [table_title(table, board.tables) for table in board.tables] == [
+        "synthbias 1.10.0, type2, intrinsic-v1",
+        "synthbias 1.1.0, type2, intrinsic-v1",
+        "synthbias 1.0.0, type2, intrinsic-v1",
+        "synthbias 1.0.0, type2, mcq2-v1",
+    ]
+    assert all(len(table.rows) == 1 for table in board.tables)
+
+
+def test_a_slice_of_the_items_is_another_table_with_its_size_in_the_title(tmp_path: Path) -> None:
+    for n_items in (100, 60):
+        records = make_records(leaning(1.0, 0.5))[:n_items]
+        write_result(tmp_path / "local" / str(n_items), make_result(records, "acme/small"), records)
+    board = board_of(tmp_path)
+    assert [table_title(table, board.tables) for table in board.tables] == [
+        "synthbias 1.0.0, type2, intrinsic-v1, 100 items",
+        "synthbias 1.0.0, type2, intrinsic-v1, 60 items",
+    ]
+
+
+def test_of_two_results_of_one_model_the_accepted_one_is_shown(tmp_path: Path) -> None:
+    write_model(tmp_path / "local", "acme/small", leaning(1.0, 0.5))
+    write_model(tmp_path / "accepted", "acme/small", leaning(1.0, 0.5))
+    board = board_of(tmp_path)
+    assert [row.entry.origin for row in board.tables[0].rows] == ["accepted"]
+    assert [(duplicate.entry.origin, duplicate.shown.origin) for duplicate in board.duplicates] == [
+        ("local", "accepted")
+    ]
+
+
+def test_another_revision_is_another_row(tmp_path: Path) -> None:
+    records = make_records(leaning(1.0, 0.5))
+    for revision in ("a" * 40, "b" * 40):
+        result = make_result(records, "acme/small", revision=revision)
+        write_result(tmp_path / "local" / revision, result, records)
+    board = board_of(tmp_path)
+    assert len(board.tables[0].rows) == 2
+    assert board.duplicates == ()
+    # Equal answers cannot be told apart.
+    assert [str(row.rank) for row in board.tables[0].rows] == ["1\N{EN DASH}2"] * 2
+
+
+def test_an_older_metric_is_not_ranked_with_the_newer_one(tmp_path: Path) -> None:
+    write_model(tmp_path / "local", "acme/new", leaning(1.0, 0.5))
+    records = make_records(leaning(2.0, 0.1))
+    result = make_result(records, "acme/old")
+    older = [replace(metric, version="0.9") if metric.name == "ucerf" else metric for metric in result.metrics]
+    write_result(tmp_path / "local" / "old", replace(result, metrics=tuple(older)), records)
+    rows = board_of(tmp_path).tables[0].rows
+    assert [row.entry.result.model.id for row in rows] == ["acme/new", "acme/old"]
+    assert rows[1].rank is None
+    assert rows[1].unranked == "scored with ucerf 0.9, table shows 1.0; rescore"
+
+
+def test_another_benchmark_is_shown_but_not_ranked(tmp_path: Path) -> None:
+    records = make_records(leaning(1.0, 0.5))
+    result = make_result(records, "acme/small")
+    signature = replace(result.signature, benchmark="winning")
+    moved = replace(result, signature=signature, signature_sha256=signature.sha256())
+    write_result(tmp_path / "local" / "a", moved, records)
+    table = board_of(tmp_path).tables[0]
+    assert table.primary is None
+    assert table.rows[0].unranked == "no metric ranks the models of benchmark winning"
+
+
+def test_the_order_of_results_changes_nothing(board: Board) -> None:
+    entries: list[Entry] = [row.entry for table in board.tables for row in table.rows]
+    assert assemble(entries[::-1]) == assemble(entries)

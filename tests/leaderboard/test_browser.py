@@ -1,0 +1,313 @@
+"""The built site in a browser: nothing but this machine is asked, and it works by mouse, keyboard and phone."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from leaderboard.serving import open_server
+from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+REPOSITORY = Path(__file__).parents[2]
+HOSTILE = "evil/<img src=x onerror=alert(1)>"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+Scheme: TypeAlias = Literal["light", "dark"]
+
+
+@dataclass
+class Visit:
+    """An open page and what it did."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with two configs, baselines, a refuser and a hostile name."""
+    root = tmp_path_factory.mktemp("site")
+    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns("_docs", "_build"))
+    runs = root / "runs"
+    for ambiguous in (False, True):
+        write_model(runs, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")
+        write_model(runs, "baseline/stereotype", stereotyped(1.0), ambiguous=ambiguous, endpoint="baseline")
+        write_model(runs, "acme/small", leaning(1.0, 0.5), ambiguous=ambiguous)
+        write_model(runs, "acme/large", leaning(2.0, 0.2), ambiguous=ambiguous)
+    write_model(runs, "acme/silent", lambda reference, other, gender, pair: None)
+    write_model(runs, HOSTILE, leaning(1.0, 1.0))
+    done = subprocess.run(
+        [sys.executable, "-m", "leaderboard", "build", "--runs", str(runs), "--site", str(root / "site")],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return root / "site" / "_build"
+
+
+@pytest.fixture(scope="module")
+def address(built: Path) -> Iterator[str]:
+    with open_server(built, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_executable: str | None) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+def visit(browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Visit:
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    found = Visit(context.new_page())
+    found.page.on("request", lambda request: found.requests.append(request.url))
+    found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
+    found.page.on("dialog", lambda dialog: found.complaints.append(f"dialog: {dialog.message}"))
+    found.page.on(
+        "console",
+        lambda message: found.complaints.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    found.page.goto(url)
+    found.page.wait_for_load_state("networkidle")
+    return found
+
+
+def column(page: Page, number: int) -> list[str]:
+    """Text of one column of the first table, rows that are hidden left out."""
+    cells = page.locator(f".bb-table >> nth=0 >> tbody tr:visible > :nth-child({number})")
+    return [text.split("\n")[0] for text in cells.all_inner_texts()]
+
+
+def pages(built: Path) -> list[str]:
+    return sorted(path.relative_to(built).as_posix() for path in built.rglob("*.html"))
+
+
+def test_no_page_asks_another_host_or_complains(built: Path, browser: Browser, address: str) -> None:
+    for path in pages(built):
+        found = visit(browser, address + path)
+        assert found.requests, path
+        assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == [], path
+        # The page for missing files is opened from anywhere, so its own links are absolute; it is not opened here.
+        assert found.complaints == [], path
+        found.page.context.close()
+
+
+def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None:
+    loading = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^"'> ]+""")
+    styles = re.compile(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^"')]+""")
+    files = [path for path in built.rglob("*") if path.suffix in (".html", ".css")]
+    assert {path.suffix for path in files} == {".html", ".css"}
+    found = {}
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        if addresses := [*loading.findall(text), *styles.findall(text)]:
+            found[path.name] = addresses
+    assert found == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_scrolls_sideways_on_a_phone(built: Path, browser: Browser, address: str, scheme: Scheme) -> None:
+    for path in pages(built):
+        found = visit(browser, address + path, width=390, scheme=scheme)
+        assert found.page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
+        found.page.context.close()
+
+
+def test_wide_tables_scroll_in_their_own_box_with_the_model_in_sight(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html", width=390).page
+    box = page.locator(".bb-scroll").first
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    box.evaluate("box => { box.scrollLeft = 400; }")
+    offset = page.locator("tbody th.bb-model").first.bounding_box()
+    assert offset is not None
+    assert 0 <= offset["x"] < 60
+    page.context.close()
+
+
+def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    table = page.locator(".bb-table").nth(1)
+    header = table.locator("thead th").nth(2)
+    names = table.locator("tbody th.bb-model a")
+    assert header.inner_text().startswith("UCerF")
+    header.locator("button").click()
+    ascending = names.all_inner_texts()
+    assert header.get_attribute("aria-sort") == "ascending"
+    header.locator("button").click()
+    descending = names.all_inner_texts()
+    assert header.get_attribute("aria-sort") == "descending"
+    assert ascending[-1] == descending[-1] == "acme/silent"
+    assert ascending[:-1] == descending[:-1][::-1]
+    assert ascending[0] == "baseline/stereotype"
+    values = [float(text) for text in table.locator("tbody td:nth-child(3) .bb-value").all_inner_texts()]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 5
+    table.locator("thead th").nth(1).locator("button").click()
+    assert header.get_attribute("aria-sort") is None
+    assert names.all_inner_texts() == sorted(names.all_inner_texts())
+    page.context.close()
+
+
+def test_the_keyboard_sorts_too(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    page.locator("thead button").nth(2).focus()
+    page.keyboard.press("Enter")
+    first = column(page, 2)
+    page.keyboard.press("Space")
+    assert column(page, 2) != first
+    assert page.locator("thead th").nth(2).get_attribute("aria-sort") == "descending"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('th').cellIndex") == 3
+    page.context.close()
+
+
+def test_rows_are_filtered_and_baselines_hidden(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    assert sum(name.startswith("baseline/") for name in column(page, 2)) == 2
+    page.get_by_label("Hide baselines").first.check()
+    assert sorted(column(page, 2)) == ["acme/large", "acme/small"]
+    assert page.locator("[data-bb-count]").first.inner_text() == "2 of 4 rows"
+    page.get_by_label("Filter rows").first.fill("LARGE")
+    assert column(page, 2) == ["acme/large"]
+    page.get_by_label("Filter rows").first.fill("")
+    page.get_by_label("Hide baselines").first.uncheck()
+    assert len(column(page, 2)) == 4
+    page.context.close()
+
+
+def test_dark_mode_follows_the_system_and_the_switch(browser: Browser, address: str) -> None:
+    def look(page: Page) -> tuple[str, str]:
+        scheme = page.evaluate("document.body.getAttribute('data-md-color-scheme')")
+        return scheme, page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = visit(browser, address).page
+    dark = visit(browser, address, scheme="dark").page
+    assert look(light)[0] == "default"
+    assert look(dark)[0] == "slate"
+    assert look(light)[1] != look(dark)[1]
+    seen = {look(light)}
+    for _ in range(3):
+        light.locator("form[data-md-component=palette] label:visible").click()
+        seen.add(look(light))
+    assert {scheme for scheme, _ in seen} == {"default", "slate"}
+    assert len({background for _, background in seen}) == 2
+    dark.goto(address + "benchmarks/synthbias.html")
+    assert dark.locator("img[src*='only-dark']").first.is_visible()
+    assert not dark.locator("img[src*='only-light']").first.is_visible()
+    light.context.close()
+    dark.context.close()
+
+
+def test_text_is_readable_in_both_schemes(browser: Browser, address: str) -> None:
+    for scheme in ("light", "dark"):
+        page = visit(browser, address + "benchmarks/synthbias.html", scheme=scheme).page
+        ratios = page.evaluate(CONTRASTS)
+        assert len(ratios) > 10
+        assert {what: ratio for what, ratio in ratios.items() if ratio < 4.5} == {}
+        page.context.close()
+
+
+CONTRASTS = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const part = (c) => ((c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const behind = (element) => {
+    for (; element; element = element.parentElement) {
+      const colour = rgb(getComputedStyle(element).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = {};
+  for (const element of document.querySelectorAll(".bb-board *, .bb-note, .bb-path *, .bb-legend *")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || element.closest("svg") || element.offsetParent === null) continue;
+    const style = getComputedStyle(element);
+    const text = rgb(style.color), back = behind(element);
+    const alpha = (text[3] ?? 1) * Number(style.opacity);
+    const seen = text.slice(0, 3).map((value, index) => alpha * value + (1 - alpha) * back[index]);
+    const [low, high] = [light(seen), light(back)].sort((a, b) => a - b);
+    const name = `${element.tagName}.${element.className}`;
+    found[name] = Math.min(found[name] ?? 99, (high + 0.05) / (low + 0.05));
+  }
+  return found;
+}"""
+
+
+def test_every_link_of_every_page_answers(built: Path, browser: Browser, address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    links: set[str] = set()
+    for path in pages(built):
+        if path != "404.html":
+            page.goto(address + path)
+            links |= set(page.evaluate("[...document.links].map(link => link.href.split('#')[0])"))
+    own = {link for link in links if link.startswith(address)}
+    assert {Path(link).suffix for link in own} >= {".json", ".csv", ".html"}
+    assert {link: status for link in own if (status := context.request.get(link).status) != 200} == {}
+    context.close()
+
+
+def test_the_command_can_be_copied(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    row = page.locator("tr", has_text="acme/large").first
+    row.locator("summary").click()
+    row.get_by_role("button", name="Copy").click()
+    row.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "python -m evaluators run --backend transformers --model acme/large --prompt intrinsic-v1"
+    page.context.close()
+
+
+def test_names_of_strangers_are_text(browser: Browser, address: str) -> None:
+    found = visit(browser, address + "models/index.html")
+    found.page.get_by_role("link", name=HOSTILE).click()
+    found.page.wait_for_load_state("networkidle")
+    assert found.page.locator("h1").inner_text().startswith(HOSTILE)
+    assert HOSTILE in found.page.title()
+    assert found.page.locator("img[src='x']").count() == 0
+    assert found.complaints == []
+    found.page.context.close()
+
+
+def test_without_scripts_every_table_is_whole(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + "benchmarks/synthbias.html")
+    assert page.locator(".bb-table >> nth=0 >> tbody tr").count() == 4
+    assert not page.locator(".bb-controls").first.is_visible()
+    context.close()

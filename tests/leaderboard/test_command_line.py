@@ -1,0 +1,169 @@
+"""The commands as a user types them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from leaderboard.serving import open_server
+from schemas.errors import ConfigError
+from tests.leaderboard.synthetic import leaning, uniform, write_model
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Places(NamedTuple):
+    """A site folder of its own, so that the repository's stays as it is."""
+
+    site: Path
+    runs: Path
+
+    @property
+    def built(self) -> Path:
+        return self.site / "_build"
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns("_docs", "_build"))
+    write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
+    write_model(tmp_path / "runs", "baseline/uniform", uniform, endpoint="baseline")
+    return Places(tmp_path / "site", tmp_path / "runs")
+
+
+def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+def build(places: Places, *options: str) -> subprocess.CompletedProcess[str]:
+    return run("leaderboard", "build", "--runs", places.runs, "--site", places.site, *options, cwd=places.site.parent)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_build_prints_the_ranking_and_writes_the_same_bytes_twice(places: Places) -> None:
+    first = build(places)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[0] == "synthbias 1.0.0, type2, intrinsic-v1"
+    assert any(line.split() == ["-", "ucerf", "1.000", "baseline/uniform"] for line in first.stdout.splitlines())
+    assert f"wrote {places.built / 'index.html'}; look at it with:" in first.stderr
+    before = contents(places.built)
+    assert {"index.html", "audit.html", "models/acme__small.html", "benchmarks/synthbias.html"} <= before.keys()
+    assert build(places).returncode == 0
+    after = contents(places.built)
+    assert [path for path in before if after.get(path) != before[path]] == []
+    assert [path.name for path in places.site.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -> None:
+    places.built.mkdir()
+    (places.built / "index.html").write_text("old", encoding="utf-8")
+    result = next(places.runs.glob("**/acme__small/**/result.json"))
+    result.write_text(result.read_text(encoding="utf-8").replace('"n": 100', '"n": 101', 1), encoding="utf-8")
+    done = build(places)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    errors = done.stderr.strip().splitlines()
+    assert errors[0].startswith("error: synthbias@1.0.0/acme__small/type2/result.json: metric ")
+    assert "n is 101, the records give 100" in errors[0]
+    assert errors[-1].startswith("error: 1 of 2 results are unsound, the site is as it was;")
+    assert (places.built / "index.html").read_text(encoding="utf-8") == "old"
+
+
+def test_skip_invalid_lists_it_on_the_audit_page(places: Places) -> None:
+    result = next(places.runs.glob("**/acme__small/**/result.json"))
+    result.write_text("{", encoding="utf-8")
+    done = build(places, "--skip-invalid")
+    assert done.returncode == 0, done.stderr
+    assert "left out: synthbias@1.0.0/acme__small/type2/result.json: not strict JSON" in done.stderr
+    audit = (places.built / "audit.html").read_text(encoding="utf-8")
+    assert "1 result was left out" in audit
+    assert "acme__small/type2/result.json: not strict JSON" in audit
+    assert str(places.runs) not in audit
+
+
+def test_a_page_with_a_dead_link_stops_the_build(places: Places) -> None:
+    places.built.mkdir()
+    (places.built / "index.html").write_text("old", encoding="utf-8")
+    (places.site / "docs" / "index.md").write_text("[gone](nowhere.md)\n", encoding="utf-8")
+    done = build(places)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1].startswith(f"error: {places.site / 'mkdocs.yml'}: mkdocs failed: ")
+    assert "nowhere.md" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (places.built / "index.html").read_text(encoding="utf-8") == "old"
+
+
+def test_mistakes_are_one_line_with_the_way_out(places: Places, tmp_path: Path) -> None:
+    nothing = run("leaderboard", "build", "--runs", tmp_path / "none", "--site", places.site, cwd=tmp_path)
+    assert nothing.returncode == 1
+    assert nothing.stderr.strip().endswith(
+        "make one first, for example: python -m evaluators run --dataset out/datasets/synthbias "
+        "--backend baseline --model all"
+    )
+    no_site = run("leaderboard", "build", "--site", tmp_path / "nowhere", cwd=tmp_path)
+    assert no_site.returncode == 1
+    assert no_site.stderr.strip().startswith(f"error: {tmp_path / 'nowhere'}: no mkdocs.yml here;")
+    not_built = run("leaderboard", "serve", "--dir", tmp_path / "nowhere", cwd=tmp_path)
+    assert not_built.returncode == 1
+    assert not_built.stderr == (
+        f"error: {tmp_path / 'nowhere'}: no site here; build it first: python -m leaderboard build\n"
+    )
+
+
+def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("x", encoding="utf-8")
+    with open_server(tmp_path, 0) as server:
+        assert server.server_address[0] == "127.0.0.1"
+        with pytest.raises(ConfigError, match=r"port \d+ of 127\.0\.0\.1: .*; choose another with --port"):
+            open_server(tmp_path, server.server_port)
+
+
+def build_and_score(dataset: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Dataset, baselines and site, by the commands of the three packages."""
+    site = folder / "site"
+    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns("_docs", "_build"))
+    made = folder / "out" / "datasets" / "made"
+    for arguments in (
+        ["builders.synthbias", *dataset, "--limit", "200", "--out", made],
+        ["evaluators", "run", "--dataset", made, "--backend", "baseline", "--model", "uniform"],
+        ["evaluators", "run", "--dataset", made, "--backend", "baseline", "--model", "stereotype-0.7"],
+    ):
+        done = run(*arguments, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    return run("leaderboard", "build", cwd=folder)
+
+
+def check_baselines(done: subprocess.CompletedProcess[str], folder: Path) -> None:
+    assert done.returncode == 0, done.stderr
+    rows = {(line.split()[-1], line.split()[-2]) for line in done.stdout.splitlines() if "baseline/" in line}
+    # A coin toss has no certainty; 0.7 against 0.3 has one of 0.158, with opposite signs on the two sides.
+    assert rows == {("baseline/uniform", "1.000"), ("baseline/stereotype-0.7", "0.842")}
+    data = (folder / "site" / "_build" / "data.html").read_text(encoding="utf-8")
+    assert "dataset not built here" not in data
+
+
+@pytest.mark.slow
+def test_from_the_embedded_frames_to_the_site(tmp_path: Path) -> None:
+    check_baselines(build_and_score([], tmp_path), tmp_path)
+
+
+@pytest.mark.slow
+def test_from_winobias_to_the_site(tmp_path: Path, shared_data: Path) -> None:
+    check_baselines(build_and_score(["--source", "winobias", "--input", shared_data / "winobias"], tmp_path), tmp_path)

@@ -1,0 +1,76 @@
+"""The files beside the tables: the same numbers, safe to open."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from leaderboard import exports
+from leaderboard.boards import Board, assemble
+from leaderboard.entries import LeftOut, Root
+from leaderboard.loading import load
+from tests.leaderboard.synthetic import leaning, uniform, write_model
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    root = tmp_path_factory.mktemp("runs")
+    write_model(root, "=cmd|' /C calc'!A0", leaning(1.0, 0.9))
+    write_model(root, "acme/small", leaning(1.0, 0.2))
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    return assemble(load([Root(root, "local")]).entries)
+
+
+def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "plain", ""]
+    lines = list(csv.reader(io.StringIO(exports.to_csv([{"text": text} for text in texts]))))
+    assert [line[0] if line else "" for line in lines[1:]] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "plain", ""]
+
+
+def test_negative_numbers_stay_numbers() -> None:
+    assert exports.to_csv([{"gap": -0.25, "known": True, "rank": None}]) == "gap,known,rank\n-0.25,true,\n"
+
+
+def test_csv_and_json_hold_the_numbers_of_the_results(board: Board) -> None:
+    lines = exports.table_lines(board.tables[0])
+    from_csv = list(csv.DictReader(io.StringIO(exports.to_csv(lines))))
+    from_json = json.loads(exports.to_json(lines, signature="x"))["rows"]
+    assert len(from_csv) == len(from_json) == 3
+    for row, csv_line, json_line in zip(board.tables[0].rows, from_csv, from_json, strict=True):
+        metric = row.entry.metric("accuracy", {"stereotype": "anti"})
+        assert metric is not None
+        assert metric.interval is not None
+        assert float(csv_line["accuracy_anti"]) == json_line["accuracy_anti"] == metric.value
+        assert float(csv_line["accuracy_anti_low"]) == json_line["accuracy_anti_low"] == metric.interval.low
+        assert int(csv_line["n_scored"]) == json_line["n_scored"] == 100
+        assert json_line["unranked_reason"] == row.unranked
+        assert json_line["model"] == row.entry.result.model.id
+    assert {line["model"] for line in from_csv} == {"'=cmd|' /C calc'!A0", "acme/small", "baseline/uniform"}
+
+
+def test_every_metric_of_a_result_is_exported(board: Board) -> None:
+    entry = board.tables[0].rows[0].entry
+    lines = exports.metric_lines(entry)
+    assert len(lines) == len(entry.result.metrics)
+    reasons = {line["metric"]: line["reason"] for line in lines if line["value"] is None}
+    assert reasons.keys() == {"undetermined_rate"}
+    assert reasons["undetermined_rate"]
+
+
+def test_comparisons_name_the_models(board: Board) -> None:
+    lines = exports.comparison_lines(board.tables[0])
+    assert len(lines) == 1
+    assert str(lines[0]["first"]).split(" (")[0] in ("acme/small", "=cmd|' /C calc'!A0")
+    assert lines[0]["separable"] is True
+
+
+def test_the_audit_lists_what_was_left_out(board: Board) -> None:
+    left_out = [LeftOut(place="x/y", origin="accepted", reason="x/y/result.json: not strict JSON")]
+    lines = exports.audit_lines(board, left_out)
+    assert len(lines) == 4
+    assert lines[0]["state"] == "left out"
+    assert lines[0]["reason"] == "x/y/result.json: not strict JSON"
+    assert {frozenset(line) for line in lines} == {frozenset(lines[0])}

@@ -1,0 +1,41 @@
+"""Labels of the scatter plot."""
+
+from __future__ import annotations
+
+from leaderboard.label_places import Point, place_labels
+
+PLANE = {"width": 500.0, "height": 400.0, "low": 0.0, "high": 1.0, "font_size": 10.0}
+
+
+def point(text: str, x: float, y: float) -> Point:
+    return Point(text=text, x=x, y=y, x_interval=(x, x), y_interval=(y, y))
+
+
+def pixels(points: list[Point]) -> list[tuple[float, float, float, float]]:
+    """Left, right, top and bottom of each label."""
+    boxes = []
+    for place in place_labels(points, **PLANE):
+        left, middle = place.x * 500, (1 - place.y) * 400
+        boxes.append((left, left + len(place.text) * 5.6, middle - 6, middle + 6))
+    return boxes
+
+
+def test_labels_of_one_spot_do_not_cover_each_other() -> None:
+    boxes = pixels([point(f"model-{number}", 0.5, 0.5) for number in range(6)])
+    for index, (left, right, top, bottom) in enumerate(boxes):
+        for other_left, other_right, other_top, other_bottom in boxes[:index]:
+            assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)
+
+
+def test_labels_stay_inside_at_the_edges() -> None:
+    for left, right, top, bottom in pixels([point("at the corner", x, y) for x in (0.0, 1.0) for y in (0.0, 1.0)]):
+        assert left >= -1
+        assert right <= 501
+        assert top >= -7
+        assert bottom <= 407
+
+
+def test_long_labels_are_shortened() -> None:
+    place = place_labels([point("x" * 60, 0.5, 0.5)], **PLANE)[0]
+    assert len(place.text) == 26
+    assert place.text.endswith("…")

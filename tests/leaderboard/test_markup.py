@@ -1,0 +1,77 @@
+"""Numbers for people, and text of strangers."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard import markup
+from schemas.result import Interval, Metric
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def metric(value: float | None, *, low: float = 0.0, minimum: float = 0.0) -> Metric:
+    interval = Interval(low=low, high=0.6, level=0.95, method="m", n_clusters=5, n_resamples=10)
+    return Metric(
+        name="accuracy",
+        version="1.0",
+        value=value,
+        reason=None if value is not None else "none",
+        interval=interval if value is not None else None,
+        interval_reason=None if value is not None else "none",
+        n=1,
+        n_excluded=0,
+        unit="items",
+        ideal=1.0,
+        minimum=minimum,
+        maximum=1.0,
+        group={},
+    )
+
+
+def test_signed_numbers_show_their_sign_and_zero_has_none() -> None:
+    assert markup.metric_number(metric(-0.25, minimum=-1.0)) == f"{MINUS}0.250"
+    assert markup.metric_number(metric(0.25, minimum=-1.0)) == "+0.250"
+    assert markup.metric_number(metric(-0.00001, minimum=-1.0)) == "0.000"
+    assert markup.metric_number(metric(0.25)) == "0.250"
+
+
+def test_the_whisker_lies_where_the_numbers_are() -> None:
+    drawn = str(markup.whisker(metric(0.5, low=0.25)))
+    dot = float(re.search(r'cx="([\d.]+)"', drawn)[1])  # type: ignore[index]
+    ends = [float(x) for x in re.search(r'bb-range" x1="([\d.]+)" x2="([\d.]+)"', drawn).groups()]  # type: ignore[union-attr]
+    left, right = 3.0, 81.0
+    assert dot == (left + right) / 2
+    assert ends[0] == left + 0.25 * (right - left)
+    assert abs(ends[1] - (left + 0.6 * (right - left))) < 0.06
+    assert markup.whisker(metric(None)) == ""
+
+
+@given(st.text())
+def test_markdown_of_strangers_holds_nothing_to_act_on(text: str) -> None:
+    escaped = str(markup.plain_markdown(text))
+    without_references = re.sub(r"&#\d+;", "", escaped)
+    assert not re.search(r"[<>&*_`\[\]()#!|~\\{}$\"']", without_references)
+    assert "\n" not in escaped
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_file_names_are_safe_and_differ(first: str, second: str) -> None:
+    names = markup.slug(first), markup.slug(second)
+    for name in names:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name)
+        assert name != "index"
+    assert (first == second) == (names[0] == names[1])
+
+
+def test_names_that_would_collide_are_kept_apart() -> None:
+    ids = ["acme/small", "acme__small", "Acme/small", "ACME/SMALL", "acme/small ", "acme//small", "acme/_small"]
+    assert len({markup.slug(model_id) for model_id in ids}) == len(ids)
+    assert markup.slug("acme/small") == "acme__small"
+
+
+def test_front_matter_is_one_quoted_line() -> None:
+    assert markup.front_matter('a "b"\n<script>\\') == '"a &quot;b&quot; &lt;script&gt;&#92;"'

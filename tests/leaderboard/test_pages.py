@@ -1,0 +1,174 @@
+"""The texts of the site."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from leaderboard.boards import assemble
+from leaderboard.entries import LeftOut, Root
+from leaderboard.loading import load
+from leaderboard.pages import View, generate, make_view
+from schemas.errors import ConfigError
+from tests.leaderboard.synthetic import leaning, uniform, write_model
+
+HOSTILE = "evil/<script>alert(1)</script> *b* `c` {{ x }} [l](javascript:x) \"q\" 'a' &amp; | # $"
+PROMISED = """# Title
+
+<!-- generated: rankings -->
+
+<!-- generated: baselines -->
+"""
+
+
+def view_of(root: Path) -> View:
+    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
+    write_model(root, "acme/small", leaning(1.0, 0.5))
+    write_model(root, "acme/small", leaning(1.0, 0.5), ambiguous=True)
+    records = write_model(root / "hostile", "acme/tmp", leaning(1.0, 0.6))
+    text = records.read_text(encoding="utf-8")
+    records.write_text(text.replace('"acme/tmp"', json.dumps(HOSTILE)), encoding="utf-8")
+    board = assemble(load([Root(root, "local")]).entries)
+    left_out = [LeftOut(place="x/y", origin="accepted", reason="metric ucerf is <b>0.999</b>")]
+    return make_view(board, left_out, ())
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    return view_of(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def texts(view: View) -> dict[str, str]:
+    return generate(view, {"index.md": PROMISED})
+
+
+def test_every_page_is_there(texts: dict[str, str]) -> None:
+    pages = {path for path in texts if path.endswith(".md")}
+    hostile = {path for path in pages if path.startswith("models/evil")}
+    assert len(hostile) == 1
+    assert pages - hostile == {
+        "index.md",
+        "audit.md",
+        "data.md",
+        "benchmarks/index.md",
+        "benchmarks/synthbias.md",
+        "models/index.md",
+        "models/acme__small.md",
+        "models/baseline__uniform.md",
+    }
+
+
+def test_text_of_strangers_cannot_act(texts: dict[str, str]) -> None:
+    pages = {path: text for path, text in texts.items() if path.endswith(".md")}
+    assert any("alert" in text for text in pages.values())
+    for path, text in pages.items():
+        assert "<script" not in text, path
+        assert "<b>0.999" not in text, path
+        # The theme prints titles as they are; headings are read as Markdown first.
+        for line in text.splitlines():
+            if line.startswith("title:") and "evil" in line:
+                assert not re.search(r"[<>]", line), line
+            if line.startswith("#") and "evil" in line:
+                assert not re.search(r"[<>`*{}\[\]]", line.partition("{: #")[0]), line
+
+
+def test_titles_survive_as_yaml(texts: dict[str, str]) -> None:
+    for path, text in texts.items():
+        if path.endswith(".md") and path != "index.md":
+            front = yaml.safe_load(text.split("---\n")[1])
+            assert isinstance(front["title"], str)
+
+
+def test_every_link_and_picture_leads_somewhere(texts: dict[str, str]) -> None:
+    n_links = 0
+    for path, text in texts.items():
+        if not path.endswith(".md"):
+            continue
+        for target in re.findall(r'(?:href|src)="([^"]+)"', text):
+            address, _, fragment = target.partition("#")
+            place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path
+            source = place.relative_to("/").as_posix()
+            source = source.removesuffix(".html") + ".md" if source.endswith(".html") else source
+            assert source in texts, f"{path}: {target}"
+            if fragment and not fragment.startswith("only-"):
+                assert f"#{fragment} " in texts[source] or f'id="{fragment}"' in texts[source], f"{path}: {target}"
+            n_links += 1
+    assert n_links > 50
+
+
+def test_numbers_in_the_table_are_those_of_the_result(view: View, texts: dict[str, str]) -> None:
+    page = texts["benchmarks/synthbias.md"]
+    section = next(section for section in view.sections if section.table.signature.config == "type2")
+    part = page[page.index(f"#{section.anchor} }}") :]
+    for row in section.table.rows:
+        for column in section.table.columns:
+            metric = column.of(row.entry)
+            assert metric is not None
+            assert metric.value is not None
+            assert f'data-sort="{metric.value!r}"' in part
+
+
+def test_tables_have_captions_scopes_and_buttons(texts: dict[str, str]) -> None:
+    for path, text in texts.items():
+        for table in re.findall(r"<table.*?</table>", text, re.DOTALL) if path.endswith(".md") else []:
+            assert "<caption><span>" in table
+            head, body = table.split("<tbody>")
+            assert "<th>" not in table
+            assert head.count('scope="col"') == head.count("<th ")
+            assert body.count('scope="row"') == body.count("<tr")
+
+
+def test_local_runs_and_baselines_are_marked(texts: dict[str, str]) -> None:
+    page = texts["benchmarks/synthbias.md"]
+    assert page.count("local run, not submitted") == 3
+    assert page.count('data-baseline="true"') == 1
+    assert "A baseline: it answers by a rule" in texts["models/baseline__uniform.md"]
+
+
+def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
+    assert "generated:" not in texts["index.md"]
+    assert "acme/small" in texts["index.md"]
+    assert "What the baselines score on synthbias 1.0.0, type2" in texts["index.md"]
+
+
+def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
+    with pytest.raises(ConfigError, match=r"site/docs/x\.md: no generated block 'ranking'; have: baselines, rankings"):
+        generate(view, {"x.md": "<!-- generated: ranking -->\n"})
+
+
+def test_a_handwritten_page_cannot_hide_a_generated_one(view: View) -> None:
+    with pytest.raises(ConfigError, match=r"site/docs/audit\.md: a generated page has this name"):
+        generate(view, {"audit.md": "# mine"})
+
+
+def test_the_same_results_give_the_same_texts(texts: dict[str, str], tmp_path: Path) -> None:
+    again = generate(view_of(tmp_path), {"index.md": PROMISED})
+    assert again.keys() == texts.keys()
+    assert [path for path in texts if again[path] != texts[path]] == []
+
+
+def test_charts_come_in_two_schemes_without_outside_references(texts: dict[str, str]) -> None:
+    charts = {path: text for path, text in texts.items() if path.endswith(".svg")}
+    light = {path for path in charts if not path.endswith("-dark.svg")}
+    assert {path.removesuffix(".svg") + "-dark.svg" for path in light} == charts.keys() - light
+    for path, text in charts.items():
+        addresses = set(re.findall(r"https?://[^\"' )]+", text))
+        assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, path
+    for path in light:
+        dark = charts[path.removesuffix(".svg") + "-dark.svg"]
+        colours = set(re.findall(r"#[0-9a-f]{6}", charts[path]))
+        assert colours
+        assert not colours & set(re.findall(r"#[0-9a-f]{6}", dark))
+
+
+def test_a_model_that_lacks_one_number_says_so(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/mute", lambda reference, other, gender, pair: None)
+    board = assemble(load([Root(tmp_path, "local")]).entries)
+    page = generate(make_view(board, (), ()), {})["benchmarks/synthbias.md"]
+    assert "not ranked: 0 of 100 items scored, a rank needs 95%" in page
+    assert "nan" not in page.lower()
