@@ -21,6 +21,7 @@ from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import DataError
+from schemas.result import Metric
 
 DEFAULT_SITE = Path("site/_build")
 
@@ -101,11 +102,21 @@ def _manifests(datasets: Path, board: Board) -> tuple[Manifest, ...]:
 def _print_rankings(board: Board) -> None:
     for table in board.tables:
         print(table_title(table, board.tables))
+        # The ranking metric, and beside it what it must be read with.
+        beside = next((column for column in table.columns if column.metric != table.primary), None)
         for row in table.rows:
-            primary = row.entry.primary
-            value = "unknown" if primary is None or primary.value is None else f"{primary.value:.3f}"
-            rank = str(row.rank) if row.rank else "-"
-            print(f"  {rank:>5}  {table.primary or ''} {value}  {row.entry.result.model.id}")
+            rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")
+            values = [_shown(table.primary or "", row.entry.primary)]
+            if beside is not None:
+                values.append(_shown(beside.metric, beside.of(row.entry)))
+            print("  ".join([f"  {rank:>8}", *values, row.entry.result.model.id]))
+
+
+def _shown(name: str, metric: Metric | None) -> str:
+    if metric is None or metric.value is None:
+        return f"{name} unknown"
+    interval = metric.interval
+    return f"{name} {metric.value:.3f}" + ("" if interval is None else f" [{interval.low:.3f}, {interval.high:.3f}]")
 
 
 @app.command()

@@ -39,8 +39,8 @@ class CoreferenceTable:
     clusters: IntArray
     """Shape (n,): index into the sorted names of all clusters, those of unscored records too."""
     n_clusters: int
-    groups: Mapping[str, tuple[str, ...]]
-    """Per group key one value per row; "" where an item has none."""
+    groups: Mapping[str, npt.NDArray[np.str_]]
+    """Per group key one value per row, shape (n,); "" where an item has none."""
     pair_ids: tuple[str, ...]
     has_referent: bool
     has_undetermined: bool
@@ -70,7 +70,7 @@ class CoreferenceTable:
             usable=probabilities[:, :2].sum(axis=1) > 0,
             clusters=np.array([codes[record.cluster] for record in records], dtype=np.int64),
             n_clusters=len(names),
-            groups={key: tuple(record.groups.get(key, "") for record in records) for key in keys},
+            groups={key: np.array([record.groups.get(key, "") for record in records]) for key in keys},
             pair_ids=tuple(record.pair_id or record.item_id for record in records),
             has_referent=with_target.pop(),
             has_undetermined=k == 3,
@@ -78,17 +78,19 @@ class CoreferenceTable:
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Values of a group that occur, sorted."""
-        return tuple(sorted(set(self.groups.get(key, ())) - {""}))
+        return tuple(value for value in np.unique(self.column(key)).tolist() if value)
 
     def rows(self, group: Mapping[str, str]) -> npt.NDArray[np.bool_]:
         """Mask of the rows of a slice, shape (n,), rows without a reading among them."""
         mask = np.ones(len(self.clusters), dtype=np.bool_)
         for key, value in group.items():
-            mask &= self._column(key) == value
+            mask &= self.column(key) == value
         return mask
 
-    def _column(self, key: str) -> npt.NDArray[np.str_]:
-        return np.array(self.groups.get(key, ("",) * len(self.clusters)))
+    def column(self, key: str) -> npt.NDArray[np.str_]:
+        """One value per row, shape (n,); "" where an item has none."""
+        none = np.full(len(self.clusters), "")
+        return self.groups.get(key, none)
 
     @cached_property
     def scored(self) -> npt.NDArray[np.bool_]:
@@ -140,7 +142,7 @@ class CoreferenceTable:
     def pairs(self, group: Mapping[str, str]) -> Pairs:
         """The minimal pairs of a slice."""
         rows = self.rows(group)
-        gender = self._column("pronoun_gender")
+        gender = self.column("pronoun_gender")
         sides: dict[str, dict[str, int]] = {}
         for index in np.flatnonzero(rows):
             sides.setdefault(self.pair_ids[index], {})[str(gender[index])] = int(index)

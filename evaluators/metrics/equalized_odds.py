@@ -22,16 +22,13 @@ def _statistics(
     """Sums per occupation, side and pronoun gender of a row's value for its referent and for the other occupation."""
     occupation = group.get("occupation")
     names = (occupation,) if occupation is not None else table.group_values("occupation")
-    codes = {name: index for index, name in enumerate(names)}
-    feminine = np.array([gender == "feminine" for gender in table.groups["pronoun_gender"]], dtype=np.int64)
+    feminine = (table.column("pronoun_gender") == "feminine").astype(np.int64)
     shape = {"n_clusters": table.n_clusters, "n_columns": len(names) * _CELLS}
     sums = np.zeros((table.n_clusters, len(names) * _CELLS))
-    excluded = np.zeros(len(feminine), dtype=np.bool_)
     for key, offset, values in (("occupation", 0, positive), ("other_occupation", 4, negative)):
-        code = np.array([codes.get(name, -1) for name in table.groups[key]], dtype=np.int64)
-        used = (code >= 0) & table.scored
-        excluded |= (code >= 0) & ~table.scored
-        column = code[used] * _CELLS + offset + 2 * feminine[used]
+        used = np.isin(table.column(key), names) & table.scored
+        code = np.searchsorted(names, table.column(key)[used])
+        column = code * _CELLS + offset + 2 * feminine[used]
         clusters = table.clusters[used]
         sums += sum_by_cluster(clusters, column, values[used], **shape)
         sums += sum_by_cluster(clusters, column + 1, 1.0, **shape)

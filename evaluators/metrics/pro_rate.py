@@ -16,8 +16,7 @@ def _pro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statis
     two = table.probabilities[:, :2]
     share = np.zeros_like(two)
     share[table.usable] = predicted_share(two[table.usable])
-    reference = np.array(table.groups["occupation"])
-    takes_reference = reference == np.array(table.groups["stereotyped_occupation"])
+    takes_reference = table.column("occupation") == table.column("stereotyped_occupation")
     return row_mean_statistics(table, group, np.where(takes_reference, share[:, 0], share[:, 1]), table.usable)
 
 
