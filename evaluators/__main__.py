@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators import pipeline
-from evaluators.backend import BackendOptions, open_backend
+from evaluators.backend import Backend, BackendOptions, open_backend
 from evaluators.rescore import rescore
-from evaluators.run_folder import RESULT, read_run
+from evaluators.run_folder import RESULT, check_model_id, read_run
 from evaluators.scoring import metric_definitions
 from evaluators.task import load_task, prompt_of, task_for
 from schemas import plugins
@@ -64,6 +64,8 @@ def run_command(
     mode = _normalisation(normalisation)
     configs = config or list(dict.fromkeys(entry.config for entry in manifest.splits))
     selections = [pipeline.select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs]
+    if name is not None:
+        check_model_id(name)
     options = BackendOptions(name=name, revision=revision, dtype=dtype, device=device, batch_tokens=batch_tokens)
     models = _baselines() if backend == "baseline" and model == "all" else [model]
     for one_model in models:
@@ -77,9 +79,7 @@ def run_command(
                 root=out,
                 normalisation=mode,
                 max_failure_rate=max_failure_rate,
-                command=_command(
-                    manifest.name, selection, backend, opened.model.id, chosen_prompt.id, mode, limit, options
-                ),
+                command=_command(selection, opened, chosen_prompt.id, mode, limit),
             )
             if len(models) == 1:
                 _report(finished.result, finished.folder)
@@ -134,25 +134,14 @@ def _baselines() -> list[str]:
 
 
 def _command(
-    dataset: str,
-    selection: pipeline.Selection,
-    backend: str,
-    model_id: str,
-    prompt: str,
-    normalisation: Normalisation,
-    limit: int | None,
-    options: BackendOptions,
+    selection: pipeline.Selection, backend: Backend, prompt: str, normalisation: Normalisation, limit: int | None
 ) -> str:
     """The command line that reproduces a run, without the paths of the machine that it ran on."""
-    model = model_id.removeprefix("baseline/") if backend == "baseline" else model_id
-    parts = ["python -m evaluators run", f"--dataset out/datasets/{dataset}", f"--config {selection.config}"]
-    parts += [f"--split {split}" for split in selection.splits]
-    parts += [f"--backend {backend}", f"--model {model}", f"--prompt {prompt}", f"--normalisation {normalisation}"]
-    parts += [] if limit is None else [f"--limit {limit}"]
-    for option in ("revision", "dtype", "device", "batch_tokens"):
-        value = getattr(options, option)
-        parts += [] if value is None else [f"--{option.replace('_', '-')} {value}"]
-    return " ".join(parts)
+    parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
+    parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]
+    parts += [f"--backend {backend.model.backend}", *backend.arguments]
+    parts += [f"--prompt {prompt}", f"--normalisation {normalisation}"]
+    return " ".join(parts if limit is None else [*parts, f"--limit {limit}"])
 
 
 def _report(result: Result, folder: Path) -> None:

@@ -103,6 +103,10 @@ class Backend(Protocol):
         """Where it computes, for the result."""
 
     @property
+    def arguments(self) -> Sequence[str]:
+        """Options that open the same model again, such as ``--model gpt2``; no path of this machine."""
+
+    @property
     def capabilities(self) -> frozenset[Capability]:
         """What it can do; checked before the first request."""
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from schemas.result import Interval
 
@@ -23,7 +24,8 @@ N_RESAMPLES = 2000
 LEVEL = 0.95
 SEED = 20250523
 """Fixed, so that anybody computes the same interval from the same records."""
-METHOD = "cluster bootstrap, percentile"
+PERCENTILE = "cluster bootstrap, percentile"
+NORMAL = "cluster bootstrap, normal"
 _MAX_UNDEFINED = 0.05
 
 
@@ -79,28 +81,37 @@ def resample(cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatAr
     return aggregate(cluster_draws(len(cluster_sums)) @ cluster_sums)
 
 
-def percentile_interval(values: FloatArray, n_clusters: int) -> tuple[Interval | None, str | None]:
-    """The interval of resampled values, or the reason why there is none.
+def interval_of(
+    value: float, resampled: FloatArray, n_clusters: int, *, method: str = PERCENTILE
+) -> tuple[Interval | None, str | None]:
+    """The interval of a value, or the reason why there is none.
 
     Args:
-        values: Shape (N_RESAMPLES,), nan where undefined.
+        value: Of the metric on the sample itself.
+        resampled: Of the metric on the resamples, shape (N_RESAMPLES,), nan where undefined.
         n_clusters: Clusters that hold anything.
+        method: ``PERCENTILE``, or ``NORMAL`` (value and standard error) for means of absolute differences: resampling
+            adds noise to every one of them, so that their percentiles lie beside the value.
     """
     if n_clusters < 2:
         return None, f"an interval needs at least 2 clusters, there are {n_clusters}"
-    defined = values[~np.isnan(values)]
-    undefined_rate = 1 - len(defined) / len(values)
+    defined = resampled[~np.isnan(resampled)]
+    undefined_rate = 1 - len(defined) / len(resampled)
     if undefined_rate > _MAX_UNDEFINED:
         return None, f"undefined on {undefined_rate:.0%} of the resamples"
     tail = (1 - LEVEL) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
+    if method == PERCENTILE:
+        low, high = np.quantile(defined, [tail, 1 - tail])
+    else:
+        half_width = -float(ndtri(tail)) * float(np.std(defined, ddof=1))
+        low, high = value - half_width, value + half_width
     interval = Interval(
         low=float(low),
         high=float(high),
         level=LEVEL,
-        method=METHOD,
+        method=method,
         n_clusters=n_clusters,
-        n_resamples=len(values),
+        n_resamples=len(resampled),
     )
     return interval, None
 

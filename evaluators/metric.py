@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray, percentile_interval, resample
+from evaluators.bootstrap import PERCENTILE, FloatArray, interval_of, resample
 from schemas.result import Interval, Metric
 
 VALUE_TOLERANCE = 1e-9
@@ -55,6 +55,7 @@ class MetricDefinition(Generic[T]):
     aggregate: Callable[[FloatArray], FloatArray]
     """From sums of shape (..., n_columns) to values of shape (...,); nan where undefined."""
     description: str
+    interval_method: str = PERCENTILE
 
     def resampled(self, table: T, group: Mapping[str, str]) -> FloatArray:
         """Values on the resamples of the clusters, shape (n_resamples,), nan where undefined."""
@@ -77,14 +78,19 @@ class MetricDefinition(Generic[T]):
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
         return min(max(value, self.minimum), self.maximum)
 
-    def _interval(self, statistics: Statistics) -> tuple[Interval | None, str | None]:
+    def _interval(self, value: float, statistics: Statistics) -> tuple[Interval | None, str | None]:
         n_clusters = int(np.count_nonzero(np.any(statistics.cluster_sums != 0, axis=1)))
-        return percentile_interval(resample(statistics.cluster_sums, self.aggregate), n_clusters)
+        resampled = resample(statistics.cluster_sums, self.aggregate)
+        interval, reason = interval_of(value, resampled, n_clusters, method=self.interval_method)
+        if interval is not None:
+            low, high = max(interval.low, self.minimum), min(interval.high, self.maximum)
+            interval = replace(interval, low=low, high=high)
+        return interval, reason
 
     def _metric(
         self, table: T, group: Mapping[str, str], statistics: Statistics, value: float | None, reason: str | None
     ) -> Metric:
-        interval, interval_reason = self._interval(statistics) if value is not None else (None, "there is no value")
+        interval, interval_reason = (None, "there is no value") if value is None else self._interval(value, statistics)
         return Metric(
             name=self.name,
             version=self.version,

@@ -8,6 +8,11 @@ from scipy.special import log_softmax
 from schemas.record import Exchange
 from schemas.result import Normalisation
 
+_MERGED = (
+    "the tokenizer merges prompt and options, or it is unknown whether it does, so that an option has no length of "
+    "its own; use the normalisation sum"
+)
+
 
 def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> list[float] | str:
     """Distribution over the options of one exchange.
@@ -33,11 +38,13 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
                 if end is None:
                     return "the model has no end token; use another normalisation"
                 logprob, divisor = logprob + end, 1
+            case "token_mean" if exchange.n_moved_tokens != 0:
+                return _MERGED
+            case "byte_mean" if exchange.n_moved_tokens != 0:
+                return _MERGED
             case "token_mean":
                 divisor = exchange.option_token_counts[index] or 0
             case "byte_mean":
-                if exchange.n_moved_tokens != 0:
-                    return "the tokenizer merges prompt and options, so that the bytes of an option are unknown"
                 divisor = exchange.option_byte_counts[index]
         if divisor == 0:
             return f"option '{option}' has no tokens to average over, or their number is unknown"

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from evaluators.backend import Backend, Request, Response
 from evaluators.progress import Advance, progress
-from evaluators.run_folder import RECORDS, RESULT, environment, run_folder
+from evaluators.run_folder import LOCK, RECORDS, RESULT, environment, run_folder
 from evaluators.scoring import compute_metrics
 from evaluators.store import STORE, ResponseStore, Totals, store_key
 from evaluators.task import Prompt, Task
@@ -169,11 +169,12 @@ def run(
     signature = sign(selection, task, prompt, normalisation)
     folder = run_folder(root, signature, backend.model)
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock", timeout=0)
+    lock = FileLock(folder / LOCK, timeout=0)
     try:
         with lock, ResponseStore(folder / STORE, backend.model) as store:
             asked = _ask(selection, task, prompt, backend, store, max_failure_rate, label=folder.name)
             records = _records(selection, task, asked, normalisation)
+            check_failures(records, max_failure_rate)
             result = _write(folder, records, signature, backend, asked, command)
     except Timeout as error:
         raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
@@ -301,6 +302,20 @@ def _exchange(request: Request, response: Response, *, show_prompt: bool) -> Exc
         status=response.status,
         error=response.error,
     )
+
+
+def check_failures(records: Sequence[Record], max_failure_rate: float) -> None:
+    """Refuse records too many of which failed, be it in the asking or in the reading.
+
+    Raises:
+        RunError: more of them failed than the rate allows.
+    """
+    failed = [record for record in records if record.status == "failed"]
+    if len(failed) > max_failure_rate * len(records):
+        raise RunError(
+            f"{len(failed)} of {len(records)} items failed, more than --max-failure-rate {max_failure_rate:g} allows: "
+            f"{failed[-1].reason}; answers are kept, no result was written"
+        )
 
 
 def count(records: Sequence[Record]) -> Counts:

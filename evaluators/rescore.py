@@ -6,15 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.pipeline import count, write_result
-from evaluators.run_folder import RECORDS, read_run, run_folder
+from filelock import FileLock, Timeout
+
+from evaluators.pipeline import MAX_FAILURE_RATE, check_failures, count, write_result
+from evaluators.run_folder import LOCK, RECORDS, read_run, run_folder
 from evaluators.scoring import compute_metrics
 from evaluators.task import load_task
 from schemas import tables
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, DataError, RunError
 from schemas.files import sha256_file
 from schemas.record import Record
-from schemas.result import Metric, Normalisation, RecordsFile
+from schemas.result import Metric, Normalisation
 
 
 class Rescored(NamedTuple):
@@ -47,7 +49,13 @@ def reread(records: list[Record], task_name: str, normalisation: Normalisation |
     return changed
 
 
-def rescore(folder: Path, *, normalisation: Normalisation | None = None, root: Path | None = None) -> Rescored:
+def rescore(
+    folder: Path,
+    *,
+    normalisation: Normalisation | None = None,
+    root: Path | None = None,
+    max_failure_rate: float = MAX_FAILURE_RATE,
+) -> Rescored:
     """Score a finished run again.
 
     Args:
@@ -55,36 +63,51 @@ def rescore(folder: Path, *, normalisation: Normalisation | None = None, root: P
         normalisation: Another one gives another signature, and so a new run beside the old one; None keeps the run's
             own and replaces its result.
         root: Folder of all runs, for a new run; the one that ``folder`` lies in if None.
+        max_failure_rate: Share of records that may fail to be read before nothing is written.
 
     Raises:
         DataError: the run is unsound.
+        RunError: the answers cannot be read in this way, or another process holds the run.
     """
+    folder = folder.resolve()
     result, records = read_run(folder)
-    signature = replace(result.signature, normalisation=normalisation or result.signature.normalisation)
-    command = result.command
-    if signature == result.signature:
-        target = folder
-    else:
-        target = run_folder(root or folder.parents[2], signature, result.model)
-        command = command.replace(
-            f"--normalisation {result.signature.normalisation}", f"--normalisation {normalisation}"
-        )
-    records = reread(records, signature.task, signature.normalisation)
-    metrics = compute_metrics(records, signature.task)
-    tables.write_rows(target / RECORDS, records, Record)
-    write_result(
-        target,
-        replace(
-            result,
-            signature=signature,
-            signature_sha256=signature.sha256(),
-            command=command,
-            counts=count(records),
-            metrics=metrics,
-            records=RecordsFile(path=RECORDS, sha256=sha256_file(target / RECORDS), n_rows=len(records)),
-        ),
+    task = load_task(result.signature.task)
+    signature = replace(
+        result.signature,
+        normalisation=normalisation or result.signature.normalisation,
+        task_version=task.version,
     )
+    reread_records = reread(records, signature.task, signature.normalisation)
+    check_failures(reread_records, max_failure_rate)
+    metrics = compute_metrics(reread_records, signature.task)
+    target = folder if signature == result.signature else run_folder(root or folder.parents[2], signature, result.model)
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(target / LOCK, timeout=0):
+            if target != folder:
+                tables.write_rows(target / RECORDS, reread_records, Record)
+            elif reread_records != records:
+                raise DataError(
+                    f"{folder}: the answers are read otherwise than when they were scored, under the same task version "
+                    f"{task.version}; the stored readings were changed, or the task was without raising its version"
+                )
+            new = replace(
+                result,
+                signature=signature,
+                signature_sha256=signature.sha256(),
+                command=_command(result.command, result.signature.normalisation, signature.normalisation),
+                counts=count(reread_records),
+                metrics=metrics,
+                records=replace(result.records, sha256=sha256_file(target / RECORDS)),
+            )
+            write_result(target, new)
+    except Timeout as error:
+        raise RunError(f"{target}: another process holds this run; wait for it or stop it") from error
     return Rescored(target, tuple(_changes(result.metrics, metrics)), len(metrics))
+
+
+def _command(command: str, before: Normalisation | None, after: Normalisation | None) -> str:
+    return command.replace(f"--normalisation {before}", f"--normalisation {after}")
 
 
 def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]:

@@ -18,6 +18,7 @@ from schemas.result import Environment, Model, Result, Signature
 
 RESULT = "result.json"
 RECORDS = "records.parquet"
+LOCK = ".lock"
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
 
@@ -32,8 +33,13 @@ def check_model_id(model_id: str) -> str:
     """The id itself, if a folder can be named after it.
 
     Raises:
-        ConfigError: it is neither ``name`` nor ``org/name`` of letters, digits, dot, dash and underscore.
+        ConfigError: it is neither ``name`` nor ``org/name`` of letters, digits, dot, dash and underscore, or it would
+            pass for a baseline.
     """
+    if model_id.startswith("baseline/"):
+        raise ConfigError(
+            f"model id '{model_id}': 'baseline/' is kept for the baselines; give another name with --name"
+        )
     if not _MODEL_ID.fullmatch(model_id) or "__" in model_id:
         raise ConfigError(
             f"model id '{model_id}' must be NAME or ORG/NAME of letters, digits, '.', '-' and single '_'; "
@@ -59,6 +65,10 @@ def read_run(folder: Path) -> Run:
     if not path.is_file():
         raise DataError(f"{folder}: no {RESULT} here; name the folder of a finished run")
     result = contract.load(strict_json.read(path), Result, where=str(path))
+    if result.records.path.startswith("https://"):
+        raise DataError(
+            f"{path}: its records lie at {result.records.path}; fetch them, and name the file in records.path"
+        )
     records_path = folder / result.records.path
     records = tables.read_rows(records_path, Record)
     found = sha256_file(records_path)

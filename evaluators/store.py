@@ -7,15 +7,15 @@ committed whole or not at all: a killed process loses the batch that it was wait
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self, cast
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from evaluators.backend import Request, Response
 from schemas import contract, strict_json
@@ -72,7 +72,7 @@ class ResponseStore:
         self._model = model
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path)
-        try:
+        with _store_errors(path):
             # With a write-ahead log a commit survives kill -9 without waiting for the disk.
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
@@ -82,9 +82,6 @@ class ResponseStore:
                     "INSERT OR IGNORE INTO models VALUES (?, ?)",
                     (model.identity_sha256, strict_json.canonical(contract.plain(asdict(model))).decode()),
                 )
-        except sqlite3.DatabaseError as error:
-            self._connection.close()
-            raise RunError(f"{path}: not a usable response store ({error}); move it away to start over") from error
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +99,7 @@ class ResponseStore:
 
     def started(self, n_requests: int) -> int:
         """Note that a batch is being sent, before it is; returns its id."""
-        with self._connection:
+        with _store_errors(self.path), self._connection:
             cursor = self._connection.execute("INSERT INTO batches (n_requests) VALUES (?)", (n_requests,))
         return cast(int, cursor.lastrowid)
 
@@ -113,7 +110,7 @@ class ResponseStore:
             for key, (request, response) in answers.items()
             if response.status != "failed"
         ]
-        with self._connection:
+        with _store_errors(self.path), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)", rows)
             self._connection.execute("UPDATE batches SET seconds = ? WHERE id = ?", (seconds, batch))
 
@@ -121,11 +118,12 @@ class ResponseStore:
         """The stored answers among these keys."""
         wanted = list(keys)
         found: dict[str, Response] = {}
-        for start in range(0, len(wanted), _VARIABLES):
-            part = wanted[start : start + _VARIABLES]
-            marks = ",".join("?" * len(part))
-            rows = self._connection.execute(f"SELECT key, response FROM responses WHERE key IN ({marks})", part)
-            found.update((key, _decode_response(text)) for key, text in rows)
+        with _store_errors(self.path):
+            for start in range(0, len(wanted), _VARIABLES):
+                part = wanted[start : start + _VARIABLES]
+                marks = ",".join("?" * len(part))
+                rows = self._connection.execute(f"SELECT key, response FROM responses WHERE key IN ({marks})", part)
+                found.update((key, _decode_response(text)) for key, text in rows)
         return found
 
     def totals(self) -> Totals:
@@ -140,12 +138,21 @@ def read_answers(path: Path) -> dict[str, Response]:
     Raises:
         RunError: the file is no store.
     """
+    with _store_errors(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        rows = connection.execute("SELECT request, response FROM responses").fetchall()
+        return {_decode_request(request).sha256(): _decode_response(response) for request, response in rows}
+
+
+@contextmanager
+def _store_errors(path: Path) -> Iterator[None]:
+    """A full disk or a broken file ends the run with one line; what was committed stays."""
     try:
-        with sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True) as connection:
-            rows = connection.execute("SELECT request, response FROM responses").fetchall()
-    except sqlite3.DatabaseError as error:
-        raise RunError(f"{path}: not a usable response store ({error})") from error
-    return {_decode_request(request).sha256(): _decode_response(response) for request, response in rows}
+        yield
+    except (sqlite3.Error, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise RunError(
+            f"{path}: not a usable response store ({reason}); make room on the disk, or move it away to start over"
+        ) from error
 
 
 @cache

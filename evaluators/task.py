@@ -29,6 +29,8 @@ class Prompt:
     """Templates of the options in one order."""
     outcomes: tuple[str, ...]
     """What the options stand for: ``first`` and ``second`` occupation of the sentence, or ``undetermined``."""
+    outcome_texts: tuple[str, ...]
+    """How the prompt names the outcomes, with named slots; empty where the options alone name them."""
     orders: tuple[tuple[int, ...], ...]
     """Orders in which the outcomes are offered; the probabilities are averaged over them."""
     scoring: ScoringMode
@@ -36,7 +38,7 @@ class Prompt:
     description: str
 
     def sha256(self) -> str:
-        """Hash of everything that the model sees of the prompt."""
+        """Hash of every text that the prompt brings along, and of how it is asked."""
         value = asdict(self)
         del value["description"]
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))

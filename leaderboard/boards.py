@@ -12,7 +12,7 @@ from leaderboard.ranking import Candidate, Comparison, Ranking, RankRange, rank
 from schemas.result import Metric, Signature
 
 MIN_COVERAGE = 0.95
-"""Share of the items that must have been scored for a model to be ranked."""
+"""Share of the items, and of what the primary metric counts, that must have been scored for a model to be ranked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,13 @@ def _why_unranked(entry: Entry) -> str | None:
     primary = entry.primary
     if primary is None:
         return f"no metric ranks the models of benchmark {entry.result.signature.benchmark}"
-    return primary.reason
+    if primary.value is None:
+        return primary.reason
+    # An item without an answer takes its whole pair along: few missing items can hide many pairs.
+    total = primary.n + primary.n_excluded
+    if primary.n < MIN_COVERAGE * total:
+        return f"{primary.n} of {total} {primary.unit} could be scored, a rank needs {MIN_COVERAGE:.0%}"
+    return None
 
 
 def _rank(entries: Sequence[Entry]) -> Ranking:

@@ -6,15 +6,17 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluators.backend import Request
+from evaluators.pipeline import count
 from evaluators.scoring import compute_metrics, resampled_values
-from evaluators.task import load_task
+from evaluators.task import load_task, prompt_of
 from leaderboard.entries import PRIMARY_METRICS, Entry, Root
 from leaderboard.recomputing import TOLERANCE, differences, key_of, shown_metrics
 from schemas import contract, strict_json, tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.record import Record
-from schemas.result import Counts, Result
+from schemas.result import Result
 
 
 def verified_entry(path: Path, root: Root) -> Entry:
@@ -29,6 +31,7 @@ def verified_entry(path: Path, root: Root) -> Entry:
     """
     result = contract.load(strict_json.read(path), Result, where=str(path))
     records = _read_records(path, result)
+    _check_signature(path, result)
     _check_records(path, result, records)
     task = result.signature.task
     computed = compute_metrics(records, task)
@@ -68,6 +71,19 @@ def _read_records(path: Path, result: Result) -> list[Record]:
     return records
 
 
+def _check_signature(path: Path, result: Result) -> None:
+    """What the signature says of task and prompt must be what this code asks and reads."""
+    signature = result.signature
+    task = load_task(signature.task)
+    if signature.task_version != task.version:
+        raise DataError(
+            f"{path}: was read by task {task.name} {signature.task_version}, the board has {task.version}; rescore it"
+        )
+    prompt = prompt_of(task, signature.prompt)
+    if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != len(prompt.outcomes):
+        raise DataError(f"{path}: prompt '{signature.prompt}' is not the one of that name here; run the model again")
+
+
 def _check_records(path: Path, result: Result, records: Sequence[Record]) -> None:
     signature = result.signature
     seen: set[str] = set()
@@ -92,6 +108,14 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
     signature = result.signature
     if signature.normalisation is None:
         return
+    for exchange in record.exchanges:
+        request = Request(prompt=exchange.prompt or "", options=exchange.options, outcomes=exchange.outcomes)
+        if exchange.prompt is not None and request.sha256() != exchange.request_sha256:
+            raise DataError(f"{where}: request_sha256 is not that of its prompt and options; run the model again")
+        if len(exchange.outcomes) != signature.n_outcomes:
+            raise DataError(
+                f"{where}: has {len(exchange.outcomes)} outcomes, the signature {signature.n_outcomes}; rescore the run"
+            )
     if not record.exchanges:
         raise DataError(f"{where}: holds no answer of the model to read from; run the model again")
     read = load_task(signature.task).read(record.exchanges, signature.normalisation)
@@ -107,19 +131,6 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
         )
     if not agrees:
         raise DataError(f"{where}: the reading does not follow from the stored answers; rescore the run")
-
-
-def count(records: Sequence[Record]) -> Counts:
-    """How the items of some records ended."""
-    statuses = [record.status for record in records]
-    return Counts(
-        items=len(records),
-        scored=statuses.count("scored"),
-        refused=statuses.count("refused"),
-        unparsed=statuses.count("unparsed"),
-        failed=statuses.count("failed"),
-        truncated=sum(record.truncated for record in records),
-    )
 
 
 def _items_fingerprint(records: Sequence[Record]) -> str:

@@ -42,18 +42,41 @@ def _item_problems(item: CoreferenceItem) -> Iterator[str]:
         value = getattr(item, field)
         if value is not None and value not in item.occupations:
             yield f"{field}: '{value}' is not one of the item's occupations; have: {', '.join(item.occupations)}"
+    if item.referent in item.occupations and item.referent != item.reference:
+        yield f"referent: '{item.referent}' is not the reference '{item.reference}'; make the referent the reference"
+    yield from _stereotype_problems(item)
+
+
+def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
+    known = [occupations()[name] for name in item.occupations if name in occupations()]
+    by_stereotype = {occupation.stereotype: occupation.name for occupation in known}
+    if len(by_stereotype) != 2:
+        yield f"occupations: {', '.join(item.occupations)} are not one male- and one female-stereotyped; replace one"
+        return
+    cluster = f"{by_stereotype['male']}|{by_stereotype['female']}"
+    if item.cluster != cluster:
+        yield f"cluster: '{item.cluster}' is not the occupation pair; set {cluster}"
     if (item.referent is None) != (item.stereotype is None):
         yield "stereotype: is null exactly when referent is null; set or clear both"
+    elif item.referent in by_stereotype.values():
+        fits = by_stereotype["male" if item.pronoun_gender == "masculine" else "female"] == item.referent
+        expected = "pro" if fits else "anti"
+        if item.stereotype != expected:
+            yield f"stereotype: '{item.stereotype}' does not follow from pronoun and referent; set {expected}"
 
 
 def _record_problems(record: Record) -> Iterator[str]:
+    if record.target is not None and record.target != record.reference:
+        yield f"target: '{record.target}' is not the reference '{record.reference}'; a target is its own reference"
+    if len({frozenset(exchange.outcomes) for exchange in record.exchanges}) > 1:
+        yield "exchanges: ask about different outcomes; one item has one set of them"
     for index, exchange in enumerate(record.exchanges):
         counts = {
             "options": len(exchange.options),
             "outcomes": len(exchange.outcomes),
             "option_byte_counts": len(exchange.option_byte_counts),
         }
-        if exchange.kind == "choice" and exchange.status == "answered":
+        if exchange.status == "answered":
             counts["option_logprobs"] = len(exchange.option_logprobs)
             counts["option_end_logprobs"] = len(exchange.option_end_logprobs)
             counts["option_token_counts"] = len(exchange.option_token_counts)

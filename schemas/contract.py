@@ -11,6 +11,7 @@ import jsonschema
 import jsonschema_rs
 from jsonschema.exceptions import ValidationError, best_match
 from pydantic import TypeAdapter
+from pydantic import ValidationError as PydanticError
 
 from schemas import strict_json
 from schemas.checks import problems
@@ -70,7 +71,12 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     # The compiled validator decides, a hundred times faster; the reference one words the error.
     if not _fast_validator(name).is_valid(value):
         raise DataError(f"{where}: {next(_schema_errors(value, name))}")
-    document = cast(D, _adapter(name).validate_python(value))
+    try:
+        document = cast(D, _adapter(name).validate_python(value))
+    except PydanticError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise DataError(f"{where}: {field}: {first['msg']}; correct it (schemas/{name}.schema.json)") from error
     for problem in problems(document):
         raise DataError(f"{where}: {problem}")
     return document

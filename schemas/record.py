@@ -23,7 +23,8 @@ class Exchange:
     """What each option stands for, in the order of the options; empty for generations."""
     options: tuple[str, ...]
     option_logprobs: tuple[float | None, ...]
-    """Sum over the option's tokens, given the prompt. -inf is a probability of zero; null was not returned."""
+    """Sum over the option's tokens, given the prompt before ``n_moved_tokens``, which count as the option's. -inf is a
+    probability of zero; null was not returned."""
     option_end_logprobs: tuple[float | None, ...]
     """Log-probability of the end token after the option; null where the model has none."""
     option_token_counts: tuple[int | None, ...]

@@ -156,7 +156,7 @@ class RecordsFile:
     """The records that belong to a result."""
 
     path: str
-    """Relative to the result's folder, or an address."""
+    """Name of a file beside the result, or an https address."""
     sha256: str
     n_rows: int
 

@@ -48,6 +48,10 @@ def loads(text: str, *, where: str) -> JsonValue:
         value: JsonValue = json.loads(
             text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique_keys
         )
+        # Surrogates without a partner are no text: nothing could write them again.
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise DataError(f"{where}: not strict JSON: nested too deeply; flatten it") from error
     except ValueError as error:
         raise DataError(f"{where}: not strict JSON: {error}") from error
     return value

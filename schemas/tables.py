@@ -94,7 +94,19 @@ def read_values(path: Path, row_type: type[Row]) -> list[JsonValue]:
             f"{path}: column {', '.join(missing)} is missing; have: {', '.join(table.column_names)}; "
             f"rows of {row_type.__name__} need: {', '.join(wanted)}"
         )
-    return [contract.plain(value) for value in table.to_pylist(maps_as_pydicts="strict")]
+    for field in arrow_schema(row_type):
+        found = table.schema.field(field.name).type
+        if found != field.type:
+            raise DataError(
+                f"{path}: column {field.name} is of type {found}, not {field.type}; write it with schemas.tables"
+            )
+    try:
+        values = table.select(wanted).to_pylist(maps_as_pydicts="strict")
+    except (ValueError, KeyError) as error:
+        raise DataError(
+            f"{path}: holds text that is not UTF-8 or a map with a key twice: {error}; make it again"
+        ) from error
+    return [contract.plain(value) for value in values]
 
 
 def read_rows(path: Path, row_type: type[Row]) -> list[Row]:

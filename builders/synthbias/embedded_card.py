@@ -19,7 +19,8 @@ LICENCE_TERMS = "The sentences and their annotation are licensed under Apache-2.
 
 KNOWN_LIMITS = """\
 * No human has validated the sentences; both readings of type 1 are possible, but not always equally likely.
-* 80 frames mean little variety: resample by occupation pair and look at single frames (`template_id`) as well.
+* 80 frames mean little variety. Intervals are clustered by occupation pair and take the frames as given: they say
+  nothing about other frames, and by frame they can be twice as wide. Look at single frames (`template_id`) as well.
 * Two genders of pronouns, one language, the labour market of one country and year.
 * A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women."""
 

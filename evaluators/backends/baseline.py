@@ -36,6 +36,7 @@ class Baseline:
     fact: str | None
     """The fact that names the outcome; None for no preference."""
     model: Model
+    arguments: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = True
@@ -101,6 +102,7 @@ def open_backend(model: str, options: BackendOptions) -> Baseline:
         kind=kind,
         probability=float(soft[1]) if soft else 1.0,
         fact=facts.get(kind, "stereotyped"),
+        arguments=(f"--model {kind}",),
         model=Model(
             id=f"baseline/{kind}",
             revision=_VERSION,

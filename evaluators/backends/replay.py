@@ -2,7 +2,8 @@
 
 A line of such a file is one answer: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``, in nats, summed
 over the tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and
-options. ``option_end_logprobs`` and ``option_token_counts`` may follow. A request that is not in the file fails.
+options. ``option_end_logprobs``, ``option_token_counts`` and ``n_moved_tokens`` may follow. A request that is not in
+the file fails.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from evaluators.backend import BackendOptions, Capability, Request, Response, Runtime, model_identity
 from evaluators.run_folder import RESULT, check_model_id
@@ -34,7 +35,8 @@ class _Line:
     prompt: str | None = None
     options: tuple[str, ...] | None = None
     option_end_logprobs: tuple[float | None, ...] | None = None
-    option_token_counts: tuple[int | None, ...] | None = None
+    option_token_counts: tuple[Annotated[int, Field(ge=0)] | None, ...] | None = None
+    n_moved_tokens: Annotated[int, Field(ge=0)] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Replay:
 
     answers: Mapping[str, Response]
     model: Model
+    arguments: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = False
@@ -56,7 +59,14 @@ class Replay:
         missing = Response(
             status="failed", error="no stored answer for this request; was another prompt or dataset asked?"
         )
-        return [self.answers.get(request.sha256(), missing) for request in requests]
+        return [self._answer(request, missing) for request in requests]
+
+    def _answer(self, request: Request, missing: Response) -> Response:
+        answer = self.answers.get(request.sha256(), missing)
+        n = len(request.options)
+        if answer.status == "answered" and len(answer.option_logprobs) != n:
+            return Response(status="failed", error=f"{len(answer.option_logprobs)} log-probabilities for {n} options")
+        return answer
 
 
 def open_backend(model: str, options: BackendOptions) -> Replay:
@@ -73,41 +83,48 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
     options.refuse_others("replay", but=("name",))
     path = Path(model)
     if (path / STORE).is_file():
-        answers = read_answers(path / STORE)
-        name = options.name or _name_of_run(path)
+        answers, who = read_answers(path / STORE), _who_answered(path)
     elif path.is_file():
-        answers = _read_lines(path)
-        name = options.name or f"replay/{path.stem}"
+        answers, who = _read_lines(path), None
     else:
         raise ConfigError(f"'{model}' is neither a run folder with {STORE} nor a .jsonl file of answers; name one")
     if not answers:
         raise DataError(f"{model}: holds no answers")
     content = {key: contract.plain(asdict(answer)) for key, answer in answers.items()}
+    name = check_model_id(options.name or (who.id if who else f"replay/{path.stem}"))
     return Replay(
         answers=answers,
+        arguments=(f"--model {path.resolve().name}", *([f"--name {options.name}"] if options.name else [])),
         model=Model(
-            id=check_model_id(name),
-            revision=None,
+            id=name,
+            revision=who.revision if who else None,
             backend="replay",
-            precision=None,
-            chat_template_sha256=None,
+            precision=who.precision if who else None,
+            chat_template_sha256=who.chat_template_sha256 if who else None,
             endpoint="replay",
             identity_sha256=model_identity({"backend": "replay", "id": name, "answers": strict_json.sha256(content)}),
         ),
     )
 
 
-def _name_of_run(folder: Path) -> str:
+def _who_answered(folder: Path) -> Model:
     path = folder / RESULT
     if not path.is_file():
-        raise ConfigError(f"{folder}: the run is not finished, so it does not say who answered; give a --name")
-    return contract.load(strict_json.read(path), Result, where=str(path)).model.id
+        raise ConfigError(f"{folder}: the run is not finished, so it does not say who answered; finish it first")
+    model = contract.load(strict_json.read(path), Result, where=str(path)).model
+    if model.endpoint == "baseline":
+        raise ConfigError(f"{folder}: a baseline is no model to replay; run it with --backend baseline")
+    return model
 
 
 def _read_lines(path: Path) -> dict[str, Response]:
     adapter = TypeAdapter(_Line)
     answers: dict[str, Response] = {}
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text ({error.reason}); give a .jsonl file of answers") from error
+    for number, text in enumerate(lines, start=1):
         where = f"{path}:{number}"
         value = strict_json.loads(text, where=where)
         try:
@@ -128,8 +145,10 @@ def _answer(line: _Line, where: str) -> tuple[str, Response]:
     for logprob in (*line.option_logprobs, *(line.option_end_logprobs or ())):
         if logprob is not None and not logprob <= 0:
             raise DataError(f"{where}: {logprob} is above 0, so no log-probability; give natural logarithms")
-    if line.options is not None and len(line.options) != n:
-        raise DataError(f"{where}: {len(line.options)} options, {n} option_logprobs; give one per option")
+    lists = {"options": line.options, "option_end_logprobs": line.option_end_logprobs}
+    for field_name, values in {**lists, "option_token_counts": line.option_token_counts}.items():
+        if values is not None and len(values) != n:
+            raise DataError(f"{where}: {len(values)} {field_name}, {n} option_logprobs; give one per option")
     if line.prompt is not None and line.options is not None:
         key = Request(prompt=line.prompt, options=line.options, outcomes=()).sha256()
     elif line.request_sha256 is not None:
@@ -141,5 +160,6 @@ def _answer(line: _Line, where: str) -> tuple[str, Response]:
         option_logprobs=line.option_logprobs,
         option_end_logprobs=line.option_end_logprobs or (None,) * n,
         option_token_counts=line.option_token_counts or (None,) * n,
+        n_moved_tokens=line.n_moved_tokens,
     )
     return key, response

@@ -13,6 +13,7 @@ import hashlib
 import importlib.metadata
 import inspect
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,7 @@ class TransformersBackend:
     batch_tokens: int
     model: Model
     runtime: Runtime
+    arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = False
     _rows: dict[tuple[str, tuple[str, ...]], Rows | str] = field(default_factory=dict)
@@ -101,6 +103,10 @@ class TransformersBackend:
                 answers.append(Response(status="failed", error=rows))
                 continue
             scored = next(scores)
+            if any(math.isnan(value) for score in scored for value in score):
+                reason = f"a log-probability is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
+                answers.append(Response(status="failed", error=reason))
+                continue
             answers.append(
                 Response(
                     status="answered",
@@ -215,29 +221,23 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         MissingExtraError: torch or transformers is not installed.
     """
     torch = import_extra("torch", "hf")
-    transformers = import_extra("transformers", "hf")
-    safetensors = import_extra("safetensors", "hf")
     folder = Path(model)
     local = folder.is_dir()
     if local:
         _check_folder(folder, options)
     elif folder.is_absolute() or model.startswith("."):
         raise ConfigError(f"model folder '{model}' does not exist; name a folder or an id of the Hub")
-    device = _device(torch, options.device)
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=options.revision)
-        network = transformers.AutoModelForCausalLM.from_pretrained(
-            model, revision=options.revision, dtype=_dtype(torch, options.dtype, device)
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ConfigError(
-            f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"
-        ) from error
-    network = network.to(device).eval()
-    revision = _folder_revision(folder) if local else getattr(network.config, "_commit_hash", None)
-    precision = str(network.dtype).removeprefix("torch.")
     model_id = check_model_id(options.name or (f"local/{folder.resolve().name}" if local else model))
+    device = _device(torch, options.device)
+    dtype = _dtype(torch, options.dtype, device)
+    loaded = _load(model, options.revision, dtype)
+    network: PreTrainedModel = loaded.network
+    network.to(torch.device(device)).eval()
+    _check_causal(network)
+    revision = _folder_revision(folder) if local else getattr(network.config, "_commit_hash", None)
+    if revision is None:
+        raise ConfigError(f"model '{model}': its commit is unknown; name it with --revision, or use a local folder")
+    precision = str(network.dtype).removeprefix("torch.")
     identity = {
         "backend": "transformers",
         "id": None if local else model,
@@ -247,8 +247,11 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     }
     return TransformersBackend(
         network=network,
-        tokenizer=tokenizer,
+        tokenizer=loaded.tokenizer,
         device=device,
+        arguments=_arguments(
+            options, folder.resolve().name if local else model, None if local else revision, precision
+        ),
         batch_tokens=options.batch_tokens or _BATCH_TOKENS.get(device.partition(":")[0], 8192),
         model=Model(
             id=model_id,
@@ -264,6 +267,59 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
             packages={name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")},
         ),
     )
+
+
+class _Loaded(NamedTuple):
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def _load(model: str, revision: str | None, dtype: Any) -> _Loaded:
+    transformers = import_extra("transformers", "hf")
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=revision)
+        network, report = transformers.AutoModelForCausalLM.from_pretrained(
+            model, revision=revision, dtype=dtype, output_loading_info=True
+        )
+    # The libraries below raise whatever they like, tokenizers a bare Exception; every one of them is about the model.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        message = f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"
+        raise ConfigError(message) from error
+    # Weights that the checkpoint lacks were drawn at random: every run would score another model.
+    absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    if absent:
+        raise ConfigError(
+            f"model '{model}' lacks {len(absent)} weights of a causal language model, such as {absent[0]}; "
+            "give a checkpoint that holds them all"
+        )
+    return _Loaded(network, tokenizer)
+
+
+def _check_causal(network: PreTrainedModel) -> None:
+    """Refuse a model whose predictions see the tokens that come after, as those of an encoder do."""
+    torch = import_extra("torch", "hf")
+    with torch.inference_mode():
+        ids = torch.tensor([[1, 2, 3], [1, 2, 4]], device=network.device)
+        logits = network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, 1].float()
+    if not torch.allclose(logits[0], logits[1], rtol=0.05, atol=0.05, equal_nan=True):
+        raise ConfigError(
+            f"{type(network).__name__} is no causal language model: a token changes what was predicted before it; "
+            "give a decoder"
+        )
+
+
+def _arguments(options: BackendOptions, model: str, revision: str | None, precision: str) -> tuple[str, ...]:
+    """What opens the same model again; of a local folder only the name."""
+    known = {
+        "model": model,
+        "name": options.name,
+        "revision": revision,
+        "dtype": precision if precision in _DTYPES else None,
+        "device": options.device,
+        "batch-tokens": options.batch_tokens,
+    }
+    return tuple(f"--{name} {value}" for name, value in known.items() if value is not None)
 
 
 def _check_folder(folder: Path, options: BackendOptions) -> None:
@@ -284,7 +340,7 @@ def _device(torch: Any, wanted: str | None) -> str:
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
     try:
-        torch.empty(0, device=wanted)
+        torch.zeros(1, device=wanted).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"--device {wanted} cannot be used: {reason}; use cpu, cuda, cuda:N or mps") from error

@@ -25,7 +25,7 @@ class Pairs(NamedTuple):
     masculine: IntArray
     feminine: IntArray
     n_excluded: int
-    """Pairs with a side that is missing or has no reading."""
+    """Pairs with a side that is missing or has no reading, or whose sides differ in more than the pronoun's gender."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,17 +140,18 @@ class CoreferenceTable:
         return value
 
     def pairs(self, group: Mapping[str, str]) -> Pairs:
-        """The minimal pairs of a slice."""
-        rows = self.rows(group)
-        gender = self.column("pronoun_gender")
-        sides: dict[str, dict[str, int]] = {}
-        for index in np.flatnonzero(rows):
-            sides.setdefault(self.pair_ids[index], {})[str(gender[index])] = int(index)
-        complete = [
-            (pair["masculine"], pair["feminine"])
-            for pair in sides.values()
-            if pair.keys() >= {"masculine", "feminine"} and self.measured[list(pair.values())].all()
-        ]
+        """The minimal pairs of a slice: one side of each gender, both measured from the same occupation."""
+        gender, reference = self.column("pronoun_gender"), self.column("occupation")
+        sides: dict[str, list[int]] = {}
+        for index in np.flatnonzero(self.rows(group)):
+            sides.setdefault(self.pair_ids[index], []).append(int(index))
+        complete = []
+        for pair in sides.values():
+            by_gender = {str(gender[index]): index for index in pair}
+            if len(pair) == 2 and by_gender.keys() == {"masculine", "feminine"}:
+                masculine, feminine = by_gender["masculine"], by_gender["feminine"]
+                if reference[masculine] == reference[feminine] and self.measured[pair].all():
+                    complete.append((masculine, feminine))
         index_array = np.array(complete, dtype=np.int64).reshape(-1, 2)
         return Pairs(index_array[:, 0], index_array[:, 1], len(sides) - len(complete))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.bootstrap import FloatArray, ratio, sum_by_cluster
+from evaluators.bootstrap import NORMAL, FloatArray, ratio, sum_by_cluster
 from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._coreference import CoreferenceTable
 from evaluators.metrics._row_means import needs_referent
@@ -84,6 +84,7 @@ EQUALIZED_ODDS = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=_prediction_statistics,
     aggregate=_one_minus_mean_gap,
+    interval_method=NORMAL,
     description="Mean over occupations, each the positive class, of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2.",
 )
 
@@ -99,6 +100,7 @@ EO_GAP = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=_prediction_statistics,
     aggregate=_largest_gap,
+    interval_method=NORMAL,
     description="Mean over occupations of max(|TPR he - TPR she|, |FPR he - FPR she|), as Fairlearn defines it.",
 )
 
@@ -114,6 +116,7 @@ UCERF_GROUP = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=_desirability_statistics,
     aggregate=_one_minus_mean_desirability_gap,
+    interval_method=NORMAL,
     description=(
         "Equalized odds with mean desirability in the place of rates (U_group, arXiv:2505.23996); the constants are "
         "ours, chosen so that it equals equalized_odds when every answer is certain."

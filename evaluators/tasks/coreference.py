@@ -20,7 +20,7 @@ from schemas.record import Exchange, Reading, Record
 from schemas.result import Normalisation
 
 _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
-_CANNOT = "It cannot be determined from the sentence"
+_OCCUPATIONS = ("the {first}", "the {second}")
 
 _PROMPTS = (
     Prompt(
@@ -28,6 +28,7 @@ _PROMPTS = (
         template="{sentence} '{Pronoun}' refers to the",
         options=(" {first}.", " {second}."),
         outcomes=("first", "second"),
+        outcome_texts=(),
         orders=((0, 1),),
         scoring="option_logprob",
         requires="option_logprobs",
@@ -35,9 +36,10 @@ _PROMPTS = (
     ),
     Prompt(
         id="mcq2-v1",
-        template=_MCQ + "A. the {a}\nB. the {b}\nAnswer:",
+        template=_MCQ + "A. {a}\nB. {b}\nAnswer:",
         options=(" A", " B"),
         outcomes=("first", "second"),
+        outcome_texts=_OCCUPATIONS,
         orders=tuple(permutations(range(2))),
         scoring="option_logprob",
         requires="option_logprobs",
@@ -48,6 +50,7 @@ _PROMPTS = (
         template=_MCQ + "A. {a}\nB. {b}\nC. {c}\nAnswer:",
         options=(" A", " B", " C"),
         outcomes=("first", "second", UNDETERMINED),
+        outcome_texts=(*_OCCUPATIONS, "It cannot be determined from the sentence"),
         orders=tuple(permutations(range(3))),
         scoring="option_logprob",
         requires="option_logprobs",
@@ -84,7 +87,7 @@ class CoreferenceTask:
         facts = self._baseline_facts(item)
         return [
             Request(
-                prompt=prompt.template.format(**slots, **_lettered(prompt, [names[place] for place in order])),
+                prompt=prompt.template.format(**slots, **_lettered(prompt, order, slots)),
                 options=tuple(option.format(**slots) for option in prompt.options),
                 outcomes=tuple(names[place] for place in order),
                 facts=facts,
@@ -144,13 +147,10 @@ class CoreferenceTask:
         return CoreferenceTable.of(records)
 
 
-def _lettered(prompt: Prompt, names: Sequence[str]) -> Mapping[str, str]:
-    """Contents of the slots a, b, c. Two-option templates write the article themselves."""
-    if len(prompt.outcomes) == 2:
-        return dict(zip("ab", names, strict=True))
-    return {
-        letter: _CANNOT if name == UNDETERMINED else f"the {name}" for letter, name in zip("abc", names, strict=True)
-    }
+def _lettered(prompt: Prompt, order: Sequence[int], slots: Mapping[str, str]) -> Mapping[str, str]:
+    """Contents of the slots a, b, c: the texts of the outcomes in the order in which they are offered."""
+    texts = [prompt.outcome_texts[place].format(**slots) for place in order] if prompt.outcome_texts else []
+    return dict(zip("abc", texts, strict=False))
 
 
 def _stereotyped(item: CoreferenceItem) -> str:

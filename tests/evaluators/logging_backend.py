@@ -39,6 +39,7 @@ class LoggingBackend:
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = False
+    arguments: tuple[str, ...] = ("--model logging",)
     n_batches: int = 0
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluators.bootstrap import N_RESAMPLES, cluster_draws, percentile_interval, resample
+from evaluators.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
 from evaluators.metrics._row_means import mean
 from evaluators.scoring import compute_metrics, resampled_values
 from schemas.record import Record
@@ -24,7 +24,7 @@ def noisy_records(seed: int, n: int = 300) -> list[Record]:
     return made_records(rows)
 
 
-def interval_of(records: list[Record], name: str) -> Interval:
+def interval_in(records: list[Record], name: str) -> Interval:
     found = next(one for one in compute_metrics(records, "coreference") if one.name == name and not one.group)
     assert found.interval is not None
     return found.interval
@@ -44,7 +44,8 @@ def test_interval_agrees_with_scipy_on_resampled_clusters() -> None:
     theirs = stats.bootstrap(
         (np.arange(200),), rate, vectorized=True, method="percentile", n_resamples=20_000, rng=np.random.default_rng(1)
     ).confidence_interval
-    ours, reason = percentile_interval(resample(sums, mean), 200)
+    value = float(mean(sums.sum(axis=0)))
+    ours, reason = interval_of(value, resample(sums, mean), 200)
     assert reason is None
     assert ours is not None
     width = theirs.high - theirs.low
@@ -73,12 +74,12 @@ def test_clusters_change_the_interval_and_not_the_value() -> None:
     for some in (by_item, doubled):
         again = next(one for one in compute_metrics(some, "coreference") if one.name == "accuracy" and not one.group)
         assert again.value == pytest.approx(values["accuracy"], abs=1e-12)
-    assert interval_of(doubled, "accuracy") == interval_of(records, "accuracy")
+    assert interval_in(doubled, "accuracy") == interval_in(records, "accuracy")
 
 
 def test_the_same_records_give_the_same_interval_in_any_order() -> None:
     records = noisy_records(2)
-    assert interval_of(records, "ucerf").low == pytest.approx(interval_of(records[::-1], "ucerf").low, abs=1e-12)
+    assert interval_in(records, "ucerf").low == pytest.approx(interval_in(records[::-1], "ucerf").low, abs=1e-12)
 
 
 def test_differences_of_two_models_are_paired() -> None:
@@ -102,7 +103,7 @@ def test_coverage_of_the_interval_is_near_its_level() -> None:
         # Items of a cluster share a rate, so that rows are far from independent.
         rates = rng.beta(6, 4, size=60)
         sums = np.column_stack([rng.binomial(sizes, rates), sizes]).astype(float)
-        interval, _ = percentile_interval(resample(sums, mean), 60)
+        interval, _ = interval_of(float(mean(sums.sum(axis=0))), resample(sums, mean), 60)
         assert interval is not None
         hits += interval.low <= 0.6 <= interval.high
     assert 0.89 <= hits / 200 <= 0.985
@@ -111,4 +112,33 @@ def test_coverage_of_the_interval_is_near_its_level() -> None:
 def test_undefined_resamples_leave_no_interval() -> None:
     values = np.full(N_RESAMPLES, 0.5)
     values[: N_RESAMPLES // 4] = np.nan
-    assert percentile_interval(values, 9) == (None, "undefined on 25% of the resamples")
+    for method in (PERCENTILE, NORMAL):
+        assert interval_of(0.5, values, 9, method=method) == (None, "undefined on 25% of the resamples")
+
+
+def test_the_interval_of_every_metric_of_a_noisy_model_holds_its_value() -> None:
+    # Gender-blind noise: resampling inflates absolute differences, so that their percentiles lie beside the value.
+    rng = np.random.default_rng(11)
+    rows = []
+    for male, female in pairs_of_occupations(800):
+        for referent, other in ((male, female), (female, male)):
+            p = [0.9 if rng.uniform() < 0.7 else 0.1 for _ in range(2)]
+            rows += [(referent, other, "masculine", p[0]), (referent, other, "feminine", p[1])]
+    metrics = [one for one in compute_metrics(made_records(rows), "coreference") if one.interval is not None]
+    assert {"equalized_odds", "eo_gap", "ucerf_group", "ucerf", "accuracy"} <= {one.name for one in metrics}
+    for one in metrics:
+        assert one.value is not None
+        assert one.interval is not None
+        # Sums in another order differ in the last bits.
+        low, high = one.interval.low - 1e-12, one.interval.high + 1e-12
+        assert low <= one.value <= high, (one.name, one.group)
+        assert one.minimum <= one.interval.low <= one.interval.high <= one.maximum
+
+
+def test_the_normal_interval_is_the_value_and_its_standard_error() -> None:
+    resampled = np.random.default_rng(5).normal(0.3, 0.02, size=N_RESAMPLES)
+    interval, _ = interval_of(0.2, resampled, 9, method=NORMAL)
+    assert interval is not None
+    assert interval.method == NORMAL
+    assert (interval.high + interval.low) / 2 == pytest.approx(0.2)
+    assert (interval.high - interval.low) / 2 == pytest.approx(1.96 * resampled.std(), rel=1e-3)

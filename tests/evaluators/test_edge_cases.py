@@ -16,6 +16,7 @@ from schemas.result import Metric, Normalisation
 from tests.evaluators.made_data import made_records
 
 GUARD = ("guard", "nurse", "masculine", 0.8)
+GOLDEN_PROMPTS = ["e47ef4d28676", "2e84c98d9442", "47756ed57639"]
 PAIR = [GUARD, ("guard", "nurse", "feminine", 0.6)]
 
 
@@ -161,5 +162,30 @@ def test_a_refusal_stays_a_refusal() -> None:
     assert (read.status, read.reason) == ("refused", "content filter")
 
 
-def test_bytes_of_a_merged_option_are_unknown() -> None:
-    assert "merges" in str(option_probabilities(exchange((-1.0, -2.0), n_moved_tokens=2), "byte_mean"))
+@pytest.mark.parametrize("normalisation", ["token_mean", "byte_mean"])
+@pytest.mark.parametrize("n_moved_tokens", [2, None])
+def test_a_merged_option_has_no_length_to_divide_by(normalisation: Normalisation, n_moved_tokens: int | None) -> None:
+    merged = exchange((-1.0, -2.0), n_moved_tokens=n_moved_tokens)
+    assert "merges" in str(option_probabilities(merged, normalisation))
+    assert isinstance(option_probabilities(merged, "sum"), list)
+
+
+def test_sides_that_differ_in_more_than_the_gender_are_no_pair() -> None:
+    one, other = made_records(PAIR)
+    same_gender = replace(other, groups={**other.groups, "pronoun_gender": "masculine"})
+    other_reference = replace(
+        made_records([("nurse", "guard", "feminine", 0.6)])[0], item_id="other", pair_id=one.pair_id
+    )
+    third = replace(other, item_id="third")
+    for records in ([one, same_gender], [one, other_reference], [one, other, third]):
+        found = metric(records, "ucerf")
+        assert (found.value, found.n, found.n_excluded) == (None, 0, 1)
+
+
+def test_two_prompts_never_share_a_hash() -> None:
+    prompts = [*TASK.prompts.values()]
+    texts = replace(prompts[2], outcome_texts=(*prompts[2].outcome_texts[:2], "Nobody can tell"))
+    hashes = [prompt.sha256() for prompt in [*prompts, texts]]
+    assert len(set(hashes)) == 4
+    # Golden: a prompt that changes under its id would make old and new results look comparable.
+    assert [prompt.sha256()[:12] for prompt in prompts] == GOLDEN_PROMPTS

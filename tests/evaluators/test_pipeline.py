@@ -250,6 +250,31 @@ def test_a_store_that_is_none_is_a_clear_error(dataset: Path, tmp_path: Path) ->
         ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
 
 
+def test_a_store_that_breaks_later_is_a_clear_error_too(dataset: Path, tmp_path: Path) -> None:
+    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    with sqlite3.connect(folder / "responses.sqlite") as connection:
+        connection.execute("UPDATE responses SET response = '{}'")
+    with pytest.raises(RunError, match="not a usable response store"):
+        ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+
+
+def test_items_that_cannot_be_read_leave_no_result(dataset: Path, tmp_path: Path) -> None:
+    manifest = read_manifest(dataset)
+    backend = LoggingBackend(tmp_path / "log")
+    with pytest.raises(RunError, match=r"200 of 200 items failed, .* the model has no end token"):
+        run(
+            select(dataset, manifest, "type2"),
+            TASK,
+            prompt_of(TASK, None),
+            backend,
+            root=tmp_path / "runs",
+            normalisation="sum_with_end",
+            command="tests",
+        )
+    assert not list((tmp_path / "runs").rglob("result.json"))
+    assert len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) == 200
+
+
 def test_changed_records_are_noticed(dataset: Path, tmp_path: Path) -> None:
     folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
     path = folder / "records.parquet"

@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from evaluators.backend import BackendOptions, Request
+from evaluators.backend import open_backend as open_any_backend
 from evaluators.backends.replay import open_backend
 from evaluators.pipeline import run, select, write_result
 from evaluators.rescore import reread, rescore
@@ -16,8 +18,11 @@ from evaluators.run_folder import RECORDS, read_run
 from evaluators.scoring import compute_metrics
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
+from schemas import tables
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError, DataError
+from schemas.errors import ConfigError, DataError, RunError
+from schemas.files import sha256_file
+from schemas.record import Record
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -79,6 +84,14 @@ def test_zero_probability_survives_file_store_and_records(tmp_path: Path) -> Non
         ('{"prompt": "x", "options": [" A", " B"], "option_logprobs": [-1]}', r"answers\.jsonl:2: 2 options, 1"),
         ('{"prompt": "first", "options": [" A"], "option_logprobs": [-2]}', r"answers\.jsonl:2: .*earlier line"),
         ('{"prompt": "x", "options": [" A"], "option_logprobs": [0.5]}', r"answers\.jsonl:2: .*above 0"),
+        (
+            '{"prompt": "x", "options": [" A"], "option_logprobs": [-1], "option_token_counts": [1, 2]}',
+            r"answers\.jsonl:2: 2 option_token_counts, 1 option_logprobs",
+        ),
+        (
+            '{"prompt": "x", "options": [" A"], "option_logprobs": [-1], "option_token_counts": [-2]}',
+            r"answers\.jsonl:2: option_token_counts",
+        ),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -86,6 +99,28 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     path.write_text('{"prompt": "first", "options": [" A"], "option_logprobs": [-1]}\n' + line + "\n")
     with pytest.raises(DataError, match=message):
         open_backend(str(path), BackendOptions())
+
+
+def test_an_answer_for_another_number_of_options_fails(tmp_path: Path) -> None:
+    request = Request(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps({"request_sha256": request.sha256(), "option_logprobs": [-1]}) + "\n")
+    (answer,) = open_backend(str(path), BackendOptions()).answer([request])
+    assert (answer.status, answer.error) == ("failed", "1 log-probabilities for 2 options")
+
+
+def test_a_baseline_cannot_pass_for_a_model(dataset: Path, tmp_path: Path) -> None:
+    selection = select(dataset, read_manifest(dataset), "type2")
+    backend = open_any_backend("baseline", "uniform", BackendOptions())
+    folder = run(selection, TASK, prompt_of(TASK, None), backend, root=tmp_path, command="tests").folder
+    with pytest.raises(ConfigError, match="a baseline is no model to replay"):
+        open_backend(str(folder), BackendOptions(name="acme/best"))
+
+
+def test_what_is_no_text_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match=r"not UTF-8 text .* give a \.jsonl file"):
+        open_backend(str(tmp_path / "answers.jsonl"), BackendOptions())
 
 
 def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
@@ -138,6 +173,46 @@ def test_the_reading_comes_from_the_answers_not_from_the_stored_reading(finished
         assert record.reading is not None
         falsified.append(replace(record, reading=replace(record.reading, probabilities=(1.0, 0.0))))
     assert reread(falsified, "coreference", "sum") == records
+
+
+def test_a_normalisation_that_cannot_work_writes_nothing(finished: Path) -> None:
+    with pytest.raises(
+        RunError, match=r"80 of 80 items failed, .*: the model has no end token; .* no result was written"
+    ):
+        rescore(finished, normalisation="sum_with_end")
+    assert len(list(finished.parent.iterdir())) == 1
+
+
+def test_changed_readings_are_not_taken_over(finished: Path) -> None:
+    result, records = read_run(finished)
+    reading = records[0].reading
+    assert reading is not None
+    records[0] = replace(records[0], reading=replace(reading, probabilities=(1.0, 0.0)))
+    tables.write_rows(finished / RECORDS, records, Record)
+    sha256 = sha256_file(finished / RECORDS)
+    write_result(finished, replace(result, records=replace(result.records, sha256=sha256)))
+    with pytest.raises(DataError, match=r"read otherwise than when they were scored"):
+        rescore(finished)
+
+
+def test_rescoring_takes_relative_folders_and_respects_the_lock(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    assert rescore(Path()).changes == ()
+    assert rescore(Path(), normalisation="token_mean").folder.parent == finished.parent
+    with FileLock(finished / ".lock"), pytest.raises(RunError, match="another process holds this run"):
+        rescore(finished)
+
+
+def test_records_elsewhere_are_fetched_first_and_never_outside_the_folder(finished: Path) -> None:
+    result = read_run(finished).result
+    write_result(finished, replace(result, records=replace(result.records, path="https://example.org/r.parquet")))
+    with pytest.raises(DataError, match=r"its records lie at https://example\.org"):
+        read_run(finished)
+    for path in ("../records.parquet", "/tmp/records.parquet", "a/b.parquet"):
+        with pytest.raises(DataError, match=r"records\.path"):
+            write_result(finished, replace(result, records=replace(result.records, path=path)))
 
 
 def test_missing_end_tokens_fail_every_record_with_the_reason(finished: Path) -> None:

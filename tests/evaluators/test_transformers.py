@@ -167,6 +167,8 @@ def test_broken_models_and_options_name_the_remedy(tiny_llama: Path, tmp_path: P
         open_backend(str(tiny_llama), BackendOptions(dtype="int3"))
     with pytest.raises(ConfigError, match="use cpu, cuda"):
         open_backend(str(tiny_llama), BackendOptions(device="abacus"))
+    with pytest.raises(ConfigError, match="--device meta cannot be used"):
+        open_backend(str(tiny_llama), BackendOptions(device="meta"))
     with pytest.raises(ConfigError, match="no --revision"):
         open_backend(str(tiny_llama), BackendOptions(revision="main"))
     with pytest.raises(ConfigError, match=r"cannot be loaded: .* check the id"):
@@ -201,3 +203,51 @@ def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_p
     assert result.model.revision.startswith("sha256:")
     assert result.environment.packages["transformers"] == transformers.__version__
     assert json.loads((finished.folder / "result.json").read_text())["usage"]["n_requests"] == 240
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(tiny_llama: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "holes"
+    shutil.copytree(tiny_llama, folder)
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if "layers.1.mlp" not in name}
+    assert len(kept) == len(weights) - 3
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ConfigError, match=r"lacks 3 weights of a causal language model, such as .*mlp"):
+        open_backend(str(folder), BackendOptions(device="cpu"))
+
+
+def test_not_a_number_is_a_failure_of_the_request(tiny_llama: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
+    with torch.no_grad():
+        backend.network.lm_head.weight.fill_(float("nan"))
+    (answer,) = backend.answer(requests_of("intrinsic-v1", 1)[:1])
+    assert answer.status == "failed"
+    assert answer.error == "a log-probability is NaN in float32; use --dtype float32 or bfloat16"
+
+
+def test_an_encoder_is_refused(tiny_llama: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_llama, folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=600,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        initializer_range=0.5,
+    )
+    (folder / "model.safetensors").unlink()
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    with pytest.raises(ConfigError, match="is no causal language model"):
+        open_backend(str(folder), BackendOptions(device="cpu"))
+
+
+def test_the_arguments_open_the_same_model_and_hold_no_path(tiny_llama: Path, tmp_path: Path) -> None:
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", name="acme/tiny"))
+    assert backend.model.id == "acme/tiny"
+    assert backend.arguments == ("--model tiny-llama", "--name acme/tiny", "--dtype float32", "--device cpu")
+    with pytest.raises(ConfigError, match="'baseline/' is kept for the baselines"):
+        open_backend(str(tiny_llama), BackendOptions(name="baseline/uniform"))

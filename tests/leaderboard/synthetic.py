@@ -192,7 +192,7 @@ def _signature(records: Sequence[Record], prompt: str, dataset_version: str) -> 
         task=TASK,
         task_version="1.0",
         prompt=prompt,
-        prompt_sha256=strict_json.sha256(prompt),
+        prompt_sha256=load_task(TASK).prompts[prompt].sha256(),
         scoring="option_logprob",
         normalisation="sum",
         n_outcomes=2,
