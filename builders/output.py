@@ -125,6 +125,7 @@ def write_dataset(draft: Draft, folder: Path, *, overwrite: bool = False, report
         DataError: an item breaks its schema. Nothing is left behind.
     """
     check_target(folder, overwrite=overwrite)
+    _check_same_dataset(draft, folder)
     _check_ids(draft)
     row_type = contract.ITEM_SHAPES[draft.item_shape]
     with replacing_folder(folder) as temporary:
@@ -149,6 +150,18 @@ def write_dataset(draft: Draft, folder: Path, *, overwrite: bool = False, report
         (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
         strict_json.write(temporary / MANIFEST, contract.dump(manifest))
     return manifest
+
+
+def _check_same_dataset(draft: Draft, folder: Path) -> None:
+    """Another dataset is not overwritten by mistake."""
+    if (folder / MANIFEST).is_file():
+        value = strict_json.read(folder / MANIFEST)
+        name = value.get("name") if isinstance(value, dict) else None
+        if name != draft.name:
+            raise ConfigError(
+                f"--out {folder}: holds the dataset '{name}', not '{draft.name}', so --overwrite leaves it alone; "
+                "give another folder, or remove that one"
+            )
 
 
 def ensure_publishable(manifest: Manifest) -> None:

@@ -22,6 +22,7 @@ from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
 from schemas.result import Metric, Normalisation, Result
 
+MOST_CHANGES = 20
 KEPT = "stopped; what was answered is kept, the same command goes on from there"
 
 app = typer.Typer(
@@ -98,9 +99,12 @@ def rescore_command(
     normalisation: Annotated[str | None, typer.Option(help="Read the stored log-probabilities in another way.")] = None,
 ) -> None:
     """Compute every metric again from the stored answers, without the model and without the dataset."""
+    run = run.parent if run.name == RESULT else run
     outcome = rescore(run, normalisation=None if normalisation is None else _normalisation(normalisation), root=out)
-    for change in outcome.changes:
+    for change in outcome.changes[:MOST_CHANGES]:
         print(change)
+    if len(outcome.changes) > MOST_CHANGES:
+        print(f"... and {len(outcome.changes) - MOST_CHANGES} more")
     print(f"{len(outcome.changes)} of {outcome.n_metrics} metrics changed")
     _report(read_run(outcome.folder).result, outcome.folder)
 
@@ -153,7 +157,7 @@ def _report(result: Result, folder: Path) -> None:
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=column != "n")
     for metric in result.metrics:
         if metric.value is not None and set(metric.group) <= {"stereotype"}:
-            table.add_row(*_row(metric))
+            table.add_row(*_row(metric, metric.value))
     console = Console()
     console.print(table)
     print(
@@ -171,12 +175,17 @@ def _report_briefly(result: Result) -> None:
     print(f"{result.model.id} on {result.signature.dataset} {result.signature.config}: {values}")
 
 
-def _row(metric: Metric) -> tuple[str, str, str, str, str]:
+def _plain(number: float) -> str:
+    """Four digits, and no sign before a zero."""
+    return f"{round(number, 4) + 0.0:.4f}"
+
+
+def _row(metric: Metric, value: float) -> tuple[str, str, str, str, str]:
     name = metric.name + "".join(f" ({value})" for value in metric.group.values())
-    interval = "" if metric.interval is None else f"{metric.interval.low:.4f} to {metric.interval.high:.4f}"
+    interval = "" if metric.interval is None else f"{_plain(metric.interval.low)} to {_plain(metric.interval.high)}"
     return (
         name,
-        f"{metric.value:.4f}",
+        _plain(value),
         interval,
         "" if metric.ideal is None else f"{metric.ideal:g}",
         f"{metric.n} {metric.unit}",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from evaluators.metric import VALUE_TOLERANCE
 from evaluators.pipeline import MAX_FAILURE_RATE, check_failures, count, write_result
 from evaluators.run_folder import LOCK, RECORDS, read_run, run_folder
 from evaluators.scoring import compute_metrics
@@ -117,9 +118,25 @@ def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]
         known = old.get((metric.name, *sorted(metric.group.items())))
         label = " ".join([metric.name, *metric.group.values()])
         if known is None:
-            lines.append(f"{label}: new, {metric.value}")
-        elif known != metric:
-            lines.append(
-                f"{label}: {known.value} (version {known.version}) to {metric.value} (version {metric.version})"
-            )
+            lines.append(f"{label}: new, {_shown(metric)}")
+        elif _differ(known, metric):
+            lines.append(f"{label}: {_shown(known)} to {_shown(metric)}")
     return lines
+
+
+def _differ(before: Metric, after: Metric) -> bool:
+    """Whether anything but the last bits of a number changed."""
+    if replace(before, value=None, interval=None) != replace(after, value=None, interval=None):
+        return True
+    bounds = [(metric.interval.low, metric.interval.high) if metric.interval else () for metric in (before, after)]
+    numbers = [
+        [number for number in (metric.value, *some) if number is not None]
+        for metric, some in zip((before, after), bounds, strict=True)
+    ]
+    same_length = len(numbers[0]) == len(numbers[1])
+    return not same_length or any(abs(one - other) > VALUE_TOLERANCE for one, other in zip(*numbers, strict=True))
+
+
+def _shown(metric: Metric) -> str:
+    value = "none" if metric.value is None else f"{metric.value:.4f}"
+    return f"{value} (version {metric.version})"

@@ -48,6 +48,8 @@ def build(
     ] = False,
 ) -> None:
     """Check every result, compute its metrics again and write the site."""
+    target = out or site / "_build"
+    publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
     with _progress() as report:
         loaded = load((Root(results, "accepted"), Root(runs, "local")), progress=report)
@@ -61,7 +63,6 @@ def build(
     _say("drawing charts and writing pages")
     view = make_view(board, loaded.left_out, _manifests(datasets, board))
     publishing.combine(site, generate(view, handwritten))
-    target = out or site / "_build"
     publishing.render(site, target)
     _print_rankings(board)
     elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"

@@ -153,6 +153,8 @@ def _identity(entry: Entry) -> str:
 def _why_unranked(entry: Entry) -> str | None:
     if entry.is_baseline:
         return "baseline: a yardstick, never ranked"
+    if entry.result.model.endpoint == "replay":
+        return "replayed: its answers were given elsewhere, and may be those of another row"
     counts = entry.result.counts
     if counts.scored < MIN_COVERAGE * counts.items:
         return f"{counts.scored} of {counts.items} items scored, a rank needs {MIN_COVERAGE:.0%}"

@@ -138,10 +138,21 @@ def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
     columns = () if section is None else tuple(column for column in section.table.columns if column.key in wanted)
     return {
         "rankings": environment.get_template("rankings.html.j2").render(
-            sections=view.sections, summary_rows=SUMMARY_ROWS
+            sections=_fullest(view.sections), summary_rows=SUMMARY_ROWS
         ),
         "baselines": environment.get_template("baselines.html.j2").render(section=section, rows=rows, columns=columns),
     }
+
+
+def _fullest(sections: Sequence[Section]) -> list[Section]:
+    """Of tables that differ in items or normalisation alone the first one with the most items: slices stay inside."""
+    best: dict[tuple[str, ...], Section] = {}
+    for section in sections:
+        signature = section.table.signature
+        key = (signature.dataset, signature.dataset_version, signature.config, signature.prompt)
+        if key not in best or signature.n_items > best[key].table.signature.n_items:
+            best[key] = section
+    return list(best.values())
 
 
 def _exports(view: View) -> dict[str, str]:

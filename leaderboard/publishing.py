@@ -15,6 +15,8 @@ from schemas.files import replacing_folder
 CONFIG = "mkdocs.yml"
 HANDWRITTEN = "docs"
 COMBINED = "_docs"
+SITE_MARK = "assets/board.js"
+"""A file that every finished site has."""
 
 
 def handwritten_pages(site: Path) -> dict[str, str]:
@@ -45,6 +47,18 @@ def combine(site: Path, texts: Mapping[str, str]) -> None:
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
+
+
+def check_target(out: Path) -> None:
+    """Refuse to replace a folder that is no earlier site; called before the work.
+
+    Raises:
+        ConfigError: there is something else.
+    """
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise ConfigError(f"--out {out}: is a link or a file; give a folder")
+    if out.exists() and any(out.iterdir()) and not (out / SITE_MARK).is_file():
+        raise ConfigError(f"--out {out}: holds files but no site of ours, so it is left alone; give another folder")
 
 
 def render(site: Path, out: Path) -> None:

@@ -94,7 +94,8 @@ class Section:
         n_ranked = len(self.table.ranked)
         if n_ranked == 0:
             n_rows = len(self.table.rows)
-            return f"No ranked model yet; {n_rows} rows without a rank, {self.n_baselines} of them baselines."
+            rows = "1 row" if n_rows == 1 else f"{n_rows} rows"
+            return f"No ranked model yet; {rows} without a rank, baselines among them: {self.n_baselines}."
         shown = (
             f"the {SUMMARY_ROWS} nearest to the ideal of {n_ranked} models" if n_ranked > SUMMARY_ROWS else "all models"
         )

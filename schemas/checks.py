@@ -99,6 +99,14 @@ def _result_problems(result: Result) -> Iterator[str]:
             f"counts.items {counts.items}, signature.n_items {result.signature.n_items} and records.n_rows "
             f"{result.records.n_rows} differ; rescore the run"
         )
+    marks = {
+        "endpoint": result.model.endpoint == "baseline",
+        "backend": result.model.backend == "baseline",
+        "id": result.model.id.startswith("baseline/"),
+    }
+    if len(set(marks.values())) > 1:
+        told = ", ".join(name for name, is_baseline in marks.items() if is_baseline)
+        yield f"model: is a baseline by its {told} but not by the rest; correct endpoint, backend and id together"
     if result.signature_sha256 != result.signature.sha256():
         yield "signature_sha256: is not the hash of the signature; rescore the run"
     for metric in result.metrics:

@@ -48,7 +48,8 @@ def build(
 ) -> None:
     """Build a dataset of minimal pairs in which one pronoun means one of two occupations."""
     with one_line_errors():
-        folder = out if out is not None else BUILDER.source(source.value).default_out
+        folder = out.resolve() if out is not None and ".." in out.parts else out
+        folder = folder if folder is not None else BUILDER.source(source.value).default_out
         check_target(folder, overwrite=overwrite)
         with progress_bar() as report:
             draft = _draft(source, input_path, seed, limit, report)

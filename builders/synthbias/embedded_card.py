@@ -18,7 +18,8 @@ and asked of no reader since; rules in code check form, not meaning."""
 LICENCE_TERMS = "The sentences and their annotation are licensed under Apache-2.0, like the code that writes them."
 
 KNOWN_LIMITS = """\
-* No human has validated the sentences; both readings of type 1 are possible, but not always equally likely.
+* No human has validated the sentences; both readings of type 1 are possible, but not always equally likely: a
+  reflexive (*a story about herself*) leans to the subject.
 * 80 frames mean little variety. Intervals are clustered by occupation pair and take the frames as given: they say
   nothing about other frames, and by frame they can be twice as wide. Look at single frames (`template_id`) as well.
 * Two genders of pronouns, one language, the labour market of one country and year.

@@ -57,7 +57,7 @@ class Replay:
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """The stored answers; a request without one fails."""
         missing = Response(
-            status="failed", error="no stored answer for this request; was another prompt or dataset asked?"
+            status="failed", error="no stored answer to this; ask what is stored (--config, --split, --limit, --prompt)"
         )
         return [self._answer(request, missing) for request in requests]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,3 +163,15 @@ def test_publishing_is_refused_with_the_reason(draft: Draft, tmp_path: Path) -> 
     assert manifest.redistributable is False
     with pytest.raises(DataError, match=r"dataset synthbias@1\.0\.0 must not be published: its licence forbids it"):
         ensure_publishable(manifest)
+
+
+def test_another_dataset_is_not_overwritten(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    draft = embedded.draft(seed=5, limit=40)
+    write_dataset(dataclasses.replace(draft, name="another"), folder)
+    before = (folder / "dataset.json").read_bytes()
+    with pytest.raises(
+        ConfigError, match="holds the dataset 'another', not 'synthbias', so --overwrite leaves it alone"
+    ):
+        write_dataset(draft, folder, overwrite=True)
+    assert (folder / "dataset.json").read_bytes() == before

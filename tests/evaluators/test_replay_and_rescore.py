@@ -150,7 +150,7 @@ def test_a_falsified_score_is_put_right_and_named(finished: Path) -> None:
     write_result(finished, replace(sound, metrics=metrics))
     outcome = rescore(finished)
     assert len(outcome.changes) == 1
-    assert outcome.changes[0].startswith("ucerf: 1.0 (version 1.0) to 0.")
+    assert outcome.changes[0].startswith("ucerf: 1.0000 (version 1.0) to 0.")
     assert read_run(finished).result == sound
 
 

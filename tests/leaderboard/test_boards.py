@@ -166,3 +166,15 @@ def test_another_benchmark_is_shown_but_not_ranked(tmp_path: Path) -> None:
 def test_the_order_of_results_changes_nothing(board: Board) -> None:
     entries: list[Entry] = [row.entry for table in board.tables for row in table.rows]
     assert assemble(entries[::-1]) == assemble(entries)
+
+
+def test_replayed_answers_are_shown_without_a_rank(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
+    write_model(tmp_path, "acme/echo", leaning(1.0, 0.5), endpoint="replay")
+    loaded = load([Root(tmp_path, "local")])
+    assert loaded.left_out == ()
+    (table,) = assemble(loaded.entries).tables
+    found = {row.entry.result.model.id: (row.rank is not None, row.unranked) for row in table.rows}
+    assert found["acme/small"] == (True, None)
+    assert found["acme/echo"][0] is False
+    assert str(found["acme/echo"][1]).startswith("replayed: ")

@@ -53,6 +53,12 @@ def build(places: Places, *options: str) -> subprocess.CompletedProcess[str]:
     return run("leaderboard", "build", "--runs", places.runs, "--site", places.site, *options, cwd=places.site.parent)
 
 
+def an_earlier_site(folder: Path) -> None:
+    (folder / "assets").mkdir(parents=True)
+    (folder / "assets" / "board.js").touch()
+    (folder / "index.html").write_text("old", encoding="utf-8")
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -73,8 +79,7 @@ def test_build_prints_the_ranking_and_writes_the_same_bytes_twice(places: Places
 
 
 def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -> None:
-    places.built.mkdir()
-    (places.built / "index.html").write_text("old", encoding="utf-8")
+    an_earlier_site(places.built)
     result = next(places.runs.glob("**/acme__small/**/result.json"))
     result.write_text(result.read_text(encoding="utf-8").replace('"n": 100', '"n": 101', 1), encoding="utf-8")
     done = build(places)
@@ -99,9 +104,18 @@ def test_skip_invalid_lists_it_on_the_audit_page(places: Places) -> None:
     assert str(places.runs) not in audit
 
 
+def test_a_folder_that_is_no_site_is_left_alone(places: Places, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("years of work", encoding="utf-8")
+    done = build(places, "--out", str(precious))
+    assert done.returncode == 1
+    assert "holds files but no site of ours, so it is left alone" in done.stderr
+    assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
+
+
 def test_a_page_with_a_dead_link_stops_the_build(places: Places) -> None:
-    places.built.mkdir()
-    (places.built / "index.html").write_text("old", encoding="utf-8")
+    an_earlier_site(places.built)
     (places.site / "docs" / "index.md").write_text("[gone](nowhere.md)\n", encoding="utf-8")
     done = build(places)
     assert done.returncode == 1

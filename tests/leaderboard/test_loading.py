@@ -219,6 +219,24 @@ def test_a_signature_that_this_code_does_not_ask_is_refused(
     assert message in reason(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id": "baseline/uniform"}, "is a baseline by its id but not by the rest"),
+        ({"endpoint": "baseline"}, "is a baseline by its endpoint but not by the rest"),
+        ({"backend": "baseline", "endpoint": "baseline"}, "is a baseline by its endpoint, backend but not by the rest"),
+    ],
+)
+def test_a_baseline_cannot_take_a_model_s_name(
+    written: Path, tmp_path: Path, changes: dict[str, str], message: str
+) -> None:
+    def change(value: Any) -> None:
+        value["model"] |= changes
+
+    edit(written, change)
+    assert message in reason(tmp_path)
+
+
 def test_a_request_that_was_never_asked_is_refused(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     exchanges = (replace(records[0].exchanges[0], prompt="Never asked"),)
