@@ -31,6 +31,7 @@ class _Box(NamedTuple):
     bottom: float
 
     def overlap(self, other: _Box) -> float:
+        """Area that two boxes share."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(width, 0.0) * max(height, 0.0)

@@ -25,7 +25,7 @@ def python_m(module: str, *arguments: str | Path) -> str:
     return done.stdout + done.stderr
 
 
-def publish(dataset: Path, model: Path, out: Path, *, limit: int) -> None:
+def check_that_it_is_published(dataset: Path, model: Path, out: Path, *, limit: int) -> None:
     """Score the model and two baselines, check every file, build the site and look for the model on it."""
     runs, site = out / "runs", out / "built"
     shutil.copytree(REPOSITORY / "site" / "docs", out / "site" / "docs")
@@ -64,7 +64,7 @@ def test_a_random_model_on_the_embedded_dataset_reaches_the_site(tmp_path: Path)
     pytest.importorskip("torch", reason="the extra hf is not installed")
     dataset = tmp_path / "datasets" / "synthbias"
     python_m("builders.synthbias", "--out", dataset, "--limit", "800")
-    publish(dataset, save_tiny_llama(tmp_path / "tiny-llama"), tmp_path, limit=200)
+    check_that_it_is_published(dataset, save_tiny_llama(tmp_path / "tiny-llama"), tmp_path, limit=200)
 
 
 def test_a_real_model_on_winobias_and_on_a_slice_of_synthbias_reaches_the_site(
@@ -76,4 +76,4 @@ def test_a_real_model_on_winobias_and_on_a_slice_of_synthbias_reaches_the_site(
     for source, path in inputs.items():
         dataset = tmp_path / source / "datasets" / source
         python_m("builders.synthbias", "--source", source, "--input", path, "--out", dataset)
-        publish(dataset, model, tmp_path / source, limit=2000)
+        check_that_it_is_published(dataset, model, tmp_path / source, limit=2000)
