@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -28,8 +27,6 @@ from schemas.files import sha256_file
 from schemas.record import Exchange, Record
 from schemas.result import SCHEMA_VERSION as RESULT_SCHEMA_VERSION
 from schemas.result import Counts, Normalisation, RecordsFile, Result, Signature, Usage
-
-logger = logging.getLogger(__name__)
 
 MAX_FAILURE_RATE = 0.05
 
