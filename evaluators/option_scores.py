@@ -12,6 +12,8 @@ _MERGED = (
     "the tokenizer merges prompt and options, or it is unknown whether it does, so that an option has no length of "
     "its own; use the normalisation sum"
 )
+MAX_BOUND_SHARE = 0.01
+"""Largest probability that may hang on a bound instead of a value: a distribution is then off by no more."""
 
 
 def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> list[float] | str:
@@ -25,6 +27,9 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     Returns:
         One probability per option, summing to 1; or, as text, why there is none.
     """
+    bounded = exchange.option_is_bound
+    if any(bounded) and normalisation != "sum":
+        return "some log-probabilities are bounds, which no other normalisation than sum can be computed from"
     scores = []
     for index, option in enumerate(exchange.options):
         logprob = exchange.option_logprobs[index]
@@ -54,4 +59,10 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     if np.isneginf(scores).all():
         return "every option has a probability of zero"
     probabilities = np.exp(log_softmax(np.array(scores, dtype=np.float64)))
+    for option, share, is_bound in zip(exchange.options, probabilities, bounded, strict=False):
+        if is_bound and share > MAX_BOUND_SHARE:
+            return (
+                f"option '{option}' is not among the tokens that the endpoint returned; its probability may be anything "
+                f"up to {share:.3g}, and more than {MAX_BOUND_SHARE:g} is too much to leave open"
+            )
     return [float(value) for value in probabilities / probabilities.sum()]

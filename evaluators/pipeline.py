@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -13,32 +12,21 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from evaluators.backend import Backend, Request, Response
+from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, KeepsState, Request, Response, Runtime, Sent
 from evaluators.progress import Advance, progress
-from evaluators.run_folder import LOCK, RECORDS, RESULT, environment, run_folder
+from evaluators.run_folder import LOCK, RECORDS, RESULT, STATE, environment, run_folder
 from evaluators.scoring import compute_metrics
+from evaluators.selection import Selection, sign
 from evaluators.store import STORE, ResponseStore, Totals, store_key
 from evaluators.task import Prompt, Task
 from schemas import contract, strict_json, tables
-from schemas.dataset import CoreferenceItem, Manifest
-from schemas.dataset_folder import read_split
 from schemas.errors import ConfigError, RunError
 from schemas.files import sha256_file
 from schemas.record import Exchange, Record
 from schemas.result import SCHEMA_VERSION as RESULT_SCHEMA_VERSION
-from schemas.result import Counts, Normalisation, RecordsFile, Result, Signature, Usage
+from schemas.result import Counts, Environment, Model, Normalisation, RecordsFile, Result, Signature, Usage
 
 MAX_FAILURE_RATE = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """The items of one config that are asked, each with its split."""
-
-    manifest: Manifest
-    config: str
-    splits: tuple[str, ...]
-    items: tuple[tuple[str, CoreferenceItem], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +35,8 @@ class Asked:
 
     requests: Sequence[Sequence[Request]]
     """Per item."""
-    keys: Sequence[Sequence[str]]
-    responses: dict[str, Response] = field(repr=False)
+    keys: Sequence[Sequence[bytes]]
+    responses: dict[bytes, Response] = field(repr=False)
     totals: Totals
 
 
@@ -59,75 +47,6 @@ class Finished(NamedTuple):
     result: Result
 
 
-def select(
-    folder: Path, manifest: Manifest, config: str, *, splits: Sequence[str] = (), limit: int | None = None
-) -> Selection:
-    """The items to ask.
-
-    Args:
-        folder: The dataset folder.
-        manifest: Its manifest.
-        config: Name of the config.
-        splits: All of the config if empty.
-        limit: At most this many items, as whole minimal pairs, drawn by the hash of the pair: the same ones on every
-            machine. All if None.
-
-    Raises:
-        ConfigError: there is no such config or split, or the limit leaves nothing.
-        DataError: the data is unsound.
-    """
-    entries = [entry for entry in manifest.splits if entry.config == config]
-    if not entries:
-        have = ", ".join(dict.fromkeys(entry.config for entry in manifest.splits))
-        raise ConfigError(f"config '{config}' is not in dataset '{manifest.name}'; have: {have}")
-    have_splits = [entry.split for entry in entries]
-    for split in splits:
-        if split not in have_splits:
-            raise ConfigError(f"split '{split}' is not in config '{config}'; have: {', '.join(have_splits)}")
-    wanted = [entry for entry in entries if not splits or entry.split in splits]
-    items = [(entry.split, item) for entry in wanted for item in read_split(folder, manifest, entry)]
-    if limit is not None:
-        items = _limited(items, limit)
-    if not items:
-        raise ConfigError(f"--limit {limit} leaves no whole minimal pair of config '{config}'; raise it to 2 or more")
-    return Selection(
-        manifest=manifest, config=config, splits=tuple(entry.split for entry in wanted), items=tuple(items)
-    )
-
-
-def _limited(items: Sequence[tuple[str, CoreferenceItem]], limit: int) -> list[tuple[str, CoreferenceItem]]:
-    sizes = Counter(item.pair_id for _, item in items)
-    chosen: set[str] = set()
-    room = limit
-    for pair in sorted(sizes, key=lambda pair: hashlib.sha256(pair.encode()).digest()):
-        if sizes[pair] > room:
-            break
-        chosen.add(pair)
-        room -= sizes[pair]
-    return [(split, item) for split, item in items if item.pair_id in chosen]
-
-
-def sign(selection: Selection, task: Task, prompt: Prompt, normalisation: Normalisation) -> Signature:
-    """The signature of asking these items in this way."""
-    manifest = selection.manifest
-    return Signature(
-        benchmark=manifest.benchmark,
-        dataset=manifest.name,
-        dataset_version=manifest.version,
-        config=selection.config,
-        splits=selection.splits,
-        items_sha256=tables.content_sha256(item for _, item in selection.items),
-        n_items=len(selection.items),
-        task=task.name,
-        task_version=task.version,
-        prompt=prompt.id,
-        prompt_sha256=prompt.sha256(),
-        scoring=prompt.scoring,
-        normalisation=normalisation,
-        n_outcomes=len(prompt.outcomes),
-    )
-
-
 def run(
     selection: Selection,
     task: Task,
@@ -135,8 +54,9 @@ def run(
     backend: Backend,
     *,
     root: Path,
-    normalisation: Normalisation = "sum",
+    normalisation: Normalisation | None = None,
     max_failure_rate: float = MAX_FAILURE_RATE,
+    cache: Path | None = None,
     command: str,
 ) -> Finished:
     """Ask a model, or go on where an earlier run stopped, and write the result.
@@ -147,8 +67,9 @@ def run(
         prompt: How they are asked.
         backend: Who answers.
         root: Folder of all runs.
-        normalisation: How option log-probabilities become probabilities.
+        normalisation: How option log-probabilities become probabilities; None for the sum, and for generated texts.
         max_failure_rate: Share of requests that may fail before the run ends without a result.
+        cache: A store that several runs share: answers in it are not asked again, new ones are added to it.
         command: The command line that reproduces the run.
 
     Returns:
@@ -158,24 +79,81 @@ def run(
         ConfigError: the backend cannot do what the prompt needs; nothing was asked.
         RunError: too many requests failed, or another process holds the run. What was answered is kept.
     """
-    if prompt.requires not in backend.capabilities:
-        raise ConfigError(
-            f"backend '{backend.model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
-            f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}"
-        )
+    check_capability(task, prompt, backend)
     signature = sign(selection, task, prompt, normalisation)
     folder = run_folder(root, signature, backend.model)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK, timeout=0)
     try:
-        with lock, ResponseStore(folder / STORE, backend.model) as store:
-            asked = _ask(selection, task, prompt, backend, store, max_failure_rate, label=folder.name)
-            records = _records(selection, task, asked, normalisation)
+        with lock, ExitStack() as open_stores:
+            store = open_stores.enter_context(ResponseStore(folder / STORE, backend.model))
+            shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
+            if isinstance(backend, KeepsState):
+                backend.state_path = folder / STATE
+            asked = _ask(selection, task, prompt, backend, _Stores(store, shared), max_failure_rate, folder.name)
+            records = _records(selection, task, asked, signature.normalisation)
             check_failures(records, max_failure_rate)
-            result = _write(folder, records, signature, backend, asked, command)
+            runtimes = store.runtimes() or [backend.runtime]
+            result = _write(folder, records, signature, backend.model, environment(runtimes), asked, command)
     except Timeout as error:
         raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
     return Finished(folder, result)
+
+
+def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
+    """Refuse a prompt that the backend cannot ask.
+
+    Raises:
+        ConfigError: it lacks a capability, or the prompt makes no sense in a chat.
+    """
+    model = backend.model
+    if prompt.requires not in backend.capabilities:
+        others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
+        raise ConfigError(
+            f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
+            f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
+            f"prompts for that: {', '.join(others) or 'none'}"
+        )
+    if model.chat_template_sha256 is not None and not prompt.chat:
+        others = [other.id for other in task.prompts.values() if other.chat]
+        raise ConfigError(
+            f"prompt '{prompt.id}' is a text to go on from, not a message; leave out --chat, or take --prompt "
+            f"{' or '.join(others)}"
+        )
+
+
+class _Stores(NamedTuple):
+    """Where answers are looked up and kept."""
+
+    run: ResponseStore
+    shared: ResponseStore | None
+
+    def known(self, keys: Sequence[bytes]) -> dict[bytes, Response]:
+        """Answers that need not be asked for; those of the shared store become the run's too."""
+        return self.run.responses(keys)
+
+    def add(self, answers: dict[bytes, tuple[Request, Response]], seconds: float) -> None:
+        """Keep answers in both."""
+        self.run.add(answers, seconds)
+        if self.shared is not None:
+            self.shared.add(answers, seconds)
+
+    def take_over(self, unique: dict[bytes, Request], known: dict[bytes, Response]) -> None:
+        """Copy what the shared store knows and the run does not."""
+        if self.shared is None:
+            return
+        found = self.shared.responses([key for key in unique if key not in known])
+        if found:
+            self.run.add({key: (unique[key], response) for key, response in found.items()})
+            for runtime in self.shared.runtimes():
+                self.run.note_runtime(runtime)
+            known.update(found)
+
+    def note_runtime(self, runtime: Runtime) -> None:
+        """Note where this session's answers come from."""
+        self.run.note_runtime(runtime)
+        if self.shared is not None:
+            self.shared.note_runtime(runtime)
 
 
 def _ask(
@@ -183,9 +161,8 @@ def _ask(
     task: Task,
     prompt: Prompt,
     backend: Backend,
-    store: ResponseStore,
+    stores: _Stores,
     max_failure_rate: float,
-    *,
     label: str,
 ) -> Asked:
     requests = [task.requests(item, prompt) for _, item in selection.items]
@@ -194,12 +171,13 @@ def _ask(
     ]
     # A request that several items share is asked once.
     unique = dict(zip(chain.from_iterable(keys), chain.from_iterable(requests), strict=True))
-    responses = store.responses(unique)
+    responses = stores.known(list(unique))
+    stores.take_over(unique, responses)
     per_item = len(unique) / len(selection.items)
     with progress(label, len(selection.items), done=round(len(responses) / per_item)) as advance:
         steps = _Steps(advance, per_item)
-        _ask_missing(unique, responses, backend, store, round(max_failure_rate * len(unique)), steps)
-    return Asked(requests=requests, keys=keys, responses=responses, totals=store.totals())
+        _ask_missing(unique, responses, backend, stores, round(max_failure_rate * len(unique)), steps)
+    return Asked(requests=requests, keys=keys, responses=responses, totals=stores.run.totals())
 
 
 class _Steps:
@@ -216,40 +194,41 @@ class _Steps:
 
 
 def _ask_missing(
-    unique: dict[str, Request],
-    responses: dict[str, Response],
+    unique: dict[bytes, Request],
+    responses: dict[bytes, Response],
     backend: Backend,
-    store: ResponseStore,
+    stores: _Stores,
     max_failures: int,
     step: _Steps,
 ) -> None:
-    """Send every batch that holds an unanswered request; ``responses`` takes the answers, failed ones too."""
-    order = list(unique)
+    """Ask for every answer that is missing; ``responses`` takes the answers, failed ones too."""
+    order, requests = list(unique), list(unique.values())
+    missing = frozenset(index for index, key in enumerate(order) if key not in responses)
+    if not missing:
+        return
     n_failed = 0
-    for indices in backend.plan(list(unique.values())):
-        batch = [order[index] for index in indices]
-        # Batches are stored whole: where only a part is known, the rest of it failed before and is asked anew.
-        missing = [key for key in batch if key not in responses]
-        if not missing:
-            continue
-        number = store.started(len(missing))
-        start = time.perf_counter()
-        answers = dict(zip(missing, backend.answer([unique[key] for key in missing]), strict=True))
-        seconds = time.perf_counter() - start
-        store.add(number, {key: (unique[key], answer) for key, answer in answers.items()}, seconds)
-        responses.update(answers)
-        step(len(missing))
-        failed = [answer for answer in answers.values() if answer.status == "failed"]
-        n_failed += len(failed)
-        if n_failed > max_failures:
-            raise RunError(
-                f"{n_failed} of {len(unique)} requests failed, more than the {max_failures} that --max-failure-rate "
-                f"allows; last error: {failed[-1].error}. Answers are kept in {store.path}: mend the cause and run the "
-                "same command again"
+    with closing(backend.ask(requests, missing)) as events:
+        for event in events:
+            if isinstance(event, Sent):
+                stores.run.sent(event)
+                continue
+            stores.add(
+                {order[index]: (requests[index], answer) for index, answer in event.responses.items()}, event.seconds
             )
+            responses.update((order[index], answer) for index, answer in event.responses.items())
+            stores.note_runtime(backend.runtime)
+            step(len(event.responses))
+            failed = [answer for answer in event.responses.values() if answer.status == "failed"]
+            n_failed += len(failed)
+            if n_failed > max_failures:
+                raise RunError(
+                    f"{n_failed} of {len(unique)} requests failed, more than the {max_failures} that "
+                    f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
+                    f"{stores.run.path}: mend the cause and run the same command again"
+                )
 
 
-def _records(selection: Selection, task: Task, asked: Asked, normalisation: Normalisation) -> list[Record]:
+def _records(selection: Selection, task: Task, asked: Asked, normalisation: Normalisation | None) -> list[Record]:
     records = []
     for (split, item), requests, keys in zip(selection.items, asked.requests, asked.keys, strict=True):
         show = selection.manifest.redistributable
@@ -280,20 +259,22 @@ def _records(selection: Selection, task: Task, asked: Asked, normalisation: Norm
 
 
 def _exchange(request: Request, response: Response, *, show_prompt: bool) -> Exchange:
+    choice = request if isinstance(request, ChoiceRequest) else None
     return Exchange(
-        kind="choice",
-        request_sha256=request.sha256(),
+        kind="generate" if choice is None else "choice",
+        request_sha256=request.sha256,
         prompt=request.prompt if show_prompt else None,
         outcomes=request.outcomes,
-        options=request.options,
+        options=() if choice is None else choice.options,
         option_logprobs=response.option_logprobs,
         option_end_logprobs=response.option_end_logprobs,
         option_token_counts=response.option_token_counts,
-        option_byte_counts=tuple(len(option.encode()) for option in request.options),
+        option_byte_counts=() if choice is None else tuple(len(option.encode()) for option in choice.options),
+        option_is_bound=response.option_is_bound,
         n_moved_tokens=response.n_moved_tokens,
-        text=None,
+        text=response.text,
         finish_reason=response.finish_reason,
-        sample=None,
+        sample=request.sample if isinstance(request, GenerateRequest) else None,
         n_prompt_tokens=response.n_prompt_tokens,
         n_completion_tokens=response.n_completion_tokens,
         status=response.status,
@@ -329,7 +310,13 @@ def count(records: Sequence[Record]) -> Counts:
 
 
 def _write(
-    folder: Path, records: list[Record], signature: Signature, backend: Backend, asked: Asked, command: str
+    folder: Path,
+    records: list[Record],
+    signature: Signature,
+    model: Model,
+    where: Environment,
+    asked: Asked,
+    command: str,
 ) -> Result:
     """Records first, then the result that names their hash: a result without its records never exists."""
     metrics = compute_metrics(records, signature.task)
@@ -339,7 +326,7 @@ def _write(
     tables.write_rows(folder / RECORDS, records, Record)
     result = Result(
         schema_version=RESULT_SCHEMA_VERSION,
-        model=backend.model,
+        model=model,
         signature=signature,
         signature_sha256=signature.sha256(),
         command=command,
@@ -351,9 +338,9 @@ def _write(
             n_prompt_tokens=_sum_if_known(prompt_tokens),
             n_completion_tokens=_sum_if_known(completion_tokens),
             seconds=round(asked.totals.seconds, 3),
-            cost_usd=None,
+            cost_usd=asked.totals.cost_usd,
         ),
-        environment=environment(backend.runtime),
+        environment=where,
         records=RecordsFile(path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(records)),
     )
     write_result(folder, result)

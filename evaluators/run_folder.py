@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import platform
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from schemas.result import Environment, Model, Result, Signature
 RESULT = "result.json"
 RECORDS = "records.parquet"
 LOCK = ".lock"
+STATE = "pending.json"
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
 
@@ -84,13 +86,23 @@ def read_run(folder: Path) -> Run:
     return Run(result, records)
 
 
-def environment(runtime: Runtime) -> Environment:
-    """What computed the answers."""
-    packages = {"numpy": importlib.metadata.version("numpy"), **runtime.packages}
+def environment(runtimes: Sequence[Runtime]) -> Environment:
+    """What computed the answers: where several sessions differ, every value that one of them had."""
+    numpy = {"numpy": importlib.metadata.version("numpy")}
+    devices = [runtime.device for runtime in runtimes if runtime.device is not None]
     return Environment(
         biasboard=importlib.metadata.version("biasboard"),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
-        device=runtime.device,
-        packages=dict(sorted(packages.items())),
+        device=" / ".join(dict.fromkeys(devices)) or None,
+        packages=_merged([numpy, *(runtime.packages for runtime in runtimes)]),
+        settings=_merged([runtime.settings for runtime in runtimes]),
     )
+
+
+def _merged(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    values: dict[str, dict[str, None]] = {}
+    for mapping in mappings:
+        for key, value in mapping.items():
+            values.setdefault(key, {})[value] = None
+    return {key: " / ".join(values[key]) for key in sorted(values)}

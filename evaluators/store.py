@@ -1,62 +1,77 @@
 """The response store: one SQLite file per run, from which a run resumes and a score is traced to what the model said.
 
-A key is the sha256 of the model's identity and of the request, so that two models never share an answer. A batch is
-committed whole or not at all: a killed process loses the batch that it was waiting for and nothing else.
+A key is the sha256 of the model's identity and of the request, so that two models never share an answer. Answers are
+committed as they come, each group whole or not at all, by a thread of the store's own while the backend works on the
+next group. A killed process loses what it was waiting for, and at most the one group that was being written.
+A cache that several runs share is a store too, with the answers of many models.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaluators.backend import Request, Response
+from evaluators.backend import Request, Response, Runtime, Sent
 from schemas import contract, strict_json
 from schemas.errors import RunError
 from schemas.result import Model
-from schemas.strict_json import JsonValue
 
 STORE = "responses.sqlite"
+_FORMAT = 2
+# Rows are appended and found by an index of 32 bytes each: half the time of rows kept in the order of their keys.
 _TABLES = """
+CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, model_sha256 TEXT NOT NULL UNIQUE, model TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS responses (
-    key TEXT PRIMARY KEY, model_sha256 TEXT NOT NULL, request TEXT NOT NULL, response TEXT NOT NULL
+    key BLOB NOT NULL UNIQUE, model_id INTEGER NOT NULL, request BLOB NOT NULL, response BLOB NOT NULL,
+    stored_at INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS usage (n_attempts INTEGER NOT NULL, seconds REAL NOT NULL, cost_usd REAL);
+CREATE TABLE IF NOT EXISTS runtimes (
+    model_id INTEGER NOT NULL, runtime TEXT NOT NULL, PRIMARY KEY (model_id, runtime)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS models (model_sha256 TEXT PRIMARY KEY, model TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batches (id INTEGER PRIMARY KEY, n_requests INTEGER NOT NULL, seconds REAL);
 """
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
+_BUSY_SECONDS = 60
+_PATIENCE = 0.05
+"""Share of the time in which answers came that a run waits for their commit, before it goes on asking beside it."""
 
 
 class Totals(NamedTuple):
     """What was sent to the backend in all sessions of the run."""
 
     n_attempts: int
-    """Requests in batches that were sent, answered or not."""
+    """Requests that were sent, answered or not, repeated ones counted."""
     seconds: float
-    """Time in answered batches."""
+    """Time in which answers came."""
+    cost_usd: float | None
+    """None where a price is unknown."""
 
 
-def store_key(model: Model, request: Request, *, with_facts: bool) -> str:
-    """Key of an answer.
+def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
+    """Key of an answer, 32 bytes.
 
     Args:
         model: Who is asked.
         request: What is asked.
         with_facts: Whether the answer depends on the request's facts too.
     """
-    facts: dict[str, JsonValue] | None = dict(request.facts) if with_facts else None
-    return strict_json.sha256({"model": model.identity_sha256, "request": request.sha256(), "facts": facts})
+    facts = strict_json.sha256(dict(request.facts)) if with_facts else ""
+    return hashlib.sha256(f"{model.identity_sha256}:{request.sha256}:{facts}".encode()).digest()
 
 
 class ResponseStore:
-    """Answers of one run; a context manager."""
+    """Answers of one run, or of many runs of many models; a context manager."""
 
     def __init__(self, path: Path, model: Model) -> None:
         """Open or make the store.
@@ -69,19 +84,32 @@ class ResponseStore:
             RunError: the file is no store.
         """
         self.path = path
-        self._model = model
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path)
-        with _store_errors(path):
+        # SQLite lets go of the interpreter while it works. One thread does everything, in the order it was asked for.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._writing: list[Future[None]] = []
+        self._noted: Runtime | None = None
+        try:
+            self._thread.submit(self._open, model).result()
+        except BaseException:
+            self._thread.shutdown()
+            raise
+
+    def _open(self, model: Model) -> None:
+        self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS)
+        with _store_errors(self.path):
             # With a write-ahead log a commit survives kill -9 without waiting for the disk.
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
+            _check_format(self._connection)
             with self._connection:
-                self._connection.executescript(_TABLES)
+                self._connection.executescript(f"{_TABLES}PRAGMA user_version={_FORMAT};")
                 self._connection.execute(
-                    "INSERT OR IGNORE INTO models VALUES (?, ?)",
+                    "INSERT OR IGNORE INTO models (model_sha256, model) VALUES (?, ?)",
                     (model.identity_sha256, strict_json.canonical(contract.plain(asdict(model))).decode()),
                 )
+            row = self._connection.execute("SELECT id FROM models WHERE model_sha256 = ?", (model.identity_sha256,))
+            (self._model_id,) = row.fetchone()
 
     def __enter__(self) -> Self:
         return self
@@ -92,44 +120,124 @@ class ResponseStore:
         self.close()
 
     def close(self) -> None:
-        """Fold the log into the file, so that the file alone is the store, and close it."""
+        """Finish writing, fold the log into the file, so that the file alone is the store, and close it.
+
+        Raises:
+            RunError: what was handed over last could not be written.
+        """
+        try:
+            self._settle()
+        finally:
+            self._thread.submit(self._close).result()
+            self._thread.shutdown()
+
+    def _close(self) -> None:
         with suppress(sqlite3.DatabaseError):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
-    def started(self, n_requests: int) -> int:
-        """Note that a batch is being sent, before it is; returns its id."""
-        with _store_errors(self.path), self._connection:
-            cursor = self._connection.execute("INSERT INTO batches (n_requests) VALUES (?)", (n_requests,))
-        return cast(int, cursor.lastrowid)
+    def sent(self, sent: Sent) -> None:
+        """Note what is being sent."""
+        self._writing.append(self._thread.submit(self._write_sent, sent))
 
-    def add(self, batch: int, answers: Mapping[str, tuple[Request, Response]], seconds: float) -> None:
-        """Store the answers of a batch in one transaction; failed ones are left out, so that they are asked again."""
+    def add(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float = 0.0) -> None:
+        """Store answers in one transaction; failed ones are left out, so that they are asked again.
+
+        Args:
+            answers: By key.
+            seconds: Time in which they came.
+
+        Raises:
+            RunError: these answers, or those before them, could not be written.
+        """
+        self._settle()
+        self._writing.append(self._thread.submit(self._write, answers, seconds))
+        self._settle(timeout=_PATIENCE * seconds)
+
+    def _settle(self, timeout: float | None = None) -> None:
+        """Wait for what is being written, so that no fault of the disk passes unseen."""
+        while self._writing:
+            try:
+                self._writing[0].result(timeout)
+            except TimeoutError:
+                return
+            except BaseException:
+                self._writing.clear()
+                raise
+            self._writing.pop(0)
+
+    def _write_sent(self, sent: Sent) -> None:
+        with _store_errors(self.path), self._connection:
+            self._connection.execute("INSERT INTO usage VALUES (?, 0, ?)", sent)
+
+    def _write(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float) -> None:
+        requests, responses, now = _request_adapter(), _response_adapter(), int(time.time())
         rows = [
-            (key, self._model.identity_sha256, _encode_request(request), _encode_response(response))
+            (
+                key,
+                self._model_id,
+                requests.dump_json(request),
+                responses.dump_json(response, exclude_defaults=True),
+                now,
+            )
             for key, (request, response) in answers.items()
             if response.status != "failed"
         ]
         with _store_errors(self.path), self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)", rows)
-            self._connection.execute("UPDATE batches SET seconds = ? WHERE id = ?", (seconds, batch))
+            self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
+            self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
 
-    def responses(self, keys: Iterable[str]) -> dict[str, Response]:
+    def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
         """The stored answers among these keys."""
-        wanted = list(keys)
-        found: dict[str, Response] = {}
+        self._settle()
+        return self._thread.submit(self._read, list(keys)).result()
+
+    def _read(self, wanted: list[bytes]) -> dict[bytes, Response]:
+        found: dict[bytes, Response] = {}
+        decode = _response_adapter().validate_json
         with _store_errors(self.path):
             for start in range(0, len(wanted), _VARIABLES):
                 part = wanted[start : start + _VARIABLES]
                 marks = ",".join("?" * len(part))
                 rows = self._connection.execute(f"SELECT key, response FROM responses WHERE key IN ({marks})", part)
-                found.update((key, _decode_response(text)) for key, text in rows)
+                found.update((key, decode(text)) for key, text in rows)
         return found
 
     def totals(self) -> Totals:
         """What was sent so far."""
-        row = self._connection.execute("SELECT COALESCE(SUM(n_requests), 0), COALESCE(SUM(seconds), 0.0) FROM batches")
+        self._settle()
+        return self._thread.submit(self._read_totals).result()
+
+    def _read_totals(self) -> Totals:
+        row = self._connection.execute(
+            "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0.0), "
+            "CASE WHEN COUNT(cost_usd) = COUNT(*) THEN COALESCE(SUM(cost_usd), 0.0) END FROM usage"
+        )
         return Totals(*row.fetchone())
+
+    def note_runtime(self, runtime: Runtime) -> None:
+        """Note where answers of this session come from."""
+        if runtime == self._noted:
+            return
+        self._writing.append(self._thread.submit(self._write_runtime, runtime))
+        self._noted = runtime
+
+    def _write_runtime(self, runtime: Runtime) -> None:
+        text = strict_json.canonical(contract.plain(asdict(runtime))).decode()
+        with _store_errors(self.path), self._connection:
+            self._connection.execute("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
+
+    def runtimes(self) -> list[Runtime]:
+        """Where the answers of all sessions came from, each once."""
+        self._settle()
+        return self._thread.submit(self._read_runtimes).result()
+
+    def _read_runtimes(self) -> list[Runtime]:
+        with _store_errors(self.path):
+            rows = self._connection.execute(
+                "SELECT runtime FROM runtimes WHERE model_id = ? ORDER BY runtime", (self._model_id,)
+            )
+            return [_runtime_adapter().validate_json(text) for (text,) in rows.fetchall()]
 
 
 def read_answers(path: Path) -> dict[str, Response]:
@@ -139,8 +247,17 @@ def read_answers(path: Path) -> dict[str, Response]:
         RunError: the file is no store.
     """
     with _store_errors(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        rows = connection.execute("SELECT request, response FROM responses").fetchall()
-        return {_decode_request(request).sha256(): _decode_response(response) for request, response in rows}
+        _check_format(connection)
+        rows = connection.execute("SELECT request, response FROM responses")
+        decode_request, decode_response = _request_adapter().validate_json, _response_adapter().validate_json
+        return {decode_request(request).sha256: decode_response(response) for request, response in rows}
+
+
+def _check_format(connection: sqlite3.Connection) -> None:
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    if n_tables and found != _FORMAT:
+        raise sqlite3.DatabaseError(f"written in format {found}, this version reads {_FORMAT}")
 
 
 @contextmanager
@@ -165,18 +282,6 @@ def _response_adapter() -> TypeAdapter[Response]:
     return TypeAdapter(Response)
 
 
-def _encode_request(request: Request) -> str:
-    return strict_json.canonical(_request_adapter().dump_python(request, mode="json")).decode()
-
-
-def _encode_response(response: Response) -> str:
-    # pydantic's own JSON would turn a log-probability of minus infinity into null, which means that it is unknown.
-    return strict_json.canonical(contract.plain(_response_adapter().dump_python(response, mode="json"))).decode()
-
-
-def _decode_request(text: str) -> Request:
-    return _request_adapter().validate_json(text)
-
-
-def _decode_response(text: str) -> Response:
-    return _response_adapter().validate_json(text)
+@cache
+def _runtime_adapter() -> TypeAdapter[Runtime]:
+    return TypeAdapter(Runtime)

@@ -17,6 +17,8 @@ from schemas.errors import ConfigError
 from schemas.record import Exchange, Reading, RecordStatus
 from schemas.result import Normalisation, ScoringMode
 
+_GENERATION = frozenset({"max_tokens", "temperature", "stop"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
@@ -26,21 +28,31 @@ class Prompt:
     template: str
     """With named slots in braces."""
     options: tuple[str, ...]
-    """Templates of the options in one order."""
+    """Templates of the options in one order; none where the answer is a text."""
     outcomes: tuple[str, ...]
     """What the options stand for: ``first`` and ``second`` occupation of the sentence, or ``undetermined``."""
     outcome_texts: tuple[str, ...]
     """How the prompt names the outcomes, with named slots; empty where the options alone name them."""
     orders: tuple[tuple[int, ...], ...]
-    """Orders in which the outcomes are offered; the probabilities are averaged over them."""
+    """Orders in which the outcomes are offered; what is read is averaged over them."""
     scoring: ScoringMode
     requires: Capability
     description: str
+    chat: bool = True
+    """Whether it makes sense as a message; one that is a text to go on from does not."""
+    max_tokens: int | None = None
+    """Of a generated answer; None, like the next two, where none is generated."""
+    temperature: float | None = None
+    stop: tuple[str, ...] | None = None
 
     def sha256(self) -> str:
         """Hash of every text that the prompt brings along, and of how it is asked."""
-        value = asdict(self)
-        del value["description"]
+        value = {
+            name: field
+            for name, field in asdict(self).items()
+            # What a prompt does not have is no part of it, so that older ones keep their hashes.
+            if name not in ("description", "chat") and not (name in _GENERATION and field is None)
+        }
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
 
 
@@ -89,8 +101,13 @@ class Task(Protocol):
     def facts(self, item: CoreferenceItem) -> ItemFacts:
         """What the record keeps of the item."""
 
-    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation) -> Read:
-        """Read the answers; needs nothing but the stored exchanges."""
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the answers; needs nothing but the stored exchanges.
+
+        Args:
+            exchanges: Of one item.
+            normalisation: How option log-probabilities become probabilities; None for generated answers.
+        """
 
     def table(self, records: Sequence[Any]) -> Table:
         """Records as arrays, for the metrics of this task."""

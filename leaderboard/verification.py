@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluators.backend import Request
+from evaluators.backend import ChoiceRequest
 from evaluators.pipeline import count
 from evaluators.scoring import compute_metrics, resampled_values
 from evaluators.task import load_task, prompt_of
@@ -106,11 +106,10 @@ def _check_records(path: Path, result: Result, records: Sequence[Record]) -> Non
 def _check_reading(where: str, result: Result, record: Record) -> None:
     """What was read must follow from what the model answered, not only the metrics from what was read."""
     signature = result.signature
-    if signature.normalisation is None:
-        return
     for exchange in record.exchanges:
-        request = Request(prompt=exchange.prompt or "", options=exchange.options, outcomes=exchange.outcomes)
-        if exchange.prompt is not None and request.sha256() != exchange.request_sha256:
+        request = ChoiceRequest(prompt=exchange.prompt or "", options=exchange.options, outcomes=exchange.outcomes)
+        is_choice = exchange.kind == "choice" and exchange.prompt is not None
+        if is_choice and request.sha256 != exchange.request_sha256:
             raise DataError(f"{where}: request_sha256 is not that of its prompt and options; run the model again")
         if len(exchange.outcomes) != signature.n_outcomes:
             raise DataError(
@@ -125,7 +124,8 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
     if stored is None or computed is None:
         agrees = stored is computed
     else:
-        agrees = stored.outcomes == computed.outcomes and all(
+        same_words = (stored.outcomes, stored.answers) == (computed.outcomes, computed.answers)
+        agrees = same_words and all(
             abs(ours - theirs) <= TOLERANCE
             for ours, theirs in zip(computed.probabilities, stored.probabilities, strict=True)
         )

@@ -71,6 +71,10 @@ def _record_problems(record: Record) -> Iterator[str]:
     if len({frozenset(exchange.outcomes) for exchange in record.exchanges}) > 1:
         yield "exchanges: ask about different outcomes; one item has one set of them"
     for index, exchange in enumerate(record.exchanges):
+        if exchange.kind == "generate":
+            if exchange.options or exchange.option_logprobs:
+                yield f"exchanges[{index}]: a generation has options to be scored; empty the lists of options"
+            continue
         counts = {
             "options": len(exchange.options),
             "outcomes": len(exchange.outcomes),
@@ -80,9 +84,15 @@ def _record_problems(record: Record) -> Iterator[str]:
             counts["option_logprobs"] = len(exchange.option_logprobs)
             counts["option_end_logprobs"] = len(exchange.option_end_logprobs)
             counts["option_token_counts"] = len(exchange.option_token_counts)
+        if exchange.option_is_bound:
+            counts["option_is_bound"] = len(exchange.option_is_bound)
         if len(set(counts.values())) > 1:
             yield f"exchanges[{index}]: lists differ in length: {counts}; one entry per option"
     reading = record.reading
+    if reading is not None and reading.answers and len(reading.answers) != len(record.exchanges):
+        yield (
+            f"reading: {len(reading.answers)} answers for {len(record.exchanges)} exchanges; one per exchange, or none"
+        )
     if reading is not None and reading.outcomes:
         if len(reading.outcomes) != len(reading.probabilities):
             yield "reading: outcomes and probabilities differ in length; one probability per outcome"

@@ -20,8 +20,9 @@ class Exchange:
     prompt: str | None
     """Null where the dataset's licence forbids showing its text; the item and the prompt id rebuild it."""
     outcomes: tuple[str, ...]
-    """What each option stands for, in the order of the options; empty for generations."""
+    """What each option stands for, in the order in which they are offered; empty where nothing is offered."""
     options: tuple[str, ...]
+    """Continuations that are scored; empty for generations."""
     option_logprobs: tuple[float | None, ...]
     """Sum over the option's tokens, given the prompt before ``n_moved_tokens``, which count as the option's. -inf is a
     probability of zero; null was not returned."""
@@ -29,6 +30,9 @@ class Exchange:
     """Log-probability of the end token after the option; null where the model has none."""
     option_token_counts: tuple[int | None, ...]
     option_byte_counts: tuple[int, ...]
+    option_is_bound: tuple[bool, ...]
+    """True where the log-probability is only known not to be higher, because the endpoint returns the most probable
+    tokens alone; empty where every one is exact."""
     n_moved_tokens: int | None
     """Last tokens of the prompt that count as part of every option, because the tokenizer merges them with one; 0 where
     the prompt ends between tokens, null where it is unknown."""
@@ -49,9 +53,9 @@ class Reading:
 
     outcomes: tuple[str, ...]
     probabilities: tuple[float, ...]
-    """One per outcome, summing to 1; empty where the task reads answers."""
+    """One per outcome, summing to 1; of parsed answers the share of each. Empty where an item has no outcomes."""
     answers: tuple[str, ...]
-    """One per exchange, where the task parses text; empty where it reads probabilities."""
+    """What was read from each exchange, where the task parses text; empty where it reads probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ class Signature:
     normalisation: Normalisation | None
     """Null for generations."""
     n_outcomes: int | None
-    """k of the outcome distribution; null for generations."""
+    """k of the outcome distribution; null where texts are generated and none is read from them."""
 
     def sha256(self) -> str:
         """Hash under which results are grouped."""
@@ -149,6 +149,8 @@ class Environment:
     platform: str
     device: str | None
     packages: dict[str, str]
+    settings: dict[str, str]
+    """How the backend computed, where that may matter to the last digits: ``option_scoring``, ``batch_invariant``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evaluators.backend import BackendOptions, Capability, Request, Response, Runtime, model_identity
+from evaluators.backend import (
+    Capability,
+    ChoiceRequest,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+    model_identity,
+)
+from evaluators.backend_options import BackendOptions
 from schemas.errors import ConfigError
 from schemas.result import Model
 
@@ -41,15 +52,18 @@ class Baseline:
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     reads_facts: bool = True
 
-    def plan(self, requests: Sequence[Request]) -> Sequence[Sequence[int]]:
-        """Batches only so that progress is seen and stored."""
-        return [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """The log-probabilities that the baseline assigns; in batches only so that progress is seen and stored."""
+        batches = [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
+        return ask_in_batches(batches, lambda batch: [self._answer(request) for request in batch], requests, missing)
 
-    def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """The log-probabilities that the baseline assigns."""
-        return [self._answer(request) for request in requests]
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Nothing: there is no model."""
+        return TokenCount(0, 0)
 
     def _answer(self, request: Request) -> Response:
+        if not isinstance(request, ChoiceRequest):
+            return Response(status="failed", error="a baseline chooses among options and writes no text")
         preferred = self._preferred(request)
         if preferred is None:
             probabilities = [1 / len(request.options)] * len(request.options)
@@ -69,7 +83,7 @@ class Baseline:
             n_moved_tokens=0,
         )
 
-    def _preferred(self, request: Request) -> str | None:
+    def _preferred(self, request: ChoiceRequest) -> str | None:
         """The outcome that the baseline takes; None for no preference, also where no answer is wrong."""
         if self.fact is None:
             return None

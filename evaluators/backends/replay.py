@@ -15,7 +15,18 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from evaluators.backend import BackendOptions, Capability, Request, Response, Runtime, model_identity
+from evaluators.backend import (
+    Capability,
+    ChoiceRequest,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+    model_identity,
+)
+from evaluators.backend_options import BackendOptions
 from evaluators.run_folder import RESULT, check_model_id
 from evaluators.store import STORE, read_answers
 from schemas import contract, strict_json
@@ -47,22 +58,30 @@ class Replay:
     model: Model
     arguments: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
     reads_facts: bool = False
 
-    def plan(self, requests: Sequence[Request]) -> Sequence[Sequence[int]]:
-        """One batch."""
-        return [range(len(requests))]
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """The stored answers, all at once; a request without one fails."""
+        return ask_in_batches([range(len(requests))], self.answer, requests, missing)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """The stored answers; a request without one fails."""
-        missing = Response(
+        unknown = Response(
             status="failed", error="no stored answer to this; ask what is stored (--config, --split, --limit, --prompt)"
         )
-        return [self._answer(request, missing) for request in requests]
+        return [self._answer(request, unknown) for request in requests]
 
-    def _answer(self, request: Request, missing: Response) -> Response:
-        answer = self.answers.get(request.sha256(), missing)
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Nothing: no model is asked."""
+        return TokenCount(0, 0)
+
+    def _answer(self, request: Request, unknown: Response) -> Response:
+        answer = self.answers.get(request.sha256, unknown)
+        if not isinstance(request, ChoiceRequest):
+            if answer.status == "answered" and answer.text is None:
+                return Response(status="failed", error="the stored answer holds no text")
+            return answer
         n = len(request.options)
         if answer.status == "answered" and len(answer.option_logprobs) != n:
             return Response(status="failed", error=f"{len(answer.option_logprobs)} log-probabilities for {n} options")
@@ -150,7 +169,7 @@ def _answer(line: _Line, where: str) -> tuple[str, Response]:
         if values is not None and len(values) != n:
             raise DataError(f"{where}: {len(values)} {field_name}, {n} option_logprobs; give one per option")
     if line.prompt is not None and line.options is not None:
-        key = Request(prompt=line.prompt, options=line.options, outcomes=()).sha256()
+        key = ChoiceRequest(prompt=line.prompt, options=line.options, outcomes=()).sha256
     elif line.request_sha256 is not None:
         key = line.request_sha256
     else:

@@ -9,12 +9,23 @@ import hashlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluators.backend import Capability, Request, Response, Runtime
-from evaluators.pipeline import run, select
+from evaluators.backend import (
+    Capability,
+    ChoiceRequest,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+)
+from evaluators.pipeline import run
+from evaluators.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
@@ -41,6 +52,7 @@ class LoggingBackend:
     reads_facts: bool = False
     arguments: tuple[str, ...] = ("--model logging",)
     n_batches: int = 0
+    pause: float = 0.0
 
     @property
     def model(self) -> Model:
@@ -55,24 +67,31 @@ class LoggingBackend:
             identity_sha256=hashlib.sha256(self.name.encode()).hexdigest(),
         )
 
-    def plan(self, requests: Sequence[Request]) -> Sequence[Sequence[int]]:
-        """Not in the order of the items, as a real backend would not be either."""
-        order = sorted(range(len(requests)), key=lambda index: requests[index].sha256())
-        return [order[start : start + self.batch] for start in range(0, len(order), self.batch)]
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Not in the order of the items, as a real backend would not either."""
+        order = sorted(range(len(requests)), key=lambda index: requests[index].sha256)
+        batches = [order[start : start + self.batch] for start in range(0, len(order), self.batch)]
+        return ask_in_batches(batches, self.answer, requests, missing)
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Ten each, as the answers say."""
+        return TokenCount(10 * len(requests), 0)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Log, perhaps die, answer."""
         with self.log.open("a") as file:
-            file.writelines(f"{request.sha256()}\n" for request in requests)
+            file.writelines(f"{request.sha256}\n" for request in requests)
         self.n_batches += 1
         if self.n_batches == self.kill_at_batch:
             os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(self.pause)
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> Response:
         status = self.status(request)
         if status != "answered":
             return Response(status=status, error=f"made to be {status}")
+        assert isinstance(request, ChoiceRequest)
         digests = [hashlib.sha256(f"{self.name}{request.prompt}{option}".encode()) for option in request.options]
         n = len(digests)
         return Response(
@@ -96,4 +115,7 @@ def ask(dataset: Path, out: Path, backend: LoggingBackend, *, prompt: str = "mcq
 
 if __name__ == "__main__":
     dataset, out, log, *rest = sys.argv[1:]
-    ask(Path(dataset), Path(out), LoggingBackend(Path(log), kill_at_batch=int(rest[0]) if rest else None))
+    backend = LoggingBackend(
+        Path(log), kill_at_batch=int(rest[0]) if rest else None, pause=float(os.environ.get("BATCH_PAUSE", "0"))
+    )
+    ask(Path(dataset), Path(out), backend, prompt=os.environ.get("PROMPT", "mcq2-v1"))

@@ -147,7 +147,9 @@ def _made_records(rows: Sequence[tuple[str, str, str, float]], ambiguous: bool) 
         )
 
 
-def save_tiny_llama(folder: Path, *, seed: int = 0, merge_words: bool = False, vocabulary: int = 600) -> Path:
+def save_tiny_llama(
+    folder: Path, *, seed: int = 0, merge_words: bool = False, vocabulary: int = 600, head_size: int = 16
+) -> Path:
     """A Llama with random weights and a tokenizer trained on sentences made here.
 
     Args:
@@ -155,6 +157,7 @@ def save_tiny_llama(folder: Path, *, seed: int = 0, merge_words: bool = False, v
         seed: Of the weights.
         merge_words: Without a split at spaces, so that tokens span words, and prompt and option merge.
         vocabulary: Tokens.
+        head_size: Of each of its four attention heads; some engines have no kernel for small ones.
     """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -178,8 +181,8 @@ def save_tiny_llama(folder: Path, *, seed: int = 0, merge_words: bool = False, v
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=len(fast),
-        hidden_size=64,
-        intermediate_size=128,
+        hidden_size=4 * head_size,
+        intermediate_size=8 * head_size,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,

@@ -16,7 +16,7 @@ from schemas.result import Metric, Normalisation
 from tests.evaluators.made_data import made_records
 
 GUARD = ("guard", "nurse", "masculine", 0.8)
-GOLDEN_PROMPTS = ["e47ef4d28676", "2e84c98d9442", "47756ed57639"]
+GOLDEN_PROMPTS = ["e47ef4d28676", "2e84c98d9442", "47756ed57639", "7792eee9e7d1", "99441537162f"]
 PAIR = [GUARD, ("guard", "nurse", "feminine", 0.6)]
 
 
@@ -42,6 +42,7 @@ def exchange(logprobs: tuple[float | None, ...], **changes: object) -> Exchange:
         option_end_logprobs=(-0.5, -2.5)[:n],
         option_token_counts=(1, 20)[:n],
         option_byte_counts=(7, 21)[:n],
+        option_is_bound=(),
         n_moved_tokens=0,
         text=None,
         finish_reason=None,
@@ -186,6 +187,19 @@ def test_two_prompts_never_share_a_hash() -> None:
     prompts = [*TASK.prompts.values()]
     texts = replace(prompts[2], outcome_texts=(*prompts[2].outcome_texts[:2], "Nobody can tell"))
     hashes = [prompt.sha256() for prompt in [*prompts, texts]]
-    assert len(set(hashes)) == 4
+    assert len(set(hashes)) == 6
     # Golden: a prompt that changes under its id would make old and new results look comparable.
     assert [prompt.sha256()[:12] for prompt in prompts] == GOLDEN_PROMPTS
+
+
+def test_a_bound_is_read_where_it_can_hardly_matter_and_nowhere_else() -> None:
+    low = exchange((-0.1, -9.0), option_is_bound=(False, True))
+    assert option_probabilities(low, "sum") == pytest.approx([1 - 0.000136, 0.000136], abs=1e-6)
+    high = option_probabilities(exchange((-0.7, -2.0), option_is_bound=(False, True)), "sum")
+    assert isinstance(high, str)
+    assert "up to 0.214" in high
+    # The same as a value, not as a bound, is read as it is.
+    assert option_probabilities(exchange((-0.7, -2.0)), "sum") == pytest.approx([0.786, 0.214], abs=1e-3)
+    mean = option_probabilities(low, "token_mean")
+    assert isinstance(mean, str)
+    assert "bounds" in mean

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from evaluators.backend import BackendOptions, Request
+from evaluators.backend import ChoiceRequest
 from evaluators.backend import open_backend as open_any_backend
+from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
-from evaluators.pipeline import run, select, write_result
+from evaluators.pipeline import run, write_result
 from evaluators.rescore import reread, rescore
 from evaluators.run_folder import RECORDS, read_run
 from evaluators.scoring import compute_metrics
+from evaluators.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas import tables
@@ -69,7 +71,7 @@ def test_answers_of_a_json_lines_file_are_scored(dataset: Path, finished: Path, 
 def test_zero_probability_survives_file_store_and_records(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text('{"prompt": "Who?", "options": [" A", " B"], "option_logprobs": ["-inf", -0.5]}\n')
-    request = Request(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
+    request = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
     (answer,) = open_backend(str(path), BackendOptions()).answer([request])
     assert answer.option_logprobs == (float("-inf"), -0.5)
 
@@ -102,9 +104,9 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
 
 
 def test_an_answer_for_another_number_of_options_fails(tmp_path: Path) -> None:
-    request = Request(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
+    request = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("guard", "nurse"))
     path = tmp_path / "answers.jsonl"
-    path.write_text(json.dumps({"request_sha256": request.sha256(), "option_logprobs": [-1]}) + "\n")
+    path.write_text(json.dumps({"request_sha256": request.sha256, "option_logprobs": [-1]}) + "\n")
     (answer,) = open_backend(str(path), BackendOptions()).answer([request])
     assert (answer.status, answer.error) == ("failed", "1 log-probabilities for 2 options")
 

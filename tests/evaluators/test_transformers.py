@@ -9,15 +9,19 @@ from typing import Any
 
 import pytest
 
-from evaluators.backend import BackendOptions, Request
+from evaluators.backend import ChoiceRequest
+from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers import TransformersBackend, open_backend
-from evaluators.pipeline import run, select
+from evaluators.pipeline import run
 from evaluators.run_folder import read_run
+from evaluators.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
+from tests.evaluators.asking import all_answers_of, groups_of
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.evaluators.single_passes import plain_logprob
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -34,60 +38,48 @@ def merging_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_llama(tmp_path_factory.mktemp("models") / "merging-llama", merge_words=True)
 
 
-def requests_of(prompt_id: str, n_pairs: int = 40) -> list[Request]:
+def requests_of(prompt_id: str, n_pairs: int = 40) -> list[ChoiceRequest]:
     prompt = prompt_of(TASK, prompt_id)
-    return [request for item in made_items(n_pairs) for request in TASK.requests(item, prompt)]
+    requests = [request for item in made_items(n_pairs) for request in TASK.requests(item, prompt)]
+    return [request for request in requests if isinstance(request, ChoiceRequest)]
 
 
-def plain_logprob(network: Any, tokenizer: Any, request: Request, option: str) -> tuple[float, float]:
-    """Log-probability of an option and of the end token after it: one text, one pass, token after token."""
-    texts = [request.prompt, *(request.prompt + other for other in request.options)]
-    encoded = [tokenizer(text)["input_ids"] for text in texts]
-    n_context = 0
-    while all(len(ids) > n_context and ids[n_context] == encoded[0][n_context] for ids in encoded):
-        n_context += 1
-    ids = tokenizer(request.prompt + option)["input_ids"]
-    with torch.no_grad():
-        logits = network(torch.tensor([ids])).logits[0]
-    total = 0.0
-    for position in range(n_context, len(ids)):
-        total += float(torch.log_softmax(logits[position - 1], dim=-1)[ids[position]])
-    return total, float(torch.log_softmax(logits[-1], dim=-1)[tokenizer.eos_token_id])
-
-
-def assert_equals_plain_passes(folder: Path, requests: list[Request], *, batch_tokens: int = 512) -> list[float]:
-    backend = open_backend(str(folder), BackendOptions(batch_tokens=batch_tokens, device="cpu"))
+def assert_equals_plain_passes(
+    folder: Path, requests: list[ChoiceRequest], *, batch_tokens: int = 512, scoring: str | None = None
+) -> list[float]:
+    backend = open_backend(str(folder), BackendOptions(batch_tokens=batch_tokens, device="cpu", scoring=scoring))
     network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    batches = backend.plan(requests)
-    assert sorted(index for batch in batches for index in batch) == list(range(len(requests)))
+    batches = groups_of(backend, requests)
+    assert sorted(place for batch in batches for place in batch.responses) == list(range(len(requests)))
     assert len(batches) > 1, "one batch would not show what padding does"
+    assert backend.runtime.settings["option_scoring"] == (scoring or "packed")
     differences = []
-    for batch in batches:
-        asked = [requests[index] for index in batch]
-        for request, response in zip(asked, backend.answer(asked), strict=True):
-            assert response.status == "answered", response.error
-            for option, logprob, end in zip(
-                request.options, response.option_logprobs, response.option_end_logprobs, strict=True
-            ):
-                plain, plain_end = plain_logprob(network, tokenizer, request, option)
-                assert logprob is not None
-                assert end is not None
-                differences += [abs(logprob - plain), abs(end - plain_end)]
+    for place, response in sorted((place, answer) for batch in batches for place, answer in batch.responses.items()):
+        request = requests[place]
+        assert response.status == "answered", response.error
+        for option, logprob, end in zip(
+            request.options, response.option_logprobs, response.option_end_logprobs, strict=True
+        ):
+            plain, plain_end = plain_logprob(network, tokenizer, request, option)
+            assert logprob is not None
+            assert end is not None
+            differences += [abs(logprob - plain), abs(end - plain_end)]
     assert max(differences) < TOLERANCE
     return differences
 
 
+@pytest.mark.parametrize("scoring", [None, "plain"])
 @pytest.mark.parametrize("prompt_id", ["intrinsic-v1", "mcq2-v1", "mcq3-v1"])
-def test_batches_equal_single_passes_on_random_weights(tiny_llama: Path, prompt_id: str) -> None:
-    assert_equals_plain_passes(tiny_llama, requests_of(prompt_id, 12))
+def test_batches_equal_single_passes_on_random_weights(tiny_llama: Path, prompt_id: str, scoring: str | None) -> None:
+    assert_equals_plain_passes(tiny_llama, requests_of(prompt_id, 12), batch_tokens=256, scoring=scoring)
 
 
 def test_batches_equal_single_passes_where_tokens_span_words(merging_llama: Path) -> None:
     requests = requests_of("intrinsic-v1", 12)
     assert_equals_plain_passes(merging_llama, requests, batch_tokens=128)
     backend = open_backend(str(merging_llama), BackendOptions(device="cpu"))
-    moved = [response.n_moved_tokens for response in backend.answer(requests)]
+    moved = [response.n_moved_tokens for response in all_answers_of(backend, requests)]
     assert any(moved), "this tokenizer merges no prompt with an option, so the test shows nothing"
 
 
@@ -96,16 +88,19 @@ def test_batches_equal_single_passes_on_a_real_model(shared_data: Path) -> None:
     assert_equals_plain_passes(shared_data / "models" / "tinystories-656k", requests, batch_tokens=2048)
 
 
-def test_models_without_partial_logits_score_the_same(tiny_llama: Path) -> None:
+def test_models_that_show_no_output_layer_score_the_same(tiny_llama: Path) -> None:
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
     requests = requests_of("intrinsic-v1", 3)
 
     class FullLogits(torch.nn.Module):  # type: ignore[misc, name-defined]
-        """The same network behind a forward method that knows no logits_to_keep."""
+        """The same network whose output layer cannot be told."""
 
         def __init__(self, network: Any) -> None:
             super().__init__()
-            self.inner, self.config = network, network.config
+            self.inner, self.config, self.device = network, network.config, network.device
+
+        def get_output_embeddings(self) -> None:
+            return None
 
         def forward(self, input_ids: Any, attention_mask: Any, use_cache: bool) -> Any:
             return self.inner(input_ids=input_ids, attention_mask=attention_mask, use_cache=use_cache)
@@ -116,18 +111,18 @@ def test_models_without_partial_logits_score_the_same(tiny_llama: Path) -> None:
         device="cpu",
         batch_tokens=512,
         model=backend.model,
-        runtime=backend.runtime,
+        scoring="plain",
     )
-    for one, other in zip(backend.answer(requests), full.answer(requests), strict=True):
+    for one, other in zip(all_answers_of(backend, requests), all_answers_of(full, requests), strict=True):
         assert one.option_logprobs == pytest.approx(other.option_logprobs, abs=1e-5)
 
 
 def test_what_does_not_fit_fails_alone(tiny_llama: Path) -> None:
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
     sound = requests_of("intrinsic-v1", 1)[0]
-    long = Request(prompt="The guard waited. " * 80, options=(" a", " b"), outcomes=("guard", "nurse"))
-    empty = Request(prompt="The guard", options=(" waited", ""), outcomes=("guard", "nurse"))
-    answers = backend.answer([long, sound, empty])
+    long = ChoiceRequest(prompt="The guard waited. " * 80, options=(" a", " b"), outcomes=("guard", "nurse"))
+    empty = ChoiceRequest(prompt="The guard", options=(" waited", ""), outcomes=("guard", "nurse"))
+    answers = all_answers_of(backend, [long, sound, empty])
     assert [answer.status for answer in answers] == ["failed", "answered", "failed"]
     assert "tokens, the model 256" in str(answers[0].error)
     assert answers[2].error == "option '' has no tokens of its own"
@@ -222,7 +217,7 @@ def test_not_a_number_is_a_failure_of_the_request(tiny_llama: Path) -> None:
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
     with torch.no_grad():
         backend.network.lm_head.weight.fill_(float("nan"))
-    (answer,) = backend.answer(requests_of("intrinsic-v1", 1)[:1])
+    (answer,) = all_answers_of(backend, requests_of("intrinsic-v1", 1)[:1])
     assert answer.status == "failed"
     assert answer.error == "a log-probability is NaN in float32; use --dtype float32 or bfloat16"
 

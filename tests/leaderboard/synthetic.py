@@ -120,6 +120,7 @@ def _exchange(pair: int, gender: Gender, outcomes: tuple[str, str], probability:
         option_end_logprobs=(None,) * len(logprobs),
         option_token_counts=(None,) * len(logprobs),
         option_byte_counts=tuple(len(option.encode()) for option in options),
+        option_is_bound=(),
         n_moved_tokens=0,
         text=None,
         finish_reason=None,
@@ -175,7 +176,7 @@ def make_result(
             seconds=None,
             cost_usd=None,
         ),
-        environment=Environment(biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}),
+        environment=Environment(biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}, settings={}),
         records=RecordsFile(path="records.parquet", sha256="0" * 64, n_rows=len(records)),
     )
 

@@ -118,6 +118,7 @@ def exchange() -> Exchange:
         option_end_logprobs=(None, None),
         option_token_counts=(2, 2),
         option_byte_counts=(13, 10),
+        option_is_bound=(),
         n_moved_tokens=0,
         text=None,
         finish_reason=None,
@@ -232,7 +233,7 @@ def result(records: RecordsFile | None = None) -> Result:
             n_requests=2, n_attempts=3, n_prompt_tokens=None, n_completion_tokens=None, seconds=1.5, cost_usd=None
         ),
         environment=Environment(
-            biasboard="0.1.0", python="3.11", platform="Linux", device=None, packages={"numpy": "2.0"}
+            biasboard="0.1.0", python="3.11", platform="Linux", device=None, packages={"numpy": "2.0"}, settings={}
         ),
         records=records or RecordsFile(path="records.parquet", sha256=HASH, n_rows=2),
     )

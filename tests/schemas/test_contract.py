@@ -124,6 +124,7 @@ def test_an_unknown_pronoun_is_refused_with_those_that_are_known() -> None:
             r"exchanges\[0\].option_logprobs: '\+inf' is not of type arr",
         ),
         (changed([13], "exchanges", 0, "option_byte_counts"), r"exchanges\[0\]: lists differ in length"),
+        (changed([True], "exchanges", 0, "option_is_bound"), r"exchanges\[0\]: lists differ in length"),
     ],
 )
 def test_a_broken_record_is_refused(change: Break, message: str) -> None:

@@ -1,0 +1,99 @@
+"""The output layer on the positions that are needed, whatever the model does before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from schemas.errors import import_extra
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
+_CHUNK_ELEMENTS = 2**25
+"""Logits that are turned to float32 at a time."""
+
+
+class Wanted(NamedTuple):
+    """A token whose log-probability is wanted."""
+
+    row: int
+    column: int
+    """Of the position that predicts it."""
+    token: int
+
+
+def wanted_logprobs(
+    network: PreTrainedModel, arguments: dict[str, Any], wanted: Sequence[Wanted], *, shape: tuple[int, int]
+) -> list[float]:
+    """Log-probabilities of tokens, in nats, from one forward pass.
+
+    The output layer is a product with the whole vocabulary: on every position it can cost as much as the rest of the
+    model. It is run where a token is predicted and nowhere else; what a model does to its logits afterwards (scaling,
+    capping) happens as ever.
+
+    Args:
+        network: The model.
+        arguments: Of its forward pass.
+        wanted: Tokens, each with the place that predicts it.
+        shape: Rows and columns of the pass.
+
+    Returns:
+        One per wanted token, computed from float32 logits whatever the precision of the model.
+    """
+    torch = import_extra("torch", "hf")
+    places = {place: index for index, place in enumerate(dict.fromkeys((item.row, item.column) for item in wanted))}
+    device = network.device
+    rows = torch.tensor([row for row, _ in places], device=device)
+    columns = torch.tensor([column for _, column in places], device=device)
+    head: Any = _head(network)
+    selected = False
+
+    def select(_module: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        nonlocal selected
+        hidden, *rest = given
+        if selected or tuple(hidden.shape[:2]) != shape:
+            return given
+        selected = True
+        return (hidden[rows, columns][None], *rest)
+
+    handle = None if head is None else head.register_forward_pre_hook(select)
+    try:
+        logits = network(**arguments).logits
+    finally:
+        if handle is not None:
+            handle.remove()
+    logits = logits[0] if selected else logits[rows, columns]
+    index = torch.tensor([places[item.row, item.column] for item in wanted], device=device)
+    tokens = torch.tensor([item.token for item in wanted], device=device)
+    values: list[float] = (_picked(logits, index, tokens)).double().cpu().tolist()
+    return values
+
+
+@contextmanager
+def last_position_only(network: PreTrainedModel) -> Iterator[None]:
+    """Run the output layer on the last position alone, where its result is of no use."""
+    head = _head(network)
+    handle = None
+    if head is not None:
+        handle = head.register_forward_pre_hook(lambda _module, given: (given[0][:, -1:], *given[1:]))
+    try:
+        yield
+    finally:
+        if handle is not None:
+            handle.remove()
+
+
+def _head(network: PreTrainedModel) -> Any:
+    return network.get_output_embeddings()  # type: ignore[no-untyped-call]
+
+
+def _picked(logits: Tensor, index: Tensor, tokens: Tensor) -> Tensor:
+    """Float32 log-softmax of (n, vocabulary) logits, at (index, token)."""
+    torch = import_extra("torch", "hf")
+    step = max(1, _CHUNK_ELEMENTS // logits.shape[-1])
+    totals = torch.cat([torch.logsumexp(part.float(), dim=-1) for part in torch.split(logits, step)])
+    result: Tensor = logits[index, tokens].float() - totals[index]
+    return result

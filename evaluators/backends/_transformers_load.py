@@ -1,0 +1,85 @@
+"""Loading of causal language models with transformers, and what is refused before a request is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from schemas.errors import ConfigError, import_extra
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def load_network(model: str, revision: str | None, dtype: Any) -> PreTrainedModel:
+    """Load a model with all its weights, and check that it is a decoder.
+
+    Raises:
+        ConfigError: it cannot be found or loaded, lacks weights, or is no causal language model.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    transformers = import_extra("transformers", "hf")
+    try:
+        network, report = transformers.AutoModelForCausalLM.from_pretrained(
+            model, revision=revision, dtype=dtype, output_loading_info=True
+        )
+    # The libraries below raise whatever they like; every one of them is about the model.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        message = f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"
+        raise ConfigError(message) from error
+    # Weights that the checkpoint lacks were drawn at random: every run would score another model.
+    absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    if absent:
+        raise ConfigError(
+            f"model '{model}' lacks {len(absent)} weights of a causal language model, such as {absent[0]}; "
+            "give a checkpoint that holds them all"
+        )
+    loaded: PreTrainedModel = network
+    return loaded
+
+
+def check_causal(network: PreTrainedModel) -> None:
+    """Refuse a model whose predictions see the tokens that come after, as those of an encoder do."""
+    torch = import_extra("torch", "hf")
+    with torch.inference_mode():
+        ids = torch.tensor([[1, 2, 3], [1, 2, 4]], device=network.device)
+        logits = network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, 1].float()
+    if not torch.allclose(logits[0], logits[1], rtol=0.05, atol=0.05, equal_nan=True):
+        raise ConfigError(
+            f"{type(network).__name__} is no causal language model: a token changes what was predicted before it; "
+            "give a decoder"
+        )
+
+
+def usable_device(torch: Any, wanted: str | None) -> str:
+    """The device asked for, or the best there is.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    if wanted is None:
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=wanted).item()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"--device {wanted} cannot be used: {reason}; use cpu, cuda, cuda:N or mps") from error
+    return wanted
+
+
+def torch_dtype(torch: Any, wanted: str | None, device: str) -> Any:
+    """The precision asked for; left open, float32 on a CPU and that of the checkpoint elsewhere.
+
+    Raises:
+        ConfigError: there is no such precision.
+    """
+    if wanted is None:
+        # Half precision is slow and coarse on a CPU; elsewhere a model runs in the precision of its checkpoint.
+        return torch.float32 if device == "cpu" else "auto"
+    if wanted not in DTYPES:
+        raise ConfigError(f"--dtype {wanted} does not exist; have: {', '.join(DTYPES)}")
+    return getattr(torch, wanted)

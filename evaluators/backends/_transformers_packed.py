@@ -1,0 +1,203 @@
+"""Option scoring in which no token is computed twice.
+
+What many requests begin with is computed once and kept. The rest of a request and all its options are one row: a tree
+of tokens, in which a mask lets every token see what leads to it and nothing else, and positions are those of the text
+it belongs to. This needs a model whose tokens look at all that comes before them through attention, and whose positions
+can be given: :func:`obstacle` says what of that a model is known to lack, and the caller compares both ways on real
+requests before it relies on this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evaluators.backends._token_tree import TokenTree, prefix_groups, trees_of
+from evaluators.backends._transformers_head import Wanted, last_position_only, wanted_logprobs
+from evaluators.backends._transformers_plain import Batch, Score
+from evaluators.tokenizer import Rows
+from schemas.errors import import_extra
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
+_PREFIX_SHARE = 4
+"""Tokens of the prefix that count like one of the row: they are looked at, not computed."""
+
+
+@dataclass
+class PackedScorer:
+    """A row per tree of requests, after a prefix that is computed once."""
+
+    network: PreTrainedModel
+    end_id: int | None
+    batch_tokens: int
+    max_places: int = 2**14
+    """Positions per batch whose logits are computed."""
+    _prefix_ids: tuple[int, ...] = ()
+    _prefix: Any = field(default=None, repr=False)
+    """Keys and values of the last prefix, per layer."""
+
+    def plan(self, encoded: Sequence[Rows | None]) -> list[Batch]:
+        """Batches of rows of similar length, longest first, each within the token budget after padding.
+
+        Args:
+            encoded: Per request; None for what is not scored.
+        """
+        batches = []
+        for group in prefix_groups(encoded):
+            sizes = {}
+            for tree in trees_of(group, encoded):
+                built = _Row(
+                    [rows for place in tree if (rows := encoded[place]) is not None], group.n_prefix, self.end_id
+                )
+                sizes[tree] = (len(built.tree.tokens), len(built.wanted))
+            width = n_places = 0
+            batch: list[tuple[int, ...]] = []
+            for tree in sorted(sizes, key=lambda tree: (-sizes[tree][0], tree)):
+                size, n_wanted = sizes[tree]
+                full = (len(batch) + 1) * (width + group.n_prefix // _PREFIX_SHARE) > self.batch_tokens
+                if batch and (full or n_places + n_wanted > self.max_places):
+                    batches.append(Batch(tuple(batch), group.n_prefix))
+                    batch = []
+                if not batch:
+                    width, n_places = size, 0
+                batch.append(tree)
+                n_places += n_wanted
+            batches.append(Batch(tuple(batch), group.n_prefix))
+        return batches
+
+    def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
+        """Scores per request and option, from one forward pass.
+
+        Args:
+            trees: The requests of each row.
+            n_prefix: Tokens that all of them begin with.
+        """
+        torch = import_extra("torch", "hf")
+        rows = [_Row(requests, n_prefix, self.end_id) for requests in trees]
+        width = max(len(row.tree.tokens) for row in rows)
+        device = self.network.device
+        sees = np.ones((len(rows), 1, width, n_prefix + width), dtype=np.bool_)
+        for index, row in enumerate(rows):
+            sees[index, 0, :, n_prefix:] = row.tree.ancestors(width)
+        closed = torch.finfo(self.network.dtype).min
+        mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=device)
+        mask.masked_fill_(torch.from_numpy(~sees).to(device), closed)
+        wanted = [
+            Wanted(index, node, token) for index, row in enumerate(rows) for node, token in dict.fromkeys(row.wanted)
+        ]
+        with torch.inference_mode():
+            prefix = self._keys_and_values(trees[0][0].ids[0][:n_prefix])
+            arguments = {
+                "input_ids": _padded(torch, [row.tree.tokens for row in rows], width).to(device),
+                "position_ids": _padded(torch, [row.tree.depths for row in rows], width).to(device),
+                "attention_mask": mask,
+                "past_key_values": _prefix_cache(prefix, len(rows)),
+                "use_cache": prefix is not None,
+            }
+            values = wanted_logprobs(self.network, arguments, wanted, shape=(len(rows), width))
+        known = dict(zip(wanted, values, strict=True))
+        return [scores for index, row in enumerate(rows) for scores in row.scores(known, index)]
+
+    def _keys_and_values(self, ids: Sequence[int]) -> Any:
+        """Keys and values of a prefix per layer, each of shape (1, heads, n, size); computed when it changes."""
+        if not ids:
+            return None
+        if self._prefix_ids != tuple(ids):
+            torch = import_extra("torch", "hf")
+            self._prefix = None  # Frees the last one before the next is made.
+            given = torch.tensor([list(ids)], device=self.network.device)
+            with last_position_only(self.network):
+                cache = self.network(input_ids=given, use_cache=True).past_key_values
+            self._prefix = [(layer.keys, layer.values) for layer in cache.layers]
+            self._prefix_ids = tuple(ids)
+        return self._prefix
+
+
+class _Row:
+    """Requests as one tree, and which tokens are wanted where."""
+
+    def __init__(self, requests: Sequence[Rows], n_prefix: int, end_id: int | None) -> None:
+        self.tree = TokenTree(n_prefix)
+        self._end = end_id
+        self._paths: list[list[list[tuple[int, int]]]] = []
+        """Per request and option: the places and tokens whose log-probabilities make its score."""
+        self.wanted: list[tuple[int, int]] = []
+        for rows in requests:
+            context = self.tree.add(rows.ids[0][n_prefix : rows.n_context])
+            options = []
+            for ids in rows.ids:
+                path = [context[-1], *self.tree.add(ids[rows.n_context :], after=context[-1])]
+                tokens = [*ids[rows.n_context :], *([] if end_id is None else [end_id])]
+                options.append(list(zip(path, tokens, strict=False)))
+            self._paths.append(options)
+            self.wanted.extend(pair for option in options for pair in option)
+
+    def scores(self, known: dict[Wanted, float], index: int) -> list[list[Score]]:
+        """Per request and option."""
+        found = []
+        for options in self._paths:
+            scores = []
+            for pairs in options:
+                values = [known[Wanted(index, node, token)] for node, token in pairs]
+                end = None if self._end is None else values.pop()
+                scores.append(Score(sum(values), end))
+            found.append(scores)
+        return found
+
+
+def _padded(torch: Any, rows: Sequence[Sequence[int]], width: int) -> Tensor:
+    result: Tensor = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
+    return result
+
+
+def _prefix_cache(prefix: Any, n_rows: int) -> Any:
+    """A cache that puts a prefix before every row and keeps nothing of what it is shown."""
+    cache_utils = import_extra("transformers.cache_utils", "hf")
+
+    class PrefixLayer(cache_utils.DynamicLayer):  # type: ignore[misc, name-defined]
+        """One layer: what it returns is used once, so that no batch of prefixes is held for all layers."""
+
+        def __init__(self, keys: Any, values: Any) -> None:
+            super().__init__()
+            self._given = (keys, values)
+            self.keys, self.values = keys, values
+            self.is_initialized = True
+
+        def update(self, key_states: Any, value_states: Any, *_args: Any, **_kwargs: Any) -> Any:
+            torch = import_extra("torch", "hf")
+            pairs = zip(self._given, (key_states, value_states), strict=True)
+            return tuple(torch.cat([kept.expand(n_rows, -1, -1, -1), new], dim=-2) for kept, new in pairs)
+
+    if prefix is None:
+        return None
+    return cache_utils.Cache(layers=[PrefixLayer(keys, values) for keys, values in prefix])
+
+
+def obstacle(network: PreTrainedModel, longest: int) -> str | None:
+    """What in a model's configuration rules packing out; None if nothing is known to.
+
+    Args:
+        network: The model.
+        longest: Tokens of the longest request.
+    """
+    config = network.config.get_text_config()
+    if getattr(network, "_is_stateful", False):
+        return f"{config.model_type} keeps a state that runs through all tokens"
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    windows = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
+    window = min((value for value in windows if isinstance(value, int) and value > 0), default=None)
+    windowed = {"sliding_attention", "chunked_attention"}
+    if strange := sorted(kinds - {"full_attention"} - windowed):
+        return f"{config.model_type} has layers of {', '.join(strange)}"
+    # A window that no request leaves is as good as none.
+    if window is not None and longest > window and (kinds & windowed or not getattr(config, "layer_types", None)):
+        return f"{config.model_type} attends to the last {window} tokens, the longest request has {longest}"
+    if network.config._attn_implementation not in ("sdpa", "eager"):
+        return f"attention '{network.config._attn_implementation}' takes no mask of its own"
+    return None

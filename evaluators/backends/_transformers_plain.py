@@ -1,0 +1,86 @@
+"""Option scoring as everybody would write it: one row per option. The yardstick of every faster way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaluators.backends._transformers_head import Wanted, wanted_logprobs
+from evaluators.tokenizer import Rows
+from schemas.errors import import_extra
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Score(NamedTuple):
+    """Of one option, in nats."""
+
+    logprob: float
+    end_logprob: float | None
+
+
+class Batch(NamedTuple):
+    """Requests that are scored in one forward pass."""
+
+    rows: tuple[tuple[int, ...], ...]
+    """Places, in what was planned, of the requests in each row."""
+    n_prefix: int = 0
+    """Leading tokens that all of them share and that are computed once for several batches."""
+
+
+@dataclass(frozen=True)
+class PlainScorer:
+    """A row per option, padded on the right, which a causal model never looks at."""
+
+    network: PreTrainedModel
+    end_id: int | None
+    batch_tokens: int
+
+    def plan(self, encoded: Sequence[Rows | None]) -> list[Batch]:
+        """Batches of similar length, longest first, each within the token budget after padding.
+
+        Args:
+            encoded: Per request; None for what is not scored.
+        """
+        known = {place: rows for place, rows in enumerate(encoded) if rows is not None}
+        sizes = {place: max(map(len, rows.ids)) for place, rows in known.items()}
+        batches: list[list[int]] = []
+        width = n_rows = 0
+        for place in sorted(known, key=lambda place: (-sizes[place], place)):
+            if not batches or (n_rows + len(known[place].ids)) * width > self.batch_tokens:
+                batches.append([])
+                width, n_rows = sizes[place], 0
+            batches[-1].append(place)
+            n_rows += len(known[place].ids)
+        return [Batch(tuple((place,) for place in batch)) for batch in batches]
+
+    def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
+        """Scores per request and option, from one forward pass.
+
+        Args:
+            trees: Requests.
+            n_prefix: Of no use here.
+        """
+        torch = import_extra("torch", "hf")
+        requests = [rows for tree in trees for rows in tree]
+        flat = [(ids, rows.n_context) for rows in requests for ids in rows.ids]
+        width = max(len(ids) for ids, _ in flat)
+        device = self.network.device
+        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row, _ in flat], device=device)
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row, _ in flat], device=device)
+        end = [] if self.end_id is None else [self.end_id]
+        # The token at position i is predicted at i - 1; the last position predicts the end token.
+        wanted = [
+            Wanted(index, at, token)
+            for index, (row, n) in enumerate(flat)
+            for at, token in enumerate([*row[n:], *end], start=n - 1)
+        ]
+        arguments = {"input_ids": ids, "attention_mask": mask, "use_cache": False}
+        with torch.inference_mode():
+            values = iter(wanted_logprobs(self.network, arguments, wanted, shape=(len(flat), width)))
+        return [
+            [Score(sum(next(values) for _ in row[rows.n_context :]), next(values) if end else None) for row in rows.ids]
+            for rows in requests
+        ]

@@ -1,0 +1,170 @@
+"""Generation one request at a time, as everybody would write it, and by it whether texts can go on side by side."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from evaluators.backends._transformers_decoding import Draft, next_tokens
+from evaluators.backends._transformers_packed import obstacle
+from evaluators.backends._transformers_slots import Slots
+from schemas.errors import import_extra
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
+_STATES = ("past_key_values", "cache_params")
+"""What models call what they keep of the tokens that they have seen."""
+_N_COMPARED_TOKENS = 16
+_TOLERANCES = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.15}
+"""Mean difference, in nats, of the log-probabilities of the most probable tokens: rounding, and far less than what a
+wrong mask or position does."""
+_N_TRIED = 4
+"""Tokens that examples are continued by."""
+
+
+@dataclass
+class SingleDecoder:
+    """Decodes a text on its own, with what the model keeps of it where that changes nothing."""
+
+    network: PreTrainedModel
+    _keeps_state: bool | None = None
+    """Found out at the second token of the first text."""
+
+    def decode(self, draft: Draft) -> None:
+        """Generate until the text ends."""
+        torch = import_extra("torch", "hf")
+        kept: dict[str, Any] = {}
+        with torch.inference_mode():
+            while True:
+                if self._keeps_state is None and draft.generated:
+                    self._keeps_state = self._state_is_sound(draft.ids, kept)
+                if not self._keeps_state and draft.generated:
+                    logits = plain_logits(self.network, draft.ids)
+                else:
+                    logits, kept = self._go_on(draft.ids, kept)
+                if draft.take(next_tokens(logits[None], [draft])[0]):
+                    return
+
+    def _go_on(self, ids: Sequence[int], kept: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+        torch = import_extra("torch", "hf")
+        given = torch.tensor([ids[-1:] if kept else list(ids)], device=self.network.device)
+        output = self.network(input_ids=given, use_cache=True, **kept)
+        states = {name: getattr(output, name, None) for name in _STATES}
+        return output.logits[0, -1], {name: state for name, state in states.items() if state is not None}
+
+    def _state_is_sound(self, ids: Sequence[int], kept: dict[str, Any]) -> bool:
+        if not kept:
+            return False
+        precision = str(self.network.dtype).removeprefix("torch.")
+        # A state can be changed by being used: what is tried is made anew, and not what decoding goes on from.
+        try:
+            _, fresh = self._go_on(ids[:-1], {})
+            found, _ = self._go_on(ids, fresh)
+        # A model that cannot be asked in this way may fail with anything; without a state it may still work.
+        except Exception:
+            return False
+        return _mean_difference(found, plain_logits(self.network, ids)) <= _TOLERANCES.get(precision, 1e-3)
+
+
+def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
+    """Logits of the token after a text, from one pass over all of it."""
+    torch = import_extra("torch", "hf")
+    with torch.inference_mode():
+        output = network(input_ids=torch.tensor([list(ids)], device=network.device), use_cache=False)
+        logits: Tensor = output.logits[0, -1]
+    return logits
+
+
+def obstacle_to_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> str | None:
+    """Why texts cannot be decoded side by side; None if they can.
+
+    Args:
+        network: The model.
+        examples: Drafts that are about to be decoded, the one that may become the longest first; they stay as they are.
+    """
+    longest = examples[0].n_at_most
+    if reason := obstacle(network, longest) or _obstacle_in_positions(network, longest):
+        return reason
+    # A model that cannot be asked in this way may fail with anything; the plain way says whether it works at all.
+    try:
+        return _difference(network, examples)
+    except Exception as error:
+        return f"{type(network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
+
+
+def _obstacle_in_positions(network: PreTrainedModel, longest: int) -> str | None:
+    config = network.config.get_text_config()
+    if "position_ids" not in inspect.signature(network.forward).parameters:
+        return f"{config.model_type} takes no positions"
+    if "chunked_attention" in (getattr(config, "layer_types", None) or []):
+        return f"{config.model_type} attends to chunks that begin at fixed positions"
+    given = getattr(config, "rope_parameters", None) or {}
+    for parameters in [given, *(value for value in given.values() if isinstance(value, Mapping))]:
+        kind = str(parameters.get("rope_type"))
+        room = parameters.get("original_max_position_embeddings") or config.max_position_embeddings
+        # Such positions depend on the longest text of the pass, not on the own one alone.
+        if ("dynamic" in kind or kind == "longrope") and longest > room:
+            return f"{config.model_type} has {kind} positions beyond {room} tokens, the longest text may have {longest}"
+    return None
+
+
+def _difference(network: PreTrainedModel, examples: Sequence[Draft]) -> str | None:
+    """What speaks against sharing in the logits of a long and a short text that are decoded together."""
+    long, short = (_endless(draft) for draft in (examples[0], examples[-1]))
+    again = _endless(examples[0])
+    slots = Slots(network)
+    tolerance = _TOLERANCES.get(str(network.dtype).removeprefix("torch."), 1e-3)
+    found: list[float] = []
+    # The short one joins in the middle, and the long one leaves its row to another: all that happens to a text.
+    for newcomer, leaver in ((long, None), (short, None), (again, long)):
+        if leaver is not None:
+            slots.release([leaver])
+        logits, prefilled = slots.begin([newcomer])
+        if reason := _obstacle_in_cache(prefilled.cache, prefilled.lengths[0], examples[0].n_at_most):
+            return reason
+        found.append(_try(network, newcomer, logits[0]))
+        slots.add([newcomer], prefilled, [0])
+        drafts, logits = slots.step()
+        found.extend(_try(network, draft, row) for draft, row in zip(drafts, logits, strict=True))
+    largest = max(found, key=lambda value: (value != value, value))
+    # Not a number compares false: a difference that cannot be told is one.
+    if not largest <= tolerance:
+        return f"it differs by {largest:.2g} nats from decoding one text at a time on the first requests"
+    return None
+
+
+def _endless(draft: Draft) -> Draft:
+    """A draft of the same text that can be continued by some tokens, whatever they are."""
+    prompt = draft.prompt[: max(1, draft.n_at_most - _N_TRIED)]
+    request = replace(draft.request, stop=(), temperature=0.0)
+    return Draft(draft.place, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
+
+
+def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> float:
+    """How far logits are from those of the text alone; the draft goes on."""
+    expected = plain_logits(network, draft.ids)
+    draft.take(int(expected.argmax()))
+    return _mean_difference(logits, expected)
+
+
+def _mean_difference(found: Tensor, expected: Tensor) -> float:
+    torch = import_extra("torch", "hf")
+    ours, theirs = (torch.log_softmax(logits.float(), dim=-1) for logits in (found, expected))
+    top = theirs.topk(min(_N_COMPARED_TOKENS, len(theirs))).indices
+    return float((ours[top] - theirs[top]).abs().mean())
+
+
+def _obstacle_in_cache(cache: Any, n_tokens: int, longest: int) -> str | None:
+    """Sharing puts rows of keys and values together: every layer must keep all of them and nothing else."""
+    cache_utils = import_extra("transformers.cache_utils", "hf")
+    for layer in getattr(cache, "layers", None) or [None]:
+        plain = type(layer) is cache_utils.DynamicLayer
+        # A window that no text leaves is as good as none.
+        wide = type(layer) is cache_utils.DynamicSlidingWindowLayer and layer.sliding_window >= longest
+        if not (plain or wide) or layer.keys is None or layer.keys.shape[2] != n_tokens:
+            return f"the model keeps a {type(layer).__name__} of its texts"
+    return None

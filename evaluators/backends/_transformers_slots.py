@@ -1,0 +1,271 @@
+"""Texts of different length that go on side by side: their keys and values in one buffer, a row each.
+
+Every row ends at the same column, so that one pass appends a column to all of them; a mask hides what lies before a row
+begins, and positions are given explicitly. A row whose text has ended is free for the next one, whose keys and values
+are computed by themselves and put where the others are. Leading columns that nobody uses any more are dropped when the
+buffer is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evaluators.backends._transformers_decoding import Draft
+from schemas.errors import import_extra
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
+_MIN_SLACK = 16
+_SLACK_SHARE = 4
+"""Of the columns in use this part more is reserved, so that the buffer is copied rarely and is not much too large."""
+_DEAD_SHARE = 8
+"""Free rows that nobody waits for are computed for nothing; more than this part of all are removed."""
+
+
+@dataclass
+class Slots:
+    """Drafts that are being decoded together."""
+
+    network: PreTrainedModel
+    _rows: list[Draft | None] = field(default_factory=list)
+    """None is free."""
+    _lengths: list[int] = field(default_factory=list)
+    """Tokens of each row whose keys and values are kept: all but the last one of its text."""
+    _cache: Any = field(default=None, repr=False)
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """Those that are being decoded."""
+        return [draft for draft in self._rows if draft is not None]
+
+    def begin(self, drafts: Sequence[Draft]) -> tuple[Tensor, Prefilled]:
+        """Read the texts of drafts, without giving them a row yet.
+
+        Returns:
+            Logits of the next token, one row per draft, and what :meth:`add` needs.
+        """
+        torch = import_extra("torch", "hf")
+        texts = list(dict.fromkeys(tuple(draft.ids) for draft in drafts))
+        where = {text: index for index, text in enumerate(texts)}
+        rows = [where[tuple(draft.ids)] for draft in drafts]
+        lengths = [len(text) for text in texts]
+        width = max(lengths)
+        device = self.network.device
+        # Padded on the right, which a causal model never looks at.
+        ids = torch.tensor([[*text, *[0] * (width - len(text))] for text in texts], device=device)
+        with torch.inference_mode():
+            output = _with_logits_at(self.network, {"input_ids": ids, "use_cache": True}, [n - 1 for n in lengths])
+            return output.logits[rows], Prefilled(output.past_key_values, rows, [lengths[row] for row in rows])
+
+    def add(self, drafts: Sequence[Draft], prefilled: Prefilled, chosen: Sequence[int]) -> None:
+        """Give drafts that go on a row each.
+
+        Args:
+            drafts: All that were begun together.
+            prefilled: What was read of them.
+            chosen: Which of them go on.
+        """
+        torch = import_extra("torch", "hf")
+        if not chosen:
+            return
+        lengths = [prefilled.lengths[index] for index in chosen]
+        width = max(lengths)
+        free = [row for row, draft in enumerate(self._rows) if draft is None]
+        layers = prefilled.cache.layers
+        with torch.inference_mode():
+            if len(free) < len(chosen) or self._cache is None or width > self._n_columns or not self._n_spare:
+                free = self._rebuild(len(chosen), width, layers)
+            rows = free[: len(chosen)]
+            source = [prefilled.rows[index] for index in chosen]
+            for layer, new in zip(self._cache.layers, layers, strict=True):
+                layer.put(rows, _right_aligned(new.keys, source, lengths), _right_aligned(new.values, source, lengths))
+        for row, index, length in zip(rows, chosen, lengths, strict=True):
+            self._rows[row], self._lengths[row] = drafts[index], length
+
+    def step(self) -> tuple[list[Draft], Tensor]:
+        """Compute the logits of the next token of every draft.
+
+        Returns:
+            The drafts, and one row of logits for each.
+        """
+        torch = import_extra("torch", "hf")
+        self._drop_dead()
+        device = self.network.device
+        with torch.inference_mode():
+            if not self._n_spare:
+                self._rebuild(0, 0, self._cache.layers)
+            n = self._n_columns
+            # A free row sees the token that it is given and nothing else.
+            lengths = torch.tensor([0 if draft is None else self._lengths[row] for row, draft in self._numbered])
+            last = [0 if draft is None else draft.generated[-1] for draft in self._rows]
+            seen = torch.arange(n + 1)[None] >= n - lengths[:, None]
+            output = self.network(
+                input_ids=torch.tensor(last, device=device)[:, None],
+                position_ids=lengths[:, None].to(device),
+                attention_mask=seen.long().to(device),
+                past_key_values=self._cache,
+                use_cache=True,
+            )
+            live = [row for row, draft in self._numbered if draft is not None]
+            logits = output.logits[:, -1] if len(live) == len(self._rows) else output.logits[live, -1]
+        # Only now: a pass that fails on the way leaves everything as it was.
+        for layer in self._cache.layers:
+            layer.n_columns += 1
+        self._lengths = [length + 1 for length in self._lengths]
+        return self.drafts, logits
+
+    def release(self, drafts: Sequence[Draft]) -> None:
+        """Free the rows of drafts that ended."""
+        ended = {id(draft) for draft in drafts}
+        self._rows = [None if id(draft) in ended else draft for draft in self._rows]
+        if not self.drafts:
+            self._rows, self._lengths, self._cache = [], [], None
+
+    @property
+    def _numbered(self) -> list[tuple[int, Draft | None]]:
+        return list(enumerate(self._rows))
+
+    @property
+    def _n_columns(self) -> int:
+        n: int = self._cache.layers[0].n_columns
+        return n
+
+    @property
+    def _n_spare(self) -> int:
+        n: int = self._cache.layers[0].n_spare
+        return n
+
+    def _drop_dead(self) -> None:
+        n_dead = len(self._rows) - len(self.drafts)
+        if n_dead * _DEAD_SHARE > len(self._rows):
+            self._rebuild(0, 0, self._cache.layers)
+
+    def _rebuild(self, n_new: int, width: int, like: Sequence[Any]) -> list[int]:
+        """Copy what is in use to a buffer with free rows, and say which those are.
+
+        Args:
+            n_new: Free rows that are needed.
+            width: Columns that are needed at least.
+            like: Layers whose shapes the new ones take over.
+        """
+        kept = [row for row, draft in self._numbered if draft is not None]
+        longest = max((self._lengths[row] for row in kept), default=0)
+        width = max(width, longest)
+        capacity = width + max(_MIN_SLACK, width // _SLACK_SHARE)
+        old = self._cache.layers if kept else [None] * len(like)
+        shape = (len(kept) + n_new, capacity)
+        if self._cache is None:
+            self._cache = _empty_cache(len(like))
+        for layer, before, model in zip(self._cache.layers, old, like, strict=True):
+            layer.rebuild(shape, width, model, kept if before is not None else [], longest)
+        self._rows = [*(self._rows[row] for row in kept), *[None] * n_new]
+        self._lengths = [*(self._lengths[row] for row in kept), *[0] * n_new]
+        return list(range(len(kept), len(kept) + n_new))
+
+
+@dataclass(frozen=True)
+class Prefilled:
+    """Keys and values of texts that have no row yet."""
+
+    cache: Any = field(repr=False)
+    rows: list[int]
+    """Of the cache, per draft: drafts with the same text share one."""
+    lengths: list[int]
+    """Tokens per draft."""
+
+
+def _right_aligned(states: Tensor, rows: Sequence[int], lengths: Sequence[int]) -> Tensor:
+    """Rows of keys or values, (n, heads, longest, size), each moved to the right; a mask hides what lies before it."""
+    torch = import_extra("torch", "hf")
+    width = max(lengths)
+    shifts = width - torch.tensor(lengths, device=states.device)
+    columns = (torch.arange(width, device=states.device)[None] - shifts[:, None]).clamp(min=0)
+    taken = states[list(rows)]
+    index = columns[:, None, :, None].expand(-1, taken.shape[1], -1, taken.shape[3])
+    result: Tensor = taken.gather(2, index)
+    return result
+
+
+def _empty_cache(n_layers: int) -> Any:
+    """A cache whose layers append in place to a buffer with columns to spare."""
+    torch = import_extra("torch", "hf")
+    cache_utils = import_extra("transformers.cache_utils", "hf")
+
+    class SlotLayer(cache_utils.DynamicLayer):  # type: ignore[misc, name-defined]
+        """Keys and values of one layer; ``n_columns`` of the buffer are in use."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.keys: Any = None
+            self.values: Any = None
+            self.n_columns = 0
+            self.is_initialized = True
+
+        @property
+        def n_spare(self) -> int:
+            return int(self.keys.shape[2]) - self.n_columns
+
+        def rebuild(self, shape: tuple[int, int], width: int, like: Any, kept: list[int], longest: int) -> None:
+            """A new buffer with the last ``longest`` columns of the rows that are kept, ending at ``width``."""
+            n_rows, capacity = shape
+            old, end = (self.keys, self.values), self.n_columns
+            new = []
+            for model, before in zip((like.keys, like.values), old, strict=True):
+                # Zeros, not whatever the memory held: a mask does not silence what is no number.
+                buffer = model.new_zeros((n_rows, model.shape[1], capacity, model.shape[3]))
+                if kept:
+                    buffer[: len(kept), :, width - longest : width] = before[kept, :, end - longest : end]
+                new.append(buffer)
+            self.keys, self.values = new
+            self.n_columns = width
+
+        def put(self, rows: list[int], keys: Any, values: Any) -> None:
+            """Fill rows up to the last column in use."""
+            columns = slice(self.n_columns - keys.shape[2], self.n_columns)
+            self.keys[rows, :, columns] = keys
+            self.values[rows, :, columns] = values
+
+        def update(self, key_states: Any, value_states: Any, *_args: Any, **_kwargs: Any) -> Any:
+            end = self.n_columns + key_states.shape[2]
+            self.keys[:, :, self.n_columns : end] = key_states
+            self.values[:, :, self.n_columns : end] = value_states
+            return self.keys[:, :, :end], self.values[:, :, :end]
+
+        def get_seq_length(self) -> int:
+            return self.n_columns
+
+    with torch.inference_mode():
+        return cache_utils.Cache(layers=[SlotLayer() for _ in range(n_layers)])
+
+
+def _with_logits_at(network: PreTrainedModel, arguments: dict[str, Any], columns: Sequence[int]) -> Any:
+    """A forward pass whose logits are of one column per row, shape (n, vocabulary).
+
+    The output layer is run there and nowhere else, where the model shows it.
+    """
+    torch = import_extra("torch", "hf")
+    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    shape = tuple(arguments["input_ids"].shape)
+    rows, at = torch.arange(shape[0], device=network.device), torch.tensor(columns, device=network.device)
+    selected = False
+
+    def select(_module: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        nonlocal selected
+        hidden, *rest = given
+        if selected or tuple(hidden.shape[:2]) != shape:
+            return given
+        selected = True
+        return (hidden[rows, at][:, None], *rest)
+
+    handle = None if head is None else head.register_forward_pre_hook(select)
+    try:
+        output = network(**arguments)
+    finally:
+        if handle is not None:
+            handle.remove()
+    output.logits = output.logits[:, 0] if selected else output.logits[rows, at]
+    return output

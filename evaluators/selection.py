@@ -1,0 +1,117 @@
+"""Which items of a dataset a run asks, and the signature of asking them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluators.task import Prompt, Task
+from schemas import tables
+from schemas.dataset import CoreferenceItem, Manifest
+from schemas.dataset_folder import read_split
+from schemas.errors import ConfigError
+from schemas.result import Normalisation, Signature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The items of one config that are asked, each with its split."""
+
+    manifest: Manifest
+    config: str
+    splits: tuple[str, ...]
+    items: tuple[tuple[str, CoreferenceItem], ...]
+
+
+def select(
+    folder: Path, manifest: Manifest, config: str, *, splits: Sequence[str] = (), limit: int | None = None
+) -> Selection:
+    """The items to ask.
+
+    Args:
+        folder: The dataset folder.
+        manifest: Its manifest.
+        config: Name of the config.
+        splits: All of the config if empty.
+        limit: At most this many items, as whole minimal pairs, drawn by the hash of the pair: the same ones on every
+            machine. All if None.
+
+    Raises:
+        ConfigError: there is no such config or split, or the limit leaves nothing.
+        DataError: the data is unsound.
+    """
+    entries = [entry for entry in manifest.splits if entry.config == config]
+    if not entries:
+        have = ", ".join(dict.fromkeys(entry.config for entry in manifest.splits))
+        raise ConfigError(f"config '{config}' is not in dataset '{manifest.name}'; have: {have}")
+    have_splits = [entry.split for entry in entries]
+    for split in splits:
+        if split not in have_splits:
+            raise ConfigError(f"split '{split}' is not in config '{config}'; have: {', '.join(have_splits)}")
+    wanted = [entry for entry in entries if not splits or entry.split in splits]
+    items = [(entry.split, item) for entry in wanted for item in read_split(folder, manifest, entry)]
+    if limit is not None:
+        items = _limited(items, limit)
+    if not items:
+        raise ConfigError(f"--limit {limit} leaves no whole minimal pair of config '{config}'; raise it to 2 or more")
+    return Selection(
+        manifest=manifest, config=config, splits=tuple(entry.split for entry in wanted), items=tuple(items)
+    )
+
+
+def _limited(items: Sequence[tuple[str, CoreferenceItem]], limit: int) -> list[tuple[str, CoreferenceItem]]:
+    sizes = Counter(item.pair_id for _, item in items)
+    chosen: set[str] = set()
+    room = limit
+    for pair in sorted(sizes, key=lambda pair: hashlib.sha256(pair.encode()).digest()):
+        if sizes[pair] > room:
+            break
+        chosen.add(pair)
+        room -= sizes[pair]
+    return [(split, item) for split, item in items if item.pair_id in chosen]
+
+
+def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:
+    """How option log-probabilities become probabilities under a prompt.
+
+    Args:
+        prompt: How the items are asked.
+        chosen: By the user; None for the usual one.
+
+    Returns:
+        None where texts are generated, which have no normalisation.
+
+    Raises:
+        ConfigError: one was chosen for generated texts.
+    """
+    if prompt.scoring == "option_logprob":
+        return chosen or "sum"
+    if chosen is not None:
+        raise ConfigError(
+            f"prompt '{prompt.id}' reads generated texts, which have no normalisation; leave out --normalisation"
+        )
+    return None
+
+
+def sign(selection: Selection, task: Task, prompt: Prompt, normalisation: Normalisation | None) -> Signature:
+    """The signature of asking these items in this way; no normalisation means the usual one."""
+    manifest = selection.manifest
+    return Signature(
+        benchmark=manifest.benchmark,
+        dataset=manifest.name,
+        dataset_version=manifest.version,
+        config=selection.config,
+        splits=selection.splits,
+        items_sha256=tables.content_sha256(item for _, item in selection.items),
+        n_items=len(selection.items),
+        task=task.name,
+        task_version=task.version,
+        prompt=prompt.id,
+        prompt_sha256=prompt.sha256(),
+        scoring=prompt.scoring,
+        normalisation=normalisation_of(prompt, normalisation),
+        n_outcomes=len(prompt.outcomes),
+    )

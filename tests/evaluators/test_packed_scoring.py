@@ -1,0 +1,236 @@
+"""Packed scoring against single passes, over architectures, tokenizers and awkward requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.backend import ChoiceRequest
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers import open_backend
+from schemas.errors import ConfigError
+from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.single_passes import plain_logprob
+
+torch = pytest.importorskip("torch", reason="the extra hf is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
+
+TEXTS = [
+    f"The {one} met the {other} near the {place}, and they talked about {thing}."
+    for one in ("baker", "teacher", "pilot", "painter")
+    for other in ("farmer", "judge", "singer")
+    for place in ("river", "market", "old station")
+    for thing in ("bread", "music", "the long winter")
+]
+HEADER = "Read the story and go on from where it stops. The answer is one of several, each as good as any other. "
+
+
+def choice(prompt: str, *options: str) -> ChoiceRequest:
+    return ChoiceRequest(prompt=prompt, options=options, outcomes=tuple(map(str, range(len(options)))))
+
+
+def made_requests() -> list[ChoiceRequest]:
+    """Shared header, shared contexts, options of one and of many tokens, and options that begin others."""
+    return [
+        choice(
+            f"{HEADER}{text} Later the",
+            " baker" if number % 2 else " farmer",
+            " baker who talked about bread",
+            " baker who talked about the long winter",
+            " market",
+        )
+        for number, text in enumerate(TEXTS[:24])
+    ] + [choice(TEXTS[30], " A", " B"), choice(TEXTS[30], " The market", " A")]
+
+
+def save_tokenizer(folder: Path, kind: str) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    special = ["<unk>", "<s>", "</s>"]
+    if kind == "sentencepiece":
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        tokenizer.decoder = decoders.Metaspace()
+        trainer: Any = trainers.UnigramTrainer(vocab_size=400, special_tokens=special, unk_token="<unk>")
+    else:
+        tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special)
+    tokenizer.train_from_iterator([HEADER, *TEXTS, "A B C"], trainer)
+    if kind != "byte-level without BOS":
+        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
+    )
+    fast.save_pretrained(folder)
+    return fast
+
+
+def save_model(folder: Path, network: str, *, tokenizer: str = "byte-level", **changes: Any) -> Path:
+    """A tiny model of an architecture, with random weights."""
+    fast = save_tokenizer(folder, tokenizer)
+    config_class = getattr(transformers, f"{network}Config")
+    sizes = {
+        "vocab_size": len(fast),
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 256,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+    }
+    torch.manual_seed(3)
+    config = config_class(**{**sizes, **changes})
+    # Weights larger than usual, so that a wrong mask or position moves every number.
+    config.initializer_range = 0.2
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def assert_equals_single_passes(folder: Path, *, scoring: str, requests: list[ChoiceRequest] | None = None) -> None:
+    requests = made_requests() if requests is None else requests
+    backend = open_backend(str(folder), BackendOptions(device="cpu", batch_tokens=512))
+    answers = all_answers_of(backend, requests)
+    assert backend.runtime.settings["option_scoring"] == scoring, backend.runtime.settings
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    for request, answer in zip(requests, answers, strict=True):
+        assert answer.status == "answered", answer.error
+        for option, logprob, end in zip(
+            request.options, answer.option_logprobs, answer.option_end_logprobs, strict=True
+        ):
+            plain, plain_end = plain_logprob(network, tokenizer, request, option)
+            assert [logprob, end] == pytest.approx([plain, plain_end], abs=2e-4)
+
+
+PACKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "tied embeddings": ("Llama", {"tie_word_embeddings": True}),
+    "untied embeddings": ("Llama", {"tie_word_embeddings": False}),
+    "grouped queries": ("Llama", {"num_key_value_heads": 2}),
+    "one key head": ("Qwen2", {"num_key_value_heads": 1}),
+    "learned positions": ("GPT2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}),
+    "parallel layers": ("GPTNeoX", {}),
+    "window wider than any text": ("Mistral", {"sliding_window": 200, "num_key_value_heads": 2}),
+    "normed queries": ("Qwen3", {"num_key_value_heads": 2, "head_dim": 8}),
+}
+PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
+    "sliding window": ("Mistral", {"sliding_window": 8, "num_key_value_heads": 2}),
+    "every other layer slides": (
+        "Gemma2",
+        {"sliding_window": 8, "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8},
+    ),
+    "positions in the attention": ("Bloom", {"n_layer": 2, "n_head": 4}),
+    "state space": ("Mamba", {"state_size": 4}),
+    "attention and state space": (
+        "Jamba",
+        {
+            "num_key_value_heads": 2,
+            "attn_layer_period": 2,
+            "attn_layer_offset": 1,
+            "use_mamba_kernels": False,
+            "mamba_d_state": 4,
+            "num_experts": 2,
+            "num_experts_per_tok": 1,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_scoring_equals_single_passes(tmp_path: Path, name: str) -> None:
+    network, changes = PACKED[name]
+    assert_equals_single_passes(save_model(tmp_path / "model", network, **changes), scoring="packed")
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_models_that_cannot_be_packed_fall_back_and_equal_single_passes(tmp_path: Path, name: str) -> None:
+    network, changes = PLAIN[name]
+    folder = save_model(tmp_path / "model", network, **changes)
+    assert_equals_single_passes(folder, scoring="plain")
+    backend = open_backend(str(folder), BackendOptions(device="cpu", scoring="packed"))
+    with pytest.raises(ConfigError, match=r"--scoring packed cannot be used: .*; leave it out"):
+        answers_of(backend, made_requests())
+
+
+@pytest.mark.parametrize("tokenizer", ["byte-level without BOS", "byte-level", "sentencepiece"])
+def test_tokenizers_with_and_without_a_first_token(tmp_path: Path, tokenizer: str) -> None:
+    folder = save_model(tmp_path / "model", "Llama", tokenizer=tokenizer)
+    assert_equals_single_passes(folder, scoring="packed")
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_model(tmp_path_factory.mktemp("models") / "llama", "Llama")
+
+
+def test_options_that_begin_one_another_are_scored_apart(llama: Path) -> None:
+    request = choice(TEXTS[0], " The", " The baker", " The baker met", " The")
+    assert_equals_single_passes(llama, scoring="packed", requests=[request])
+    (answer,) = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu")), [request])
+    first, second, third, twin = answer.option_logprobs
+    assert first == twin
+    assert None not in (first, second, third)
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    # More tokens can only be less probable.
+    assert first > second > third
+
+
+def test_an_empty_context_is_scored_after_the_first_token_or_refused(llama: Path, tmp_path: Path) -> None:
+    request = choice("", "The baker", "The judge", "A")
+    assert_equals_single_passes(llama, scoring="packed", requests=[request])
+    without = save_model(tmp_path / "model", "Llama", tokenizer="byte-level without BOS")
+    (answer,) = all_answers_of(open_backend(str(without), BackendOptions(device="cpu")), [request])
+    assert answer.status == "failed"
+    assert answer.error == "context and options share no token, and the tokenizer adds none at the start"
+
+
+def test_options_without_tokens_and_contexts_that_do_not_fit_fail_alone(llama: Path) -> None:
+    requests = [
+        choice(TEXTS[0], " The", ""),
+        choice(" ".join(TEXTS[:40]), " The", " A"),
+        choice(TEXTS[0], " The", " A"),
+    ]
+    answers = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu")), requests)
+    assert [answer.status for answer in answers] == ["failed", "failed", "answered"]
+    assert answers[0].error == "option '' has no tokens of its own"
+    assert "tokens, the model 256" in str(answers[1].error)
+
+
+def test_what_is_missing_gets_the_answer_of_the_whole_run(llama: Path) -> None:
+    requests = made_requests()
+    whole = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu", batch_tokens=256)), requests)
+    again = open_backend(str(llama), BackendOptions(device="cpu", batch_tokens=256))
+    groups = groups_of(open_backend(str(llama), BackendOptions(device="cpu", batch_tokens=256)), requests)
+    assert len(groups) > 2
+    missing = frozenset(place for group in groups[1:] for place in group.responses)
+    rest = answers_of(again, requests, missing)
+    assert [rest[place] for place in sorted(missing)] == [whole[place] for place in sorted(missing)]
+    assert all(rest[place] is None for place in groups[0].responses)
+
+
+def test_too_little_memory_halves_batches_and_loses_nothing(llama: Path) -> None:
+    backend = open_backend(str(llama), BackendOptions(device="cpu"))
+    requests = made_requests()
+    whole = all_answers_of(backend, requests)
+    hook: Callable[..., None] = _refuse_rows_over(3)
+    handle = backend.network.register_forward_pre_hook(hook, with_kwargs=True)
+    small = all_answers_of(backend, requests)
+    handle.remove()
+    for one, other in zip(whole, small, strict=True):
+        assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=1e-4)
+
+
+def _refuse_rows_over(most: int) -> Callable[..., None]:
+    def check(_module: Any, _args: Any, kwargs: dict[str, Any]) -> None:
+        if kwargs["input_ids"].shape[0] > most:
+            raise torch.OutOfMemoryError("made to be out of memory")
+
+    return check
