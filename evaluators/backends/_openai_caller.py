@@ -1,0 +1,129 @@
+"""Calls that are made until they succeed, or until there is no sense in going on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from evaluators.backends._openai_address import Address
+from evaluators.backends._openai_budget import Budget
+from evaluators.backends._openai_client import Call, Client, FaultError, RejectedError
+from evaluators.backends._openai_pacing import Pacer
+
+_MOST_NAMES = 16
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How an endpoint is reached."""
+
+    address: Address
+    timeout: float
+    concurrency: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was sent, and what the endpoint said of itself."""
+
+    n_attempts: int = 0
+    n_faults: int = 0
+    cost_usd: float = 0.0
+    models: set[str] = field(default_factory=set)
+    fingerprints: set[str] = field(default_factory=set)
+
+    def see(self, data: Mapping[str, Any]) -> None:
+        """Take note of who answered."""
+        for names, key in ((self.models, "model"), (self.fingerprints, "system_fingerprint")):
+            name = data.get(key)
+            if isinstance(name, str) and name and len(names) < _MOST_NAMES:
+                names.add(name)
+
+
+class GaveUpError(Exception):
+    """A call that was tried often enough."""
+
+
+class Caller:
+    """Makes calls; belongs to one event loop."""
+
+    def __init__(self, client: Client, pacer: Pacer, budget: Budget, tally: Tally) -> None:
+        """Share the pace, the budget and the count among all calls."""
+        self._client = client
+        self._pacer = pacer
+        self._budget = budget
+        self._tally = tally
+
+    async def call(self, call: Call) -> Mapping[str, Any]:
+        """The answer to a call.
+
+        Raises:
+            GaveUpError: it was tried often enough.
+            RejectedError: the endpoint will not take it.
+            RunError: the endpoint is gone, or the budget is.
+        """
+        loop, patience = asyncio.get_running_loop(), self._pacer.patience
+        began, n_answered, n_tries = loop.time(), self._pacer.n_answered, 0
+        while True:
+            try:
+                return await self._attempt(call)
+            except FaultError as fault:
+                # A limit on the rate is about all calls, not about this one.
+                n_tries += fault.status != 429
+                others_succeed = self._pacer.n_answered > n_answered
+                if n_tries >= patience.n_tries and (others_succeed or loop.time() - began >= patience.call_seconds):
+                    raise GaveUpError(f"gave up after {n_tries} tries; the last: {fault.reason}") from None
+            await asyncio.sleep(self._pacer.pause(n_tries))
+
+    async def _attempt(self, call: Call) -> Mapping[str, Any]:
+        began = await self._pacer.enter()
+        try:
+            reserved = await self._budget.reserve(call)
+            # Until it is known better: a call that was cut off may have been computed.
+            cost: float | None = None
+            self._tally.n_attempts += 1
+            try:
+                reply = await self._client.post(call)
+                cost = self._budget.cost_usd(reply.data)
+            except FaultError as fault:
+                self._tally.n_faults += 1
+                self._tally.n_attempts -= not fault.sent
+                if fault.status is not None or not fault.sent:
+                    cost = 0.0
+                self._pacer.failed(fault, began)
+                raise
+            except RejectedError:
+                cost = 0.0
+                self._pacer.answered(0.0)
+                raise
+            finally:
+                self._budget.release(reserved, cost)
+                self._tally.cost_usd += reserved if cost is None else cost
+        finally:
+            self._pacer.leave()
+        self._pacer.answered(reply.pause_seconds)
+        self._tally.see(reply.data)
+        return reply.data  # type: ignore[no-any-return]
+
+
+def run_apart(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run a coroutine to its end in a thread of its own, whatever loop the caller may be in."""
+    results: list[_T] = []
+    errors: list[BaseException] = []
+
+    def main() -> None:
+        try:
+            results.append(asyncio.run(work()))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=main, name="openai-endpoint", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

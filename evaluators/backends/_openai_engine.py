@@ -1,0 +1,150 @@
+"""Many requests at a time: an event loop in a thread of its own, and a generator that hands over what it has.
+
+As many workers as calls may be under way share one iterator over the requests. There is no queue: what is not under
+way is not in memory, however long the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evaluators.backend import Answers, Events, Request, Response, Sent
+from evaluators.backends._openai_budget import Budget
+from evaluators.backends._openai_caller import Caller, Connection, GaveUpError, Tally
+from evaluators.backends._openai_client import Client, RejectedError, quiet_logs
+from evaluators.backends._openai_pacing import Pacer, Patience
+from evaluators.backends._openai_ways import Ways, failed, rejected
+
+_TICK_SECONDS = 0.2
+_HAND_OVER = 256
+_MOST_WAITING = 4096
+"""Answers that wait to be stored, after which workers wait too."""
+_SEED = 0
+
+
+@dataclass(slots=True)
+class _Outbox:
+    """What passes from the thread to the generator."""
+
+    condition: threading.Condition = field(default_factory=threading.Condition)
+    answers: dict[int, Response] = field(default_factory=dict)
+    is_finished: bool = False
+    error: BaseException | None = None
+
+    def put(self, place: int, response: Response) -> None:
+        with self.condition:
+            self.answers[place] = response
+            if len(self.answers) >= _HAND_OVER:
+                self.condition.notify()
+
+    def finish(self, error: BaseException | None) -> None:
+        with self.condition:
+            self.error, self.is_finished = error, True
+            self.condition.notify()
+
+    def take(self) -> tuple[dict[int, Response], bool]:
+        """What is there after a tick, or as soon as it is much; and whether more will come."""
+        with self.condition:
+            self.condition.wait_for(lambda: self.is_finished or len(self.answers) >= _HAND_OVER, _TICK_SECONDS)
+            taken, self.answers = self.answers, {}
+            return taken, not self.is_finished
+
+
+class Engine:
+    """Asks requests; serves one ``ask`` of a backend."""
+
+    def __init__(self, connection: Connection, ways: Ways, budget: Budget, tally: Tally, patience: Patience) -> None:
+        """Send nothing yet."""
+        self._connection = connection
+        self._ways = ways
+        self._budget = budget
+        self._tally = tally
+        self._patience = patience
+        self._outbox = _Outbox()
+        self._started = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """As ``Backend.ask``; closing the iterator ends what is under way and the thread."""
+        thread = threading.Thread(target=self._main, args=(requests, sorted(missing)), name="openai-endpoint")
+        n_attempts, cost, since = self._tally.n_attempts, self._tally.cost_usd, time.perf_counter()
+        thread.start()
+        try:
+            more = True
+            while more:
+                answers, more = self._outbox.take()
+                now_attempts, now_cost = self._tally.n_attempts, self._tally.cost_usd
+                if now_attempts != n_attempts or now_cost != cost:
+                    yield Sent(now_attempts - n_attempts, now_cost - cost if self._budget.has_price else None)
+                    n_attempts, cost = now_attempts, now_cost
+                if answers:
+                    now = time.perf_counter()
+                    yield Answers(answers, now - since)
+                    since = now
+        finally:
+            self._stop()
+            thread.join()
+        if self._outbox.error is not None:
+            raise self._outbox.error
+
+    def _stop(self) -> None:
+        self._started.wait()
+        if self._loop is not None and self._task is not None:
+            with suppress(RuntimeError):  # It ended by itself.
+                self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def _main(self, requests: Sequence[Request], places: Sequence[int]) -> None:
+        try:
+            asyncio.run(self._work(requests, places))
+        except asyncio.CancelledError:
+            self._outbox.finish(None)
+        except BaseException as error:  # Raised again where the answers are taken.
+            self._outbox.finish(error)
+        else:
+            self._outbox.finish(None)
+        finally:
+            self._started.set()
+
+    async def _work(self, requests: Sequence[Request], places: Sequence[int]) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._started.set()
+        pacer = Pacer(self._connection.concurrency, self._patience, np.random.default_rng(_SEED))
+        with quiet_logs(self._connection.address):
+            async with Client(self._connection.address, self._connection.timeout) as client:
+                caller = Caller(client, pacer, self._budget, self._tally)
+                todo = iter(places)
+                n_workers = min(self._connection.concurrency, len(places))
+                workers = [asyncio.create_task(self._worker(caller, requests, todo)) for _ in range(n_workers)]
+                try:
+                    await asyncio.gather(*workers)
+                finally:
+                    for worker in workers:
+                        worker.cancel()
+                    await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int]) -> None:
+        for place in todo:
+            self._outbox.put(place, await self._answer(caller, requests[place]))
+            while len(self._outbox.answers) >= _MOST_WAITING:
+                await asyncio.sleep(_TICK_SECONDS / 4)
+
+    async def _answer(self, caller: Caller, request: Request) -> Response:
+        calls = self._ways.calls(request)
+        if isinstance(calls, str):
+            # Without a call nothing would let the other workers and the thread's stop have a turn.
+            await asyncio.sleep(0)
+            return failed(calls)
+        try:
+            return self._ways.response(request, [await caller.call(call) for call in calls])
+        except GaveUpError as error:
+            return failed(str(error))
+        except RejectedError as error:
+            return rejected(error)

@@ -1,0 +1,330 @@
+"""What an endpoint can do, found out by asking it: servers differ, and do not say so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from evaluators.backends._openai_budget import Budget
+from evaluators.backends._openai_caller import Caller, Connection, GaveUpError, Tally, run_apart
+from evaluators.backends._openai_client import Call, Client, FaultError, RejectedError, quiet_logs
+from evaluators.backends._openai_generation import VLLM_SAMPLING
+from evaluators.backends._openai_pacing import Pacer, Patience
+from evaluators.backends._openai_reading import AnswerError, choices, echo, logprob, token_id, usage
+from evaluators.backends._openai_scoring import CHAT, COMPLETIONS, ONE_TOKEN, echoes, first_tokens, n_echoed
+from evaluators.tokenizer import ModelTokenizer
+from schemas.errors import ConfigError, RunError
+
+_TEXT = "The clock on the wall showed"
+# A feature that fails three times while others work is not there; an endpoint that is down fails with the first call.
+_PATIENCE = Patience(n_tries=3, call_seconds=0.0, outage_seconds=30.0, longest_pause=1.0)
+_TOP_LOGPROBS = (20, 5)
+_ADDED = "log-probabilities are those of another text then; turn it off in the server, or use --api chat"
+_MAX_TOKENS = ("max_tokens", "max_completion_tokens")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probed:
+    """What was found."""
+
+    api: str
+    option_scoring: str | None
+    """Name of a way of asking for option log-probabilities; None if there is none."""
+    lists: bool = False
+    """Whether one call may hold several prompts."""
+    as_ids: bool = False
+    """Whether tokens come as ``token_id:N`` when asked to."""
+    top_logprobs: int = 0
+    max_tokens: str = "max_tokens"
+    unknown: frozenset[str] = frozenset()
+    """Parameters of sampling that the endpoint refuses."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further parameters that make sampling explicit."""
+    room: int | None = None
+    """Most tokens of prompt and answer, where the endpoint says."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a better way was not taken."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """For the result."""
+        found = {
+            "api": self.api,
+            "option_scoring": self.option_scoring or "none",
+            "prompts_per_call": "many" if self.lists else "one",
+            "max_tokens_parameter": self.max_tokens,
+        }
+        if self.top_logprobs:
+            found["top_logprobs"] = str(self.top_logprobs)
+        if self.unknown:
+            found["parameters_left_out"] = ", ".join(sorted(self.unknown))
+        return found | {f"not_{way}": reason for way, reason in self.reasons.items()}
+
+
+def probe(
+    connection: Connection,
+    model: str,
+    api: str | None,
+    tokenizer: ModelTokenizer | None,
+    budget: Budget,
+    tally: Tally,
+) -> Probed:
+    """Ask a few small things.
+
+    Args:
+        connection: The endpoint.
+        model: Whom to ask.
+        api: ``chat`` or ``completions``; whichever can do more if None.
+        tokenizer: The model's, if the user named one.
+        budget: What asking costs is taken from it.
+        tally: Counts what was sent.
+
+    Raises:
+        ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt.
+    """
+
+    async def work() -> Probed:
+        pacer = Pacer(2, _PATIENCE, np.random.default_rng(0))
+        with quiet_logs(connection.address):
+            async with Client(connection.address, connection.timeout) as client:
+                caller = Caller(client, pacer, budget, tally)
+                return await _Probe(client, caller, model, tokenizer, connection.address.url).run(api)
+
+    try:
+        return run_apart(work)
+    except RunError as error:
+        raise ConfigError(f"{connection.address.url}: {error}") from None
+
+
+class _Probe:
+    def __init__(
+        self, client: Client, caller: Caller, model: str, tokenizer: ModelTokenizer | None, where: str
+    ) -> None:
+        self._where = where
+        self._client = client
+        self._caller = caller
+        self._model = model
+        self._tokenizer = tokenizer
+        self._reasons: dict[str, str] = {}
+        self._listed: list[str] = []
+        self._room: int | None = None
+        self._extra: Mapping[str, Any] = {}
+
+    async def run(self, api: str | None) -> Probed:
+        await self._read_models()
+        found: Probed | None = None
+        if api != "chat":
+            found = await self._completions()
+        if found is None and api != "completions":
+            found = await self._chat()
+        if found is None and api != "chat":
+            found = await self._plain("completions")
+        if found is None:
+            raise ConfigError(self._complaint())
+        return found
+
+    def _complaint(self) -> str:
+        reasons = "; ".join(f"{way}: {reason}" for way, reason in self._reasons.items())
+        have = f"; the endpoint has: {', '.join(self._listed[:8])}" if self._listed else ""
+        return (
+            f"{self._where} does not answer for model '{self._model}' ({reasons}){have}; check --model and --base-url, "
+            "and that the server runs"
+        )
+
+    async def _read_models(self) -> None:
+        """The endpoint's own list, where it has one."""
+        for pause in (0.3, 1.0, None):
+            try:
+                data = (await self._client.get("/models")).data
+                break
+            except RejectedError:
+                return
+            except FaultError as fault:
+                if fault.sent:
+                    return
+                # Nothing listens there; it may be about to.
+                if pause is None:
+                    raise ConfigError(
+                        f"{self._where} cannot be reached ({fault.reason}); start the server, or check --base-url"
+                    ) from None
+                await asyncio.sleep(pause)
+        listed = data.get("data")
+        models = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        self._listed = [str(entry.get("id")) for entry in models]
+        for entry in models:
+            if entry.get("id") == self._model:
+                room = entry.get("max_model_len")
+                self._room = room if isinstance(room, int) and room > 0 else None
+                self._extra = VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {}
+
+    async def _ask(self, way: str, route: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The answer, or None and a note of why there is none."""
+        try:
+            return await self._caller.call(Call(route, {"model": self._model, **body}))
+        except GaveUpError as error:
+            self._reasons[way] = str(error)
+        except RejectedError as error:
+            # A route that is not there says nothing about the other one.
+            if error.remedy is not None and error.status != 404:
+                raise ConfigError(f"{self._where}: {error.reason}; {error.remedy}") from None
+            self._reasons[way] = error.reason
+        return None
+
+    async def _completions(self) -> Probed | None:
+        """The best way of scoring through completions; None if there is none."""
+        ways = [self._trie, self._echo_ids] if self._tokenizer else [self._echo_text]
+        for way in ways:
+            for lists in (True, False):
+                found = await way(lists=lists)
+                if found is not None:
+                    self._reasons = {name: why for name, why in self._reasons.items() if name != found.option_scoring}
+                    return await self._with_sampling(found)
+        return None
+
+    def _ids(self) -> list[int]:
+        assert self._tokenizer is not None
+        ids = self._tokenizer.context_ids(_TEXT)
+        if len(ids) < 2:
+            raise ConfigError("the tokenizer makes a single token of a sentence; name the model's own with --tokenizer")
+        return ids
+
+    async def _trie(self, *, lists: bool) -> Probed | None:
+        ids = self._ids()
+        wanted = sorted(set(ids[-2:]))
+        body = {**ONE_TOKEN, "logprobs": 1, "logprob_token_ids": wanted, "return_tokens_as_token_ids": True}
+        prompts = [ids, ids[:-1]] if lists else [ids]
+        data = await self._ask("option_trie", COMPLETIONS, {**body, "prompt": prompts if lists else ids})
+        if data is None:
+            return None
+        try:
+            for choice in choices(data, len(prompts)):
+                held = choice.get("logprobs") or {}
+                top = {token_id(str(token)): value for token, value in ((held.get("top_logprobs") or [{}])[0]).items()}
+                for one in wanted:
+                    logprob(top.get(one), what=f"token {one}")
+        except (AnswerError, AttributeError, TypeError) as error:
+            self._reasons["option_trie"] = f"logprob_token_ids is not served ({error})"
+            return None
+        self._check_length(data, sum(map(len, prompts)))
+        return self._found("completions", "option_trie", lists=lists, as_ids=True)
+
+    async def _echo_ids(self, *, lists: bool) -> Probed | None:
+        assert self._tokenizer is not None
+        ids = self._ids()
+        prompts = [ids, ids[:-1]] if lists else [ids]
+        for as_ids in (True, False):
+            flag = {"return_tokens_as_token_ids": True} if as_ids else {}
+            body = {**ONE_TOKEN, "echo": True, "logprobs": 1, **flag, "prompt": prompts if lists else ids}
+            data = await self._ask("echo", COMPLETIONS, body)
+            if data is None:
+                continue
+            try:
+                for choice, sent in zip(choices(data, len(prompts)), prompts, strict=True):
+                    given = echo(choice)
+                    if not echoes(given.tokens, sent, self._tokenizer):
+                        self._check_length(data, sum(map(len, prompts)))
+                        self._complain_of_echo(given.tokens, sent)
+                    for value, token in list(zip(given.logprobs, given.tokens, strict=True))[1 : len(sent)]:
+                        logprob(value, what=f"the echoed token '{token}'")
+            except AnswerError as error:
+                self._reasons["echo"] = str(error)
+                return None
+            self._check_length(data, sum(map(len, prompts)))
+            return self._found("completions", "echo", lists=lists, as_ids=as_ids)
+        return None
+
+    def _complain_of_echo(self, tokens: Sequence[str], ids: Sequence[int]) -> None:
+        assert self._tokenizer is not None
+        if echoes(tokens[1:], ids, self._tokenizer):
+            raise ConfigError(f"the endpoint silently puts '{tokens[0]}' before the prompt, as a BOS; {_ADDED}")
+        # It may be no echo at all, of a server that ignores the parameter.
+        if len(tokens) >= len(ids):
+            raise ConfigError(
+                "the endpoint's tokens are not those of --tokenizer; name the tokenizer of the model that it serves"
+            )
+        raise AnswerError("echo is not served: the prompt's tokens do not come back")
+
+    def _check_length(self, data: Mapping[str, Any], n_sent: int) -> None:
+        n_counted = usage(data).n_prompt
+        if n_counted is not None and n_counted > n_sent:
+            raise ConfigError(
+                f"the endpoint counts {n_counted} prompt tokens where {n_sent} were sent or came back: it silently "
+                f"adds some, such as a BOS; {_ADDED}"
+            )
+
+    async def _echo_text(self, *, lists: bool) -> Probed | None:
+        texts = [_TEXT, f"{_TEXT} noon"] if lists else [_TEXT]
+        body = {**ONE_TOKEN, "echo": True, "logprobs": 1, "prompt": texts if lists else _TEXT}
+        data = await self._ask("echo_text", COMPLETIONS, body)
+        if data is None:
+            return None
+        n_echo = 0
+        try:
+            for choice, text in zip(choices(data, len(texts)), texts, strict=True):
+                given = echo(choice)
+                n = n_echoed(given.tokens, text)
+                n_echo += n
+                for value, token in list(zip(given.logprobs, given.tokens, strict=True))[1:n]:
+                    logprob(value, what=f"the echoed token '{token}'")
+        except AnswerError as error:
+            self._reasons["echo_text"] = str(error)
+            return None
+        self._check_length(data, n_echo)
+        return self._found("completions", "echo_text", lists=lists)
+
+    async def _chat(self) -> Probed | None:
+        """Chat, with log-probabilities if there are any."""
+        message = {"messages": [{"role": "user", "content": _TEXT}], "temperature": 1.0}
+        for name in _MAX_TOKENS:
+            for top in _TOP_LOGPROBS:
+                body = {**message, name: 1, "logprobs": True, "top_logprobs": top}
+                data = await self._ask("first_token", CHAT, body)
+                if data is None:
+                    if name in self._reasons["first_token"]:
+                        break
+                    continue
+                try:
+                    first_tokens(choices(data, 1)[0])
+                except AnswerError as error:
+                    self._reasons["first_token"] = str(error)
+                    return await self._plain("chat")
+                self._reasons.pop("first_token", None)
+                found = self._found("chat", "first_token", top_logprobs=top, max_tokens=name)
+                return await self._with_sampling(found)
+        return await self._plain("chat")
+
+    async def _plain(self, api: str) -> Probed | None:
+        """Generation alone."""
+        for name in _MAX_TOKENS:
+            found = await self._with_sampling(self._found(api, None, max_tokens=name), required=True)
+            if found is not None:
+                return found
+        return None
+
+    async def _with_sampling(self, found: Probed, *, required: bool = False) -> Probed | None:
+        """Find out which parameters of sampling may be sent."""
+        prompt = {"messages": [{"role": "user", "content": _TEXT}]} if found.api == "chat" else {"prompt": _TEXT}
+        route = CHAT if found.api == "chat" else COMPLETIONS
+        sampling = {found.max_tokens: 16, "temperature": 1.0, "top_p": 1.0, "seed": 1, **found.extra}
+        unknown: set[str] = set()
+        while True:
+            body = {name: value for name, value in {**prompt, **sampling}.items() if name not in unknown}
+            data = await self._ask("generation", route, body)
+            if data is not None:
+                self._reasons.pop("generation", None)
+                break
+            refused = [name for name in ("seed", "top_p", *found.extra) if name in self._reasons["generation"]]
+            if not set(refused) - unknown:
+                return None if required else found
+            unknown |= set(refused)
+        extra = {name: value for name, value in found.extra.items() if name not in unknown}
+        return replace(found, unknown=frozenset(unknown & {"seed", "top_p"}), extra=extra, reasons=dict(self._reasons))
+
+    def _found(self, api: str, way: str | None, **more: Any) -> Probed:
+        return Probed(
+            api=api, option_scoring=way, room=self._room, extra=self._extra, reasons=dict(self._reasons), **more
+        )

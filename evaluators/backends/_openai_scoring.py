@@ -1,0 +1,385 @@
+"""Ways of asking an endpoint for the log-probabilities of options, from the exact to the bounded.
+
+* ``option_trie``: completions with ``logprob_token_ids``. One prompt per inner node of the trie of the options' tokens,
+  one token generated, the log-probabilities of exactly the tokens that may follow. The context comes from the
+  endpoint's prefix cache, which ``echo`` switches off.
+* ``echo``: completions that give back the prompt's tokens with their log-probabilities, context and option together.
+* ``first_token``: chat with ``top_logprobs``: the first token of the answer, for options that it tells apart. An option
+  that is not among those returned has an upper bound, and so has one that goes on after its first token.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from evaluators.backend import ChoiceRequest, Response
+from evaluators.backends._openai_client import Call
+from evaluators.backends._openai_reading import (
+    AnswerError,
+    Echo,
+    check_refusal,
+    choices,
+    echo,
+    logprob,
+    token_id,
+    total_usage,
+)
+from evaluators.tokenizer import ModelTokenizer, Rows
+
+COMPLETIONS = "/completions"
+CHAT = "/chat/completions"
+# Temperature 1 leaves log-probabilities as they are, also where a server reports them after sampling's settings.
+ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
+_MOST_TOKEN_IDS = 128
+_MOST_PROMPTS = 64
+_ROUNDING = 1e-6
+_SPACES = " ▁"
+
+
+class Way(Protocol):
+    """How option log-probabilities are asked for."""
+
+    @property
+    def name(self) -> str:
+        """As recorded in results."""
+
+    def calls(self, request: ChoiceRequest) -> list[Call] | str:
+        """What to send, or why the request cannot be asked."""
+
+    def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """The response, from the answers to the calls in their order.
+
+        Raises:
+            AnswerError: an answer does not hold what was asked for.
+        """
+
+
+def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lists: bool) -> list[Call]:
+    """Calls for prompts: many in one where the endpoint takes lists."""
+    size = _MOST_PROMPTS if lists else 1
+    parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
+    return [
+        Call(
+            COMPLETIONS,
+            {"model": model, "prompt": list(part) if lists else part[0], **ONE_TOKEN, **rest},
+            # The length of a text is not that of its tokens.
+            None if any(isinstance(prompt, str) for prompt in part) else sum(map(len, part)),
+            len(part),
+        )
+        for part in parts
+    ]
+
+
+def _listed(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) -> list[Mapping[str, Any]]:
+    """The choice of every prompt, from the answers to the calls of :func:`_prompts`."""
+    size = _MOST_PROMPTS if lists else 1
+    found: list[Mapping[str, Any]] = []
+    for start, data in zip(range(0, prompts, size), replies, strict=True):
+        found += choices(data, min(size, prompts - start))
+    for choice in found:
+        check_refusal(choice)
+    return found
+
+
+@dataclass(frozen=True)
+class OptionTrie:
+    """Completions with ``logprob_token_ids``."""
+
+    model: str
+    tokenizer: ModelTokenizer
+    lists: bool
+    """Whether one call may hold several prompts."""
+    room: int | None
+    end_id: int | None = None
+    """The end token, where its log-probability after each option is wanted: one more prompt per option."""
+    name: str = "option_trie"
+
+    def calls(self, request: ChoiceRequest) -> list[Call] | str:
+        """One prompt per inner node."""
+        rows = self._rows(request)
+        if isinstance(rows, str):
+            return rows
+        context = rows.ids[0][: rows.n_context]
+        return [
+            call
+            for nodes, ids in self._groups(_trie([row[rows.n_context :] for row in rows.ids], self.end_id))
+            for call in _prompts(
+                self.model,
+                [[*context, *node] for node in nodes],
+                {"logprobs": 1, "logprob_token_ids": ids, "return_tokens_as_token_ids": True},
+                lists=self.lists,
+            )
+        ]
+
+    def _rows(self, request: ChoiceRequest) -> Rows | str:
+        # The end token takes a place too.
+        return self.tokenizer.rows(request, self.room - 1 if self.room and self.end_id is not None else self.room)
+
+    def _groups(self, trie: Mapping[tuple[int, ...], set[int]]) -> list[tuple[list[tuple[int, ...]], list[int]]]:
+        """Nodes that share a call, with the union of what may follow them: a call has one list of tokens."""
+        groups: list[tuple[list[tuple[int, ...]], set[int]]] = []
+        for node, following in trie.items():
+            for start in range(0, len(following), _MOST_TOKEN_IDS):
+                part = set(sorted(following)[start : start + _MOST_TOKEN_IDS])
+                last = groups[-1] if groups else None
+                fits = last is not None and len(last[1] | part) <= _MOST_TOKEN_IDS and len(last[0]) < _MOST_PROMPTS
+                if self.lists and last is not None and fits:
+                    last[0].append(node)
+                    last[1].update(part)
+                else:
+                    groups.append(([node], part))
+        return [(nodes, sorted(ids)) for nodes, ids in groups]
+
+    def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """Sum the log-probabilities along each option's path."""
+        rows = self._rows(request)
+        if isinstance(rows, str):
+            raise AnswerError(rows)
+        paths = [row[rows.n_context :] for row in rows.ids]
+        found: dict[tuple[tuple[int, ...], int], float] = {}
+        answers = iter(replies)
+        for nodes, ids in self._groups(_trie(paths, self.end_id)):
+            for node, choice in zip(nodes, _listed(len(nodes), [next(answers)], lists=self.lists), strict=True):
+                values = _of_token_ids(choice)
+                found |= {(node, one): logprob(values[one], what=f"token {one}") for one in ids if one in values}
+        try:
+            sums = [sum(found[tuple(path[:at]), path[at]] for at in range(len(path))) for path in paths]
+            ends = [None if self.end_id is None else found[tuple(path), self.end_id] for path in paths]
+        except KeyError as error:
+            raise AnswerError(f"the answer lacks the log-probability of token {error.args[0][1]}") from error
+        return _scored(sums, tuple(map(len, paths)), rows.n_moved, replies, ends=tuple(ends))
+
+
+def _trie(paths: Sequence[Sequence[int]], end_id: int | None) -> dict[tuple[int, ...], set[int]]:
+    """What may follow each node."""
+    trie: dict[tuple[int, ...], set[int]] = {}
+    for path in paths:
+        for at, one in enumerate(path):
+            trie.setdefault(tuple(path[:at]), set()).add(one)
+        if end_id is not None:
+            trie.setdefault(tuple(path), set()).add(end_id)
+    return trie
+
+
+def _of_token_ids(choice: Mapping[str, Any]) -> dict[int, object]:
+    held = choice.get("logprobs")
+    top = held.get("top_logprobs") if isinstance(held, Mapping) else None
+    first = top[0] if isinstance(top, list) and top else None
+    if not isinstance(first, Mapping):
+        raise AnswerError("the answer holds no log-probabilities")
+    return {number: value for token, value in first.items() if (number := token_id(str(token))) is not None}
+
+
+@dataclass(frozen=True)
+class EchoIds:
+    """Completions with ``echo``, of token ids."""
+
+    model: str
+    tokenizer: ModelTokenizer
+    lists: bool
+    room: int | None
+    as_ids: bool
+    """Whether the endpoint writes tokens as ``token_id:N`` when asked to."""
+    name: str = "echo"
+
+    def calls(self, request: ChoiceRequest) -> list[Call] | str:
+        """One prompt per option."""
+        # The endpoint generates a token after the prompt, which takes a place.
+        rows = self.tokenizer.rows(request, None if self.room is None else self.room - 1)
+        return rows if isinstance(rows, str) else _prompts(self.model, rows.ids, self._rest, lists=self.lists)
+
+    @property
+    def _rest(self) -> dict[str, Any]:
+        flag = {"return_tokens_as_token_ids": True} if self.as_ids else {}
+        return {"echo": True, "logprobs": 1, **flag}
+
+    def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """Sum the log-probabilities of each option's tokens."""
+        rows = self.tokenizer.rows(request)
+        if isinstance(rows, str):
+            raise AnswerError(rows)
+        sums = []
+        for ids, choice in zip(rows.ids, _listed(len(rows.ids), replies, lists=self.lists), strict=True):
+            given = echo(choice)
+            if not echoes(given.tokens, ids, self.tokenizer):
+                raise AnswerError("the endpoint gives back other tokens than it was sent")
+            sums.append(_sum(given, rows.n_context, len(ids)))
+        return _scored(sums, tuple(len(ids) - rows.n_context for ids in rows.ids), rows.n_moved, replies)
+
+
+def echoes(tokens: Sequence[str], ids: Sequence[int], tokenizer: ModelTokenizer) -> bool:
+    """Whether tokens that came back begin with those that were sent."""
+    if len(tokens) < len(ids):
+        return False
+    return all(_is_token(token, one, tokenizer) for token, one in zip(tokens, ids, strict=False))
+
+
+def _is_token(token: str, one: int, tokenizer: ModelTokenizer) -> bool:
+    number = token_id(token)
+    if number is not None:
+        return number == one
+    text = str(tokenizer.pretrained.decode([one]))
+    # Servers spell the same token with and without its space, and part of a character in ways of their own.
+    return "\ufffd" in text or token.startswith("bytes:") or token.strip(" ▁Ġ") == text.strip(" ▁Ġ")
+
+
+@dataclass(frozen=True)
+class EchoText:
+    """Completions with ``echo``, of texts: the endpoint's own tokens, where no tokenizer is named."""
+
+    model: str
+    lists: bool
+    name: str = "echo_text"
+
+    def calls(self, request: ChoiceRequest) -> list[Call] | str:
+        """One prompt per option, and the context alone, to see which of its tokens an option changes."""
+        texts = [request.prompt, *(request.prompt + option for option in request.options)]
+        if not request.prompt:
+            return "the context is empty; name the model's --tokenizer"
+        return _prompts(self.model, texts, {"echo": True, "logprobs": 1}, lists=self.lists)
+
+    def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """Sum the log-probabilities of the tokens that are not those of the context."""
+        texts = [request.prompt, *(request.prompt + option for option in request.options)]
+        found = [echo(choice) for choice in _listed(len(texts), replies, lists=self.lists)]
+        rows = [given.tokens[: n_echoed(given.tokens, text)] for given, text in zip(found, texts, strict=True)]
+        columns = enumerate(zip(*rows, strict=False))
+        n_common = next((place for place, tokens in columns if len(set(tokens)) > 1), min(map(len, rows)))
+        if n_common == 0:
+            raise AnswerError("context and options share no token")
+        for option, row in zip(request.options, rows[1:], strict=True):
+            if len(row) == n_common:
+                raise AnswerError(f"option '{option}' has no tokens of its own")
+        sums = [_sum(given, n_common, len(row)) for given, row in zip(found[1:], rows[1:], strict=True)]
+        return _scored(sums, tuple(len(row) - n_common for row in rows[1:]), len(rows[0]) - n_common, replies)
+
+
+def n_echoed(tokens: Sequence[str], text: str) -> int:
+    """How many tokens are those of a text; the first may be one that the endpoint puts in front of every text.
+
+    Raises:
+        AnswerError: they are those of another text.
+    """
+    for start in (0, 1):
+        so_far = ""
+        for place, token in enumerate(tokens[start:], start=start):
+            so_far += token
+            if so_far == text:
+                return place + 1
+            if not text.startswith(so_far):
+                break
+    raise AnswerError("the endpoint gives back another text than it was sent; name the model's --tokenizer")
+
+
+@dataclass(frozen=True)
+class FirstToken:
+    """Chat with ``top_logprobs``."""
+
+    model: str
+    top: int
+    max_tokens: str
+    """What the endpoint calls the most tokens of an answer."""
+    n_tokens: Callable[[str], int | None]
+    """Tokens of a prompt; None where no tokenizer is known."""
+    name: str = "first_token"
+
+    def calls(self, request: ChoiceRequest) -> list[Call] | str:
+        """One call."""
+        options = [option.lstrip() for option in request.options]
+        for place, option in enumerate(options):
+            if not option:
+                return f"option '{request.options[place]}' is empty"
+            if option in options[:place]:
+                return f"option '{option}' is there twice"
+        body = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": request.prompt}],
+            "temperature": 1.0,
+            "logprobs": True,
+            "top_logprobs": self.top,
+            self.max_tokens: 1,
+        }
+        return [Call(CHAT, body, self.n_tokens(request.prompt), 1)]
+
+    def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
+        """The log-probability of each option's first token, or its bound."""
+        (choice,) = choices(replies[0], 1)
+        check_refusal(choice)
+        found = first_tokens(choice)
+        rest = max(0.0, 1.0 - sum(map(math.exp, found.values()))) + _ROUNDING
+        unseen = min(min(found.values()), math.log(rest))
+        options = [option.lstrip() for option in request.options]
+        values, bounds = [], []
+        for option in options:
+            token = _first_of(option, found)
+            if token is None:
+                values.append(unseen)
+                bounds.append(True)
+                continue
+            bare = token if option.startswith(token) else token.lstrip(_SPACES)
+            sharing = [other for other in options if other.startswith(bare)]
+            if len(sharing) > 1:
+                raise AnswerError(f"options {', '.join(sharing)} begin with the same token; use letters as options")
+            values.append(found[token])
+            bounds.append(bare != option)
+        counts = tuple(None if bound else 1 for bound in bounds)
+        return _scored(values, counts, None, replies, tuple(bounds))
+
+
+def first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
+    """The first token's alternatives and their log-probabilities.
+
+    Raises:
+        AnswerError: there are none.
+    """
+    held = choice.get("logprobs")
+    content = held.get("content") if isinstance(held, Mapping) else None
+    first = content[0] if isinstance(content, list) and content else None
+    if not isinstance(first, Mapping):
+        raise AnswerError("the answer holds no log-probabilities")
+    listed = first.get("top_logprobs")
+    found: dict[str, float] = {}
+    for entry in (first, *(listed if isinstance(listed, list) else [])):
+        if isinstance(entry, Mapping) and isinstance(entry.get("token"), str):
+            value = logprob(entry.get("logprob"), what=f"'{entry['token']}'")
+            if value > -math.inf:
+                found[entry["token"]] = max(value, found.get(entry["token"], -math.inf))
+    if not found or not isinstance(listed, list) or not listed:
+        raise AnswerError("the answer holds no top_logprobs")
+    return found
+
+
+def _first_of(option: str, found: Mapping[str, float]) -> str | None:
+    """The longest token that an option begins with, as it stands or else after a space."""
+    exact = [token for token in found if token and option.startswith(token)]
+    spaced = [token for token in found if token.lstrip(_SPACES) and option.startswith(token.lstrip(_SPACES))]
+    return max(exact or spaced, key=len, default=None)
+
+
+def _sum(given: Echo, start: int, end: int) -> float:
+    return sum(logprob(given.logprobs[at], what=f"token {at} ('{given.tokens[at]}')") for at in range(start, end))
+
+
+def _scored(
+    values: Sequence[float],
+    counts: tuple[int | None, ...],
+    n_moved: int | None,
+    replies: Sequence[Mapping[str, Any]],
+    bounds: tuple[bool, ...] = (),
+    ends: tuple[float | None, ...] = (),
+) -> Response:
+    n_prompt, n_completion = total_usage(replies)
+    return Response(
+        status="answered",
+        option_logprobs=tuple(values),
+        option_is_bound=bounds if any(bounds) else (),
+        # Whether an option ends there is the probability of one more token, which none of the ways returns for free.
+        option_end_logprobs=ends or (None,) * len(values),
+        option_token_counts=counts,
+        n_moved_tokens=n_moved,
+        n_prompt_tokens=n_prompt,
+        n_completion_tokens=n_completion,
+    )

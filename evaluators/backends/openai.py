@@ -1,0 +1,288 @@
+"""Any endpoint that speaks OpenAI's protocol: vLLM, llama.cpp, a router, a provider.
+
+What it can do is found out by asking, when the model is first needed and before the first request; servers differ, and
+some return nothing or the wrong thing without an error. The way in which option log-probabilities were asked for is
+part of the model's identity, because the ways differ in what they return.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from evaluators.backend import (
+    Capability,
+    Events,
+    Request,
+    Runtime,
+    Sent,
+    TokenCount,
+    model_identity,
+)
+from evaluators.backend_options import BackendOptions
+from evaluators.backends._openai_address import parse_address
+from evaluators.backends._openai_batch import BatchLimits, BatchRun
+from evaluators.backends._openai_budget import Budget
+from evaluators.backends._openai_caller import Connection, Tally
+from evaluators.backends._openai_client import require_library
+from evaluators.backends._openai_engine import Engine
+from evaluators.backends._openai_generation import Generation
+from evaluators.backends._openai_pacing import Patience
+from evaluators.backends._openai_probe import Probed, probe
+from evaluators.backends._openai_scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
+from evaluators.backends._openai_ways import Ways
+from evaluators.prices import Price, read_price
+from evaluators.run_folder import check_model_id
+from evaluators.tokenizer import ModelTokenizer, load_tokenizer
+from schemas.errors import ConfigError
+from schemas.result import Model
+
+SUMMARY = "any OpenAI-compatible endpoint: vLLM's server, a router, OpenAI (OPENAI_API_KEY, --base-url; extra: openai)"
+MODELS: tuple[str, ...] = ()
+
+_OPTIONS = (
+    "name",
+    "revision",
+    "tokenizer",
+    "chat",
+    "base_url",
+    "api",
+    "concurrency",
+    "timeout",
+    "prices",
+    "max_cost",
+    "batch",
+    "end_logprobs",
+)
+_CONCURRENCY = 64
+_TIMEOUT = 120.0
+_CHAT_FRAME = 7
+"""Tokens that OpenAI's chat format puts around a single message."""
+
+
+@dataclass
+class OpenAIBackend:
+    """A model behind an endpoint."""
+
+    model_name: str
+    options: BackendOptions
+    connection: Connection
+    tokenizer: ModelTokenizer | None
+    price: Price | None
+    patience: Patience = field(default_factory=Patience)
+    batch_limits: BatchLimits = field(default_factory=BatchLimits)
+    state_path: Path | None = None
+    """Where batches that are on their way are written down."""
+    reads_facts: bool = False
+    _tally: Tally = field(default_factory=Tally)
+    _reported: tuple[int, float] = (0, 0.0)
+    """Attempts and cost that were handed over."""
+
+    def __post_init__(self) -> None:
+        # One for all that is asked, so that the limit is one for all configs too.
+        self._budget = Budget(self.price, self.options.max_cost)
+
+    @cached_property
+    def probed(self) -> Probed:
+        """What the endpoint can do; asks it."""
+        found = probe(self.connection, self.model_name, self._api, self.tokenizer, self._budget, self._tally)
+        if self.options.end_logprobs and found.option_scoring != "option_trie":
+            raise ConfigError(
+                f"--end-logprobs needs an endpoint with logprob_token_ids and --tokenizer; this one is asked through "
+                f"{found.option_scoring or 'text alone'}. Leave it out"
+            )
+        return found
+
+    @property
+    def _api(self) -> str | None:
+        if self.options.api is None and self.options.chat and self.tokenizer is None:
+            return "chat"  # The template is the endpoint's.
+        return self.options.api
+
+    @cached_property
+    def model(self) -> Model:
+        """Who answers; asks the endpoint what it can do."""
+        options, probed = self.options, self.probed
+        template = self.tokenizer.chat_template_sha256 if self.tokenizer and probed.api == "completions" else None
+        identity = {
+            "backend": "openai",
+            "endpoint": self.connection.address.url,
+            "id": self.model_name,
+            "revision": options.revision,
+            "api": probed.api,
+            "option_scoring": probed.option_scoring,
+            "top_logprobs": str(probed.top_logprobs),
+            "tokenizer": self._tokenizer_name,
+            "chat_template": template,
+            "end_logprobs": "true" if options.end_logprobs else None,
+        }
+        return Model(
+            id=check_model_id(options.name or self.model_name),
+            revision=options.revision or next(iter(sorted(self._tally.fingerprints)), None),
+            backend="openai",
+            precision=None,
+            chat_template_sha256=template,
+            endpoint="api",
+            identity_sha256=model_identity(identity),
+        )
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the endpoint can do; asks it."""
+        can: set[Capability] = {"generation"}
+        return frozenset(can if self.probed.option_scoring is None else can | {"option_logprobs"})
+
+    @property
+    def _end_id(self) -> int | None:
+        return self.tokenizer.end_id if self.tokenizer and self.options.end_logprobs else None
+
+    @property
+    def _tokenizer_name(self) -> str | None:
+        name = self.options.tokenizer
+        return Path(name).resolve().name if name is not None and Path(name).is_dir() else name
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        """What opens the same model again; no key, and of a tokenizer's folder only the name."""
+        options = self.options
+        known = {
+            "model": self.model_name,
+            "name": options.name,
+            "revision": options.revision,
+            "base-url": self.connection.address.url if not self.connection.address.is_openai else None,
+            "api": self.probed.api,
+            "tokenizer": self._tokenizer_name,
+        }
+        flags = [f"--{name}" for name in ("chat", "end-logprobs", "batch") if getattr(options, name.replace("-", "_"))]
+        return [*(f"--{name} {value}" for name, value in known.items() if value is not None), *flags]
+
+    @property
+    def runtime(self) -> Runtime:
+        """How it was asked, and what the endpoint said of itself."""
+        settings = dict(self.probed.settings)
+        if self._tally.models - {self.model_name}:
+            settings["models_that_answered"] = ", ".join(sorted(self._tally.models))
+        if self._tally.fingerprints:
+            settings["system_fingerprints"] = ", ".join(sorted(self._tally.fingerprints))
+        settings["concurrency"] = str(self.connection.concurrency)
+        packages = {"openai": importlib.metadata.version("openai")}
+        return Runtime(
+            packages=packages | (self.tokenizer.packages if self.tokenizer else {}),
+            settings={name: self.connection.address.clean(value) for name, value in settings.items()},
+        )
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Answer what is missing, many at a time; see ``Backend.ask``."""
+        ways = self._ways(self.probed)
+        n_attempts, cost = self._reported
+        if self._tally.n_attempts > n_attempts:
+            yield Sent(self._tally.n_attempts - n_attempts, self._tally.cost_usd - cost if self.price else None)
+        if missing and self.options.batch:
+            identity = self.model.identity_sha256
+            run = BatchRun(
+                self.connection, ways, self._budget, self._tally, identity, self.state_path, self.batch_limits
+            )
+            yield from run.ask(requests, missing)
+        elif missing:
+            yield from Engine(self.connection, ways, self._budget, self._tally, self.patience).ask(requests, missing)
+        self._reported = (self._tally.n_attempts, self._tally.cost_usd)
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
+        """What asking all of these takes; sends nothing. None without a tokenizer to count with."""
+        if self.tokenizer is None:
+            return None
+        ways = self._ways(self.__dict__.get("probed") or self._assumed())
+        counted = [calls for request in requests if not isinstance(calls := ways.calls(request), str)]
+        return TokenCount(
+            n_prompt=sum(call.n_prompt or 0 for calls in counted for call in calls),
+            n_completion=sum(call.n_completion for calls in counted for call in calls),
+        )
+
+    def cost_usd(self, tokens: TokenCount) -> float | None:
+        """What so many tokens cost; None where no price is known."""
+        if self.price is None:
+            return None
+        return self.price.cost_usd(tokens.n_prompt, tokens.n_completion, batch=bool(self.options.batch))
+
+    def _assumed(self) -> Probed:
+        """What an endpoint that has not been asked can probably do."""
+        if self._api == "chat" or self.connection.address.is_openai:
+            return Probed(api="chat", option_scoring="first_token", top_logprobs=20)
+        return Probed(api="completions", option_scoring="option_trie", lists=True)
+
+    def _ways(self, probed: Probed) -> Ways:
+        name, tokenizer = self.model_name, self.tokenizer
+        choice: Way | None = None
+        if probed.option_scoring == "option_trie" and tokenizer:
+            choice = OptionTrie(name, tokenizer, probed.lists, probed.room, self._end_id)
+        elif probed.option_scoring == "echo" and tokenizer:
+            choice = EchoIds(name, tokenizer, probed.lists, probed.room, probed.as_ids)
+        elif probed.option_scoring == "echo_text":
+            choice = EchoText(name, probed.lists)
+        elif probed.option_scoring == "first_token":
+            choice = FirstToken(name, probed.top_logprobs, probed.max_tokens, self._n_chat_tokens)
+        return Ways(
+            choice,
+            Generation(
+                model=name,
+                api=probed.api,
+                max_tokens=probed.max_tokens,
+                unknown=probed.unknown,
+                extra=probed.extra,
+                tokenizer=tokenizer if probed.api == "completions" else None,
+                n_tokens=self._n_chat_tokens if probed.api == "chat" else self._n_tokens,
+            ),
+        )
+
+    def _n_tokens(self, prompt: str) -> int | None:
+        return len(self.tokenizer.context_ids(prompt)) if self.tokenizer else None
+
+    def _n_chat_tokens(self, prompt: str) -> int | None:
+        if self.tokenizer is None:
+            return None
+        if self.tokenizer.pretrained.chat_template:
+            return len(ModelTokenizer(self.tokenizer.pretrained, chat=True).context_ids(prompt))
+        ids: list[int] = self.tokenizer.pretrained(prompt, add_special_tokens=False)["input_ids"]
+        return len(ids) + _CHAT_FRAME
+
+
+def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
+    """Name a model and its endpoint; nothing is sent yet.
+
+    Args:
+        model: Id that the endpoint knows it by.
+        options: Address, tokenizer, limits. The key is read from ``OPENAI_API_KEY``.
+
+    Raises:
+        ConfigError: the address or an option cannot work.
+        MissingExtraError: the library is not installed.
+    """
+    options.refuse_others("openai", but=_OPTIONS)
+    require_library()
+    check_model_id(options.name or model)
+    if options.api not in (None, "chat", "completions"):
+        raise ConfigError(f"--api {options.api} does not exist; have: chat, completions")
+    if options.chat and options.api == "completions" and options.tokenizer is None:
+        raise ConfigError("--chat through completions needs --tokenizer, whose template is used; or take --api chat")
+    if options.max_cost is not None and options.prices is None:
+        raise ConfigError("--max-cost needs --prices FILE, with what the model's tokens cost")
+    address = parse_address(
+        options.base_url or os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY", "").strip()
+    )
+    # Where the endpoint is told that it is a chat, the template is its own.
+    tokenizer = (
+        load_tokenizer(options.tokenizer, chat=bool(options.chat) and options.api != "chat")
+        if options.tokenizer
+        else None
+    )
+    return OpenAIBackend(
+        model_name=model,
+        options=replace(options, base_url=address.url),  # As it was given it may hold a password.
+        connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
+        tokenizer=tokenizer,
+        price=read_price(options.prices, model) if options.prices else None,
+    )

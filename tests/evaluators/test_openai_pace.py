@@ -1,0 +1,140 @@
+"""How fast the openai backend asks: limits, outages, memory."""
+
+from __future__ import annotations
+
+import email.utils
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from evaluators.backend import Answers, GenerateRequest
+from evaluators.backends._openai_pacing import Patience
+from schemas.errors import RunError
+from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received, save_tokenizer
+from tests.evaluators.openai_runs import SERVES, Asked, error, number_in, opened
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    folder = save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize("as_date", [False, True])
+def test_retry_after_is_waited_for_by_everybody(as_date: bool, tokenizer: Tokenizer) -> None:
+    limited: list[float] = []
+
+    def before(received: Received) -> Fault | None:
+        if number_in(received) < 0 or limited:
+            return None
+        limited.append(received.seconds)
+        after = email.utils.formatdate(time.time() + 3, usegmt=True) if as_date else "2"
+        return Fault(429, {"retry-after": after})
+
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, concurrency=4)
+        endpoint.before = before
+        assert Asked().of(backend, 60).statuses() == {"answered": 60}
+        # A date has whole seconds: of three, two are sure. What was under way may still come in.
+        too_early = [one for one in endpoint.received if 0 < one.seconds - limited[0] < 1.9]
+        assert len(too_early) <= 3
+
+
+def test_a_limit_that_is_used_up_is_waited_for(tokenizer: Tokenizer) -> None:
+    spent = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1s20ms"}
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, concurrency=1)
+        endpoint.headers = lambda received: spent if number_in(received) == 2 else {}
+        assert Asked().of(backend, 5).statuses() == {"answered": 5}
+        times = [received.seconds for received in endpoint.received]
+        assert times[3] - times[2] >= 1.0
+
+
+def test_a_wait_that_is_too_long_ends_the_run(tokenizer: Tokenizer) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint)
+        endpoint.before = lambda received: Fault(429, {"retry-after": "86400"})
+        with pytest.raises(RunError, match="86400 s"):
+            Asked().of(backend, 5)
+
+
+def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> None:
+    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
+        backend = opened(endpoint, Patience(n_tries=1000, outage_seconds=1.0, longest_pause=0.05))
+        endpoint.before = lambda received: Fault(503, {}, error("down"))
+        asked = Asked()
+        with pytest.raises(RunError, match="answered nothing for 1 s"):
+            asked.of(backend, 50)
+        assert asked.n_attempts == endpoint.n_received
+
+
+def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Tokenizer) -> None:
+    down = (150, 170)
+
+    def before(received: Received) -> Fault | None:
+        # Down for twenty requests, however long they take.
+        return Fault(500) if down[0] <= received.number < down[1] else None
+
+    # Slow enough that the endpoint, and not the client, is what limits the rate.
+    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.25) as endpoint:
+        backend = opened(endpoint, Patience(), concurrency=16)
+        endpoint.before = before
+        asked = Asked().of(backend, 600)
+        assert asked.statuses() == {"answered": 600}
+        assert asked.n_attempts == endpoint.n_received
+        last_fault = max(received.seconds for received in endpoint.received if received.number < down[1])
+        before_it = sorted(received.seconds for received in endpoint.received if received.number < down[0])
+        after = sorted(received.seconds - last_fault for received in endpoint.received if received.number >= down[1])
+        per_second = 100 / (before_it[-1] - before_it[-101])
+        # At the latest after ten seconds, at least half as much is done in one second as before.
+        recovered = [start for start in range(10) if sum(start <= one < start + 1 for one in after) > per_second * 0.5]
+        assert recovered
+
+
+def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tokenizer) -> None:
+    under_way: list[int] = []
+
+    # Slow enough that the client, however slow itself, has sent all that it may before the first answer comes.
+    with FakeEndpoint(tokenizer, serves=SERVES, delay=0.4) as endpoint:
+        backend = opened(endpoint, concurrency=24)
+        Asked().of(backend, 150)
+        assert endpoint.most_at_a_time == 24
+        endpoint.delay = 0.02
+
+        def before(received: Received) -> Fault | None:
+            under_way.append(endpoint._under_way)
+            return Fault(429) if endpoint._under_way > 6 else None
+
+        endpoint.before = before
+        asked = Asked().of(backend, 600)
+        assert asked.statuses() == {"answered": 600}
+    # It settles around what the endpoint bears instead of trying 24 every time.
+    assert np.mean(under_way[300:]) < 9
+
+
+def test_memory_is_flat_however_much_is_queued(tokenizer: Tokenizer) -> None:
+    n = 100_000
+    requests = [GenerateRequest(prompt=f"Say {number}", max_tokens=3) for number in range(n)]
+    with FakeEndpoint(tokenizer, serves=SERVES, keeps=0) as endpoint:
+        backend = opened(endpoint)
+        endpoint.n_received = 0
+        steps = backend.ask(requests, frozenset(range(n)))
+        n_answered = 0
+        peaks = []
+        for bound in (300, 800):
+            for step in steps:
+                n_answered += len(step.responses) if isinstance(step, Answers) else 0
+                if n_answered >= bound:
+                    break
+            if not tracemalloc.is_tracing():
+                tracemalloc.start()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        steps.close()
+        # Five hundred answers more, and not more than a few megabytes were ever held for them.
+        assert peaks[-1] < 8_000_000
+        # What was not handed over was under way: nothing ran ahead of what was taken.
+        assert endpoint.n_received <= n_answered + 4096 + 2 * 64
