@@ -1,0 +1,334 @@
+"""One vLLM engine: everything that touches the library."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from evaluators.backend import Runtime
+from evaluators.backends._vllm_trie import Node, Question, paths, split_wide
+from schemas.errors import ConfigError, RunError, import_extra
+
+OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
+MOST_TOKEN_IDS = 128
+"""vLLM's limit of ``logprob_token_ids``."""
+DTYPES = ("float32", "bfloat16", "float16")
+_CPU_BLOCK = 32
+"""Tokens; what the CPU build takes at least. Its default of 128 would leave most contexts out of the prefix cache."""
+_LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+# Set only where the user has not chosen otherwise. In one process the order of computation is always the same.
+_ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
+_CPU_CACHE_GIB = "2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """What an engine is started with; travels to worker processes."""
+
+    model: str
+    commit: str | None
+    tokenizer: str
+    tokenizer_commit: str | None
+    dtype: str | None
+    max_model_len: int | None = None
+    tensor_parallel: int = 1
+    gpu_memory: float | None = None
+    lora_folder: str | None = None
+    lora_rank: int = 0
+    option_scoring: OptionScoring | None = None
+    """None takes the trie where the installed vLLM can score chosen tokens."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Of a worker process: which devices or cores are its own."""
+
+
+class Continuation(NamedTuple):
+    """A text to generate."""
+
+    ids: tuple[int, ...]
+    max_tokens: int
+    temperature: float
+    top_p: float
+    stop: tuple[str, ...]
+    seed: int
+
+
+class Generated(NamedTuple):
+    """What was generated."""
+
+    text: str
+    n_tokens: int
+    finish_reason: str | None
+
+
+class Work(NamedTuple):
+    """What is computed together."""
+
+    questions: list[Question]
+    continuations: list[Continuation]
+
+
+class Done(NamedTuple):
+    """What came of it."""
+
+    edges: dict[Node, dict[int, float]]
+    generated: list[Generated]
+
+
+class Looked(NamedTuple):
+    """What is known of a model before its weights are loaded."""
+
+    precision: str
+    room: int
+    """Most tokens of a text."""
+    n_vocabulary: int
+    device_type: str
+    device_name: str
+    n_devices: int
+    """1 on a CPU, which engines share."""
+
+
+def look(settings: EngineSettings) -> Looked:
+    """Check a model's configuration without loading it.
+
+    Raises:
+        ConfigError: vLLM refuses the model or an option.
+        MissingExtraError: it is not installed.
+    """
+    vllm = _import_vllm("vllm")
+    platform = _import_vllm("vllm.platforms").current_platform
+    arguments = _arguments(settings, vllm, platform)
+    with _refusals(settings.model):
+        config = _import_vllm("vllm.engine.arg_utils").EngineArgs(**arguments).create_model_config()
+        if config.runner_type != "generate":
+            raise ConfigError(f"model '{settings.model}' is no causal language model for vLLM; give a decoder")
+        return Looked(
+            precision=str(config.dtype).removeprefix("torch."),
+            room=config.max_model_len,
+            n_vocabulary=config.get_vocab_size(),
+            device_type=platform.device_type,
+            device_name=platform.get_device_name() if not platform.is_cpu() else "cpu",
+            n_devices=1 if platform.is_cpu() else _n_devices(platform),
+        )
+
+
+class Engine:
+    """A loaded model."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        """Load it, and have it answer once.
+
+        Raises:
+            ConfigError: vLLM refuses the model or an option, or cannot compute with it.
+        """
+        os.environ.update(settings.environment)
+        self._vllm = _import_vllm("vllm")
+        platform = _import_vllm("vllm.platforms").current_platform
+        self.option_scoring = settings.option_scoring or _best_scoring(self._vllm)
+        arguments = _arguments(settings, self._vllm, platform)
+        with _refusals(settings.model):
+            self._llm = self._vllm.LLM(**arguments)
+            self._lora = None
+            if settings.lora_folder is not None:
+                request = _import_vllm("vllm.lora.request").LoRARequest
+                self._lora = request("adapter", 1, settings.lora_folder)
+            # Some models are refused only when they compute, such as an attention that the device has no kernel for.
+            self._compute(Work([Question((0,), (0,))], []))
+        self.runtime = Runtime(
+            device="cpu" if platform.is_cpu() else platform.get_device_name(),
+            packages=_packages(self._vllm),
+            settings={
+                "option_scoring": self.option_scoring,
+                "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT", "0"),
+                "prefix_caching": str(arguments["enable_prefix_caching"]).lower(),
+                "enforce_eager": str(arguments["enforce_eager"]).lower(),
+                "tensor_parallel": str(settings.tensor_parallel),
+            },
+        )
+
+    def compute(self, work: Work) -> Done:
+        """Answer.
+
+        Raises:
+            RunError: the engine broke down.
+        """
+        try:
+            with _quiet():
+                return self._compute(work)
+        # Whatever a library, a driver or a kernel raises: the engine is of no more use.
+        except Exception as error:
+            raise RunError(
+                f"vLLM broke down: {one_line(error)}; what was answered is kept. Where memory was too little, give a "
+                "smaller --max-model-len or --gpu-memory, or more --tensor-parallel"
+            ) from error
+
+    def _compute(self, work: Work) -> Done:
+        # What one batch leaves in the cache must not change the last bits of the next: a resumed run has another past.
+        self._llm.reset_prefix_cache()
+        score = self._score_trie if self.option_scoring == "option_trie" else self._score_prompts
+        edges = score(work.questions) if work.questions else {}
+        return Done(edges, self._generate(work.continuations) if work.continuations else [])
+
+    def _score_trie(self, asked: Sequence[Question]) -> dict[Node, dict[int, float]]:
+        narrow = split_wide(asked, MOST_TOKEN_IDS)
+        parameters = {
+            tokens: self._parameters(max_tokens=1, logprob_token_ids=list(tokens), detokenize=False)
+            for tokens in {question.tokens for question in narrow}
+        }
+        outputs = self._ask([question.node for question in narrow], [parameters[one.tokens] for one in narrow])
+        edges: dict[Node, dict[int, float]] = {}
+        for (node, tokens), output in zip(narrow, outputs, strict=True):
+            found = output.outputs[0].logprobs[0]
+            edges.setdefault(node, {}).update((token, found[token].logprob) for token in tokens)
+        return edges
+
+    def _score_prompts(self, asked: Sequence[Question]) -> dict[Node, dict[int, float]]:
+        whole = paths(asked)
+        parameters = self._parameters(max_tokens=1, prompt_logprobs=0, detokenize=False)
+        edges: dict[Node, dict[int, float]] = {question.node: {} for question in asked}
+        for path, output in zip(whole, self._ask(whole, [parameters] * len(whole)), strict=True):
+            for place in range(1, len(path)):
+                if path[:place] in edges:
+                    edges[path[:place]][path[place]] = output.prompt_logprobs[place][path[place]].logprob
+        return edges
+
+    def _generate(self, wanted: Sequence[Continuation]) -> list[Generated]:
+        parameters = [
+            self._parameters(
+                max_tokens=one.max_tokens,
+                temperature=one.temperature,
+                top_p=one.top_p,
+                stop=list(one.stop),
+                seed=one.seed,
+            )
+            for one in wanted
+        ]
+        outputs = (output.outputs[0] for output in self._ask([one.ids for one in wanted], parameters))
+        return [Generated(one.text, len(one.token_ids), one.finish_reason) for one in outputs]
+
+    def _parameters(self, **chosen: Any) -> Any:
+        return self._vllm.SamplingParams(**{"temperature": 0.0, "top_p": 1.0, **chosen})
+
+    def _ask(self, prompts: Sequence[Node], parameters: Sequence[Any]) -> list[Any]:
+        outputs: list[Any] = self._llm.generate(
+            [self._vllm.TokensPrompt(prompt_token_ids=list(ids)) for ids in prompts],
+            list(parameters),
+            lora_request=self._lora,
+            use_tqdm=False,
+        )
+        return outputs
+
+
+def _import_vllm(module: str) -> Any:
+    """Import the library, or a part of it, with the settings that it reads only once."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    with _quiet():
+        imported = import_extra(module, "vllm")
+    # It reads the environment for its own output only later.
+    logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"].upper())
+    return imported
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the library's parts warn each other of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _best_scoring(vllm: Any) -> OptionScoring:
+    return "option_trie" if hasattr(vllm.SamplingParams, "logprob_token_ids") else "prompt_logprobs"
+
+
+def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, Any]:
+    """What the engine is given; everything that could otherwise come from the model or a default of the library."""
+    arguments: dict[str, Any] = {
+        "model": settings.model,
+        "revision": settings.commit,
+        "tokenizer": settings.tokenizer,
+        "tokenizer_revision": settings.tokenizer_commit,
+        "dtype": settings.dtype or "auto",
+        "max_model_len": settings.max_model_len,
+        "tensor_parallel_size": settings.tensor_parallel,
+        "seed": 0,
+        # Sampling is what a request says, not what the model's authors recommend; its end tokens are still read.
+        "generation_config": "vllm",
+        "logprobs_mode": "raw_logprobs",
+        "max_logprobs": MOST_TOKEN_IDS,
+        # Requests with prompt log-probabilities cannot read the cache.
+        "enable_prefix_caching": (settings.option_scoring or _best_scoring(vllm)) == "option_trie",
+        "enforce_eager": platform.is_cpu(),
+        "use_tqdm_on_load": False,
+        "disable_log_stats": True,
+    }
+    if platform.is_cpu():
+        arguments["block_size"] = _CPU_BLOCK
+        arguments["dtype"] = settings.dtype or "float32"
+        if settings.gpu_memory is None:
+            os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_CACHE_GIB)
+    if settings.gpu_memory is not None:
+        arguments["gpu_memory_utilization"] = settings.gpu_memory
+    if settings.lora_folder is not None:
+        if settings.lora_rank > _LORA_RANKS[-1]:
+            raise ConfigError(
+                f"LoRA rank {settings.lora_rank} is more than vLLM's {_LORA_RANKS[-1]}; merge the adapter"
+            )
+        rank = next(rank for rank in _LORA_RANKS if rank >= settings.lora_rank)
+        arguments.update(enable_lora=True, max_loras=1, max_lora_rank=rank)
+    return arguments
+
+
+@contextlib.contextmanager
+def _refusals(model: str) -> Iterator[None]:
+    """What vLLM says against a model, in one line."""
+    try:
+        with _quiet():
+            yield
+    except ConfigError:
+        raise
+    # Its parts raise whatever they like; before the first request every one of them is about model and options.
+    except Exception as error:
+        raise ConfigError(f"vLLM refuses model '{model}': {one_line(error)}; {_remedy(str(error))}") from error
+
+
+def _remedy(reason: str) -> str:
+    lower = reason.lower()
+    if "head_dim" in lower or "head size" in lower or "head_size" in lower:
+        return "its attention heads have a size that this build of vLLM has no kernel for; use --backend transformers"
+    if "max_model_len" in lower:
+        return "give another --max-model-len"
+    if "memory" in lower:
+        return "give a smaller --max-model-len, another --gpu-memory, or more GPUs with --tensor-parallel"
+    return "check the model and the options, or use --backend transformers"
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, without what a validation library adds around it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and "validation error" in lines[0]:
+        lines = [lines[1].removeprefix("Value error, ").partition(" [type=")[0], *lines[2:]]
+    said = lines[0] if lines else type(error).__name__
+    return said[:300].rstrip(".")
+
+
+def _n_devices(platform: Any) -> int:
+    count: int = platform.device_count()
+    return count
+
+
+def _packages(vllm: Any) -> dict[str, str]:
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")}
+    # The CPU build is another distribution of the same module.
+    return {"vllm": vllm.__version__, **versions}

@@ -1,0 +1,374 @@
+"""Any causal language model through vLLM: an engine in this process, or one per GPU.
+
+Prompts are token ids that we made, and an option is scored edge by edge along the trie of all options: every inner node
+is one request for the log-probabilities of the tokens that follow it, which leaves the prefix cache of the engine
+usable. Log-probabilities are those of the model, at temperature 1 and in float32. Where the installed vLLM cannot score
+chosen tokens, prompts with log-probabilities of all their tokens are the fallback, and the result says so.
+
+The model is loaded with the first request; until then only its configuration and tokenizer are.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from evaluators.backend import (
+    Answers,
+    Capability,
+    ChoiceRequest,
+    Events,
+    GenerateRequest,
+    Request,
+    Response,
+    Runtime,
+    Sent,
+    TokenCount,
+    model_identity,
+)
+from evaluators.backend_options import BackendOptions
+from evaluators.backends._vllm_adapter import Adapter, find_adapter
+from evaluators.backends._vllm_engine import (
+    DTYPES,
+    Continuation,
+    Done,
+    EngineSettings,
+    Generated,
+    Looked,
+    Work,
+    look,
+)
+from evaluators.backends._vllm_pool import Dispatched, InProcess, Pool, Workers
+from evaluators.backends._vllm_trie import end_logprobs, option_logprobs, questions
+from evaluators.model_files import ModelFiles, find_files, find_model
+from evaluators.run_folder import check_model_id
+from evaluators.tokenizer import ModelTokenizer, Rows, load_tokenizer
+from schemas.errors import ConfigError
+from schemas.result import Model
+
+SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through vLLM on one or more GPUs (extra: vllm)"
+MODELS: tuple[str, ...] = ()
+
+_OPTIONS = (
+    "name",
+    "revision",
+    "dtype",
+    "tokenizer",
+    "chat",
+    "tensor_parallel",
+    "data_parallel",
+    "max_model_len",
+    "gpu_memory",
+    "lora",
+    "end_logprobs",
+)
+_CHUNK_TEXTS = 4096
+_CHUNK_TEXTS_CPU = 512
+_CHUNK_CHARACTERS = 4_000_000
+_Item = TypeVar("_Item")
+
+
+class _Prepared(NamedTuple):
+    """Requests that are computed together."""
+
+    places: list[int]
+    encoded: list[Rows | Continuation | str]
+    """Per place: what to compute, or why it cannot be."""
+    work: Work
+
+
+@dataclass
+class VllmBackend:
+    """A model that vLLM is going to load, or has."""
+
+    settings: EngineSettings
+    environments: Sequence[dict[str, str]]
+    """Of the processes that share the work; empty for an engine in this one."""
+    tokenizer: ModelTokenizer
+    looked: Looked
+    model: Model
+    with_end: bool = False
+    """Whether to ask for the end token after every option: about one more request per option."""
+    arguments: tuple[str, ...] = ()
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    reads_facts: bool = False
+    chunk_texts: int = _CHUNK_TEXTS
+    """Most options and generations that are computed together."""
+    loaded: Pool | None = field(default=None, repr=False)
+    """Whoever computes, once the model is loaded."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """Where it computes; the device alone before the first request."""
+        return Runtime(device=self.looked.device_name) if self.loaded is None else self.loaded.runtime
+
+    def pool(self) -> Pool:
+        """Whoever computes; loads the model at first.
+
+        Raises:
+            ConfigError: vLLM refuses it.
+        """
+        if self.loaded is None:
+            self.loaded = Workers(self.settings, self.environments) if self.environments else InProcess(self.settings)
+        return self.loaded
+
+    def plan(self, requests: Sequence[Request]) -> list[list[int]]:
+        """What is computed together: requests that begin alike, whoever is missing."""
+        chunks: list[list[int]] = []
+        n_texts = n_characters = 0
+        for place in sorted(range(len(requests)), key=lambda place: (requests[place].prompt, place)):
+            request = requests[place]
+            weight = len(request.options) if isinstance(request, ChoiceRequest) else 1
+            n_texts += weight
+            n_characters += weight * len(request.prompt)
+            if not chunks or n_texts > self.chunk_texts or n_characters > _CHUNK_CHARACTERS:
+                chunks.append([])
+                n_texts, n_characters = weight, weight * len(request.prompt)
+            chunks[-1].append(place)
+        return chunks
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Answer chunk by chunk; texts become tokens one chunk ahead of the engine."""
+        chunks = [[place for place in chunk if place in missing] for chunk in self.plan(requests)]
+        wanted = [(number, chunk) for number, chunk in enumerate(chunks) if chunk]
+        if not wanted:
+            return
+        pool = self.pool()
+        prepared: dict[int, _Prepared] = {}
+
+        def works() -> Iterator[tuple[int, Work]]:
+            ready = _one_ahead(lambda one: (one[0], self._prepare(requests, one[1])), wanted)
+            for number, chunk in ready:
+                prepared[number] = chunk
+                yield number, chunk.work
+
+        start = time.perf_counter()
+        for event in pool.run(works()):
+            if isinstance(event, Dispatched):
+                yield Sent(len(prepared[event.number].places))
+                continue
+            chunk = prepared.pop(event.number)
+            answers = dict(zip(chunk.places, self._responses(chunk, event.done), strict=True))
+            yield Answers(answers, time.perf_counter() - start)
+            start = time.perf_counter()
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Tokens of all prompts, and the most that would be generated."""
+        return self.tokenizer.count_tokens(requests)
+
+    def _prepare(self, requests: Sequence[Request], places: list[int]) -> _Prepared:
+        asked = [requests[place] for place in places]
+        choices = [request for request in asked if isinstance(request, ChoiceRequest)]
+        scored = iter(self.tokenizer.rows_of_all(choices, self.looked.room))
+        encoded = [
+            self._continuation(request) if isinstance(request, GenerateRequest) else self._checked(next(scored))
+            for request in asked
+        ]
+        rows = [one for one in encoded if isinstance(one, Rows)]
+        nodes = questions(rows, end_id=self.tokenizer.end_id if self.with_end else None, room=self.looked.room)
+        return _Prepared(places, encoded, Work(nodes, [one for one in encoded if isinstance(one, Continuation)]))
+
+    def _checked(self, rows: Rows | str) -> Rows | str:
+        return rows if isinstance(rows, str) else self._unknown(rows.ids) or rows
+
+    def _continuation(self, request: GenerateRequest) -> Continuation | str:
+        """What an engine generates for a request, or why it cannot."""
+        ids = tuple(self.tokenizer.context_ids(request.prompt))
+        if not ids:
+            return "the prompt has no tokens, and the tokenizer adds none at the start"
+        n_tokens = len(ids) + request.max_tokens
+        if n_tokens > self.looked.room:
+            return f"prompt and answer take up to {n_tokens} tokens, the model {self.looked.room}"
+        return self._unknown([ids]) or Continuation(
+            ids, request.max_tokens, request.temperature, request.top_p, request.stop, request.sampling_seed
+        )
+
+    def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
+        """What is wrong with token ids; None if nothing is."""
+        highest = max(map(max, texts))
+        if highest < self.looked.n_vocabulary:
+            return None
+        return (
+            f"token id {highest} is beyond the model's vocabulary of {self.looked.n_vocabulary}; use its own tokenizer"
+        )
+
+    def _responses(self, chunk: _Prepared, done: Done) -> Iterator[Response]:
+        generated = iter(done.generated)
+        for one in chunk.encoded:
+            if isinstance(one, str):
+                yield Response(status="failed", error=one)
+            elif isinstance(one, Continuation):
+                yield _generated(one, next(generated))
+            else:
+                yield self._scored(one, done)
+
+    def _scored(self, rows: Rows, done: Done) -> Response:
+        logprobs = option_logprobs(rows, done.edges)
+        ends: tuple[float | None, ...] = (None,) * len(logprobs)
+        if self.with_end and self.tokenizer.end_id is not None:
+            ends = end_logprobs(rows, done.edges, self.tokenizer.end_id)
+        if any(value is not None and math.isnan(value) for value in (*logprobs, *ends)):
+            reason = f"a log-probability is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
+            return Response(status="failed", error=reason)
+        return Response(
+            status="answered",
+            option_logprobs=logprobs,
+            option_end_logprobs=ends,
+            option_token_counts=tuple(len(ids) - rows.n_context for ids in rows.ids),
+            n_moved_tokens=rows.n_moved,
+            n_prompt_tokens=rows.n_context + rows.n_moved,
+            n_completion_tokens=0,
+        )
+
+
+def _generated(asked: Continuation, answer: Generated) -> Response:
+    return Response(
+        status="answered",
+        text=answer.text,
+        n_prompt_tokens=len(asked.ids),
+        n_completion_tokens=answer.n_tokens,
+        finish_reason=answer.finish_reason,
+    )
+
+
+def _one_ahead(
+    prepare: Callable[[_Item], tuple[int, _Prepared]], items: Sequence[_Item]
+) -> Iterator[tuple[int, _Prepared]]:
+    """Prepare items in their order, each while the one before it is computed."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        coming = thread.submit(prepare, items[0])
+        for item in islice(items, 1, None):
+            ready, coming = coming, thread.submit(prepare, item)
+            yield ready.result()
+        yield coming.result()
+
+
+def open_backend(model: str, options: BackendOptions) -> VllmBackend:
+    """Check a model and what it is to run on; nothing is loaded yet.
+
+    Args:
+        model: Id of the Hub, or path of a local folder.
+        options: See ``_OPTIONS``.
+
+    Raises:
+        ConfigError: the model or the adapter cannot be found, vLLM refuses it, or an option cannot be met.
+        MissingExtraError: vLLM is not installed.
+    """
+    options.refuse_others("vllm", but=_OPTIONS)
+    _check_numbers(options)
+    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
+    adapter = None if options.lora is None else find_adapter(options.lora)
+    tokenizer_files = files if options.tokenizer is None else _find_tokenizer(options.tokenizer)
+    settings = EngineSettings(
+        model=files.location,
+        commit=files.commit,
+        tokenizer=tokenizer_files.location,
+        tokenizer_commit=tokenizer_files.commit,
+        dtype=options.dtype,
+        max_model_len=options.max_model_len,
+        tensor_parallel=options.tensor_parallel or 1,
+        gpu_memory=options.gpu_memory,
+        lora_folder=None if adapter is None else adapter.folder,
+        lora_rank=0 if adapter is None else adapter.rank,
+    )
+    looked = look(settings)
+    environments = _environments(looked, options)
+    tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, chat=bool(options.chat))
+    answering = files if adapter is None else adapter.files
+    identity = {
+        "backend": "vllm",
+        "model": files.identity,
+        "adapter": None if adapter is None else adapter.files.identity,
+        "tokenizer": None if options.tokenizer is None else tokenizer_files.identity,
+        "chat_template_sha256": tokenizer.chat_template_sha256,
+        "precision": looked.precision,
+        "device": looked.device_type,
+        "end_logprobs": "true" if options.end_logprobs else None,
+    }
+    return VllmBackend(
+        settings=settings,
+        environments=environments,
+        tokenizer=tokenizer,
+        looked=looked,
+        with_end=bool(options.end_logprobs),
+        chunk_texts=_CHUNK_TEXTS_CPU if looked.device_type == "cpu" else _CHUNK_TEXTS,
+        arguments=_arguments(options, files, tokenizer_files, adapter, looked),
+        model=Model(
+            id=check_model_id(options.name or answering.default_id),
+            revision=answering.revision,
+            backend="vllm",
+            precision=looked.precision,
+            chat_template_sha256=tokenizer.chat_template_sha256,
+            endpoint="local",
+            identity_sha256=model_identity(identity),
+        ),
+    )
+
+
+def _check_numbers(options: BackendOptions) -> None:
+    if options.dtype is not None and options.dtype not in DTYPES:
+        raise ConfigError(f"--dtype {options.dtype} does not exist; have: {', '.join(DTYPES)}")
+    if options.gpu_memory is not None and not 0 < options.gpu_memory <= 1:
+        raise ConfigError(f"--gpu-memory {options.gpu_memory:g} is no share; give a number above 0, at most 1")
+
+
+def _find_tokenizer(name: str) -> ModelFiles:
+    return find_files(name, None, needed="tokenizer_config.json", what="tokenizer")
+
+
+def _environments(looked: Looked, options: BackendOptions) -> list[dict[str, str]]:
+    """Per process, what gives it its devices; empty if one engine in this process does it all."""
+    n_copies, n_each = options.data_parallel or 1, options.tensor_parallel or 1
+    if looked.device_type == "cpu":
+        if n_each > 1:
+            raise ConfigError("--tensor-parallel needs a GPU for every part; leave it out on a CPU")
+        return _cores(n_copies) if n_copies > 1 else []
+    if n_copies * n_each > looked.n_devices:
+        raise ConfigError(
+            f"--data-parallel {n_copies} times --tensor-parallel {n_each} needs {n_copies * n_each} GPUs, here are "
+            f"{looked.n_devices}; give smaller numbers"
+        )
+    if n_copies == 1:
+        return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    devices = visible if visible != [""] else [str(number) for number in range(looked.n_devices)]
+    return [
+        {"CUDA_VISIBLE_DEVICES": ",".join(devices[start : start + n_each])}
+        for start in range(0, n_copies * n_each, n_each)
+    ]
+
+
+def _cores(n_copies: int) -> list[dict[str, str]]:
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    if n_copies > len(cores):
+        raise ConfigError(
+            f"--data-parallel {n_copies} needs as many cores, here are {len(cores)}; give a smaller number"
+        )
+    return [{"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores[copy::n_copies]))} for copy in range(n_copies)]
+
+
+def _arguments(
+    options: BackendOptions, files: ModelFiles, tokenizer: ModelFiles, adapter: Adapter | None, looked: Looked
+) -> tuple[str, ...]:
+    """What opens the same model again; of a local folder only the name."""
+    lora = None if adapter is None else adapter.files
+    known: Mapping[str, object] = {
+        "model": files.public_name,
+        "name": options.name,
+        "revision": files.commit,
+        "dtype": looked.precision if looked.precision in DTYPES else None,
+        "tokenizer": None if options.tokenizer is None else tokenizer.public_name,
+        "lora": None if lora is None else lora.public_name + (f"@{lora.commit}" if lora.commit else ""),
+        "max-model-len": options.max_model_len,
+        "tensor-parallel": options.tensor_parallel,
+        "data-parallel": options.data_parallel,
+    }
+    words = [f"--{name} {value}" for name, value in known.items() if value is not None]
+    words += [f"--{name}" for name, given in (("chat", options.chat), ("end-logprobs", options.end_logprobs)) if given]
+    return tuple(words)

@@ -1,0 +1,74 @@
+"""What the backend vllm does without its engine: options as a trie, and what is said where vLLM is missing."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from itertools import pairwise
+
+from evaluators.backends._vllm_trie import (
+    Question,
+    end_logprobs,
+    option_logprobs,
+    paths,
+    questions,
+    split_wide,
+)
+from evaluators.tokenizer import Rows
+
+END = 2
+# Options 5, 5 6 and 7 8 after the context 1 3; option 9 after the same; option 5 after another.
+SHARED = Rows(([1, 3, 5], [1, 3, 5, 6], [1, 3, 7, 8]), 2, 0)
+SAME_CONTEXT = Rows(([1, 3, 9], [1, 3, 5]), 2, 0)
+OTHER_CONTEXT = Rows(([1, 4, 5], [1, 4, 6]), 2, 0)
+ALL = (SHARED, SAME_CONTEXT, OTHER_CONTEXT)
+
+
+def test_every_inner_node_is_asked_once() -> None:
+    assert questions(ALL, end_id=None, room=10) == [
+        Question((1, 3), (5, 7, 9)),
+        Question((1, 3, 5), (6,)),
+        Question((1, 3, 7), (8,)),
+        Question((1, 4), (5, 6)),
+    ]
+
+
+def test_end_tokens_are_asked_after_every_option_that_leaves_room() -> None:
+    asked = {question.node: question.tokens for question in questions([SHARED], end_id=END, room=4)}
+    assert asked == {(1, 3): (5, 7), (1, 3, 5): (2, 6), (1, 3, 7): (8,)}
+    assert len(questions([SHARED], end_id=END, room=5)) == 5
+
+
+def test_logprobs_are_sums_along_the_edges() -> None:
+    edges = {(1, 3): {5: -1.0, 7: -2.0}, (1, 3, 5): {6: -0.5, END: -0.25}, (1, 3, 7): {8: -math.inf}}
+    assert option_logprobs(SHARED, edges) == (-1.0, -1.5, -math.inf)
+    assert end_logprobs(SHARED, edges, END) == (-0.25, None, None)
+
+
+def test_wide_nodes_are_split() -> None:
+    wide = Question((1,), tuple(range(300)))
+    parts = split_wide([wide, Question((1, 2), (3,))], 128)
+    assert [len(part.tokens) for part in parts] == [128, 128, 44, 1]
+    assert sorted(token for part in parts[:3] for token in part.tokens) == list(range(300))
+
+
+def test_paths_run_over_every_edge_and_none_begins_another() -> None:
+    asked = questions(ALL, end_id=None, room=10)
+    found = paths(asked)
+    assert found == [(1, 3, 5, 6), (1, 3, 7, 8), (1, 3, 9), (1, 4, 5), (1, 4, 6)]
+    assert not any(other[: len(one)] == one for one, other in pairwise(found))
+
+
+def test_a_missing_vllm_names_its_extra() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['vllm'] = None\n"
+        "from evaluators.backends._vllm_engine import EngineSettings, look\n"
+        "from schemas.errors import MissingExtraError\n"
+        "settings = EngineSettings(model='m', commit=None, tokenizer='m', tokenizer_commit=None, dtype=None)\n"
+        "try:\n    look(settings)\n"
+        "except MissingExtraError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "'vllm' is not installed; install the extra 'vllm': pip install 'biasboard[vllm]'\n"

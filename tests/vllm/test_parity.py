@@ -1,0 +1,127 @@
+"""The same requests through every way of computing them: log-probabilities agree, decisions are equal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from evaluators.backend import ChoiceRequest, Response
+from evaluators.backend_options import BackendOptions
+from evaluators.backends import openai, transformers
+from evaluators.backends.vllm import VllmBackend
+from tests.evaluators.asking import all_answers_of
+from tests.vllm.conftest import SERVED
+from tests.vllm.made_requests import choices
+
+N_REQUESTS = 500
+TOLERANCE = 1e-3
+PLAIN = "transformers, plain"
+
+
+class Agreement(NamedTuple):
+    """Two ways of computing the same."""
+
+    one: str
+    other: str
+    largest_difference: float
+    request: ChoiceRequest
+    """Where it is."""
+    n_other_decisions: int
+
+
+@pytest.fixture(scope="module")
+def requests() -> list[ChoiceRequest]:
+    return choices(N_REQUESTS)
+
+
+@pytest.fixture(scope="module")
+def answered(
+    requests: list[ChoiceRequest], made_llama: Path, server: str, engine: VllmBackend
+) -> dict[str, list[Response]]:
+    """Answers by the way of computing them."""
+    found = {}
+    for scoring in ("plain", "packed"):
+        options = BackendOptions(device="cpu", dtype="float32", scoring=scoring)
+        found[f"transformers, {scoring}"] = all_answers_of(
+            transformers.open_backend(str(made_llama), options), requests
+        )
+    found["vllm, in process"] = all_answers_of(engine, requests)
+    endpoint = openai.open_backend(SERVED, BackendOptions(base_url=server, tokenizer=str(made_llama)))
+    found["vllm's server, through openai"] = all_answers_of(endpoint, requests)
+    return found
+
+
+def test_the_requests_have_every_shape_of_options(
+    requests: list[ChoiceRequest], answered: Mapping[str, list[Response]]
+) -> None:
+    counts = [response.option_token_counts for response in answered[PLAIN]]
+    assert len({request.sha256 for request in requests}) == N_REQUESTS
+    assert sum(set(count) == {1} for count in counts) >= N_REQUESTS // 5, "options of one token"
+    assert sum(1 not in count for count in counts) >= N_REQUESTS // 5, "options of several tokens"
+    assert sum(request.options[1].startswith(request.options[0]) for request in requests) == N_REQUESTS // 4
+
+
+def test_all_ways_agree(requests: list[ChoiceRequest], answered: Mapping[str, list[Response]], tmp_path: Path) -> None:
+    for way, responses in answered.items():
+        assert {response.status for response in responses} == {"answered"}, way
+    found = [compare(requests, answered, one, other) for one, other in combinations(answered, 2)]
+    page = report(found)
+    for path in (tmp_path / "parity.md", os.environ.get("BIASBOARD_PARITY_REPORT")):
+        if path:
+            Path(path).write_text(page, encoding="utf-8")
+    print(page)
+    assert [agreement for agreement in found if agreement.largest_difference >= TOLERANCE] == []
+    assert [agreement for agreement in found if agreement.n_other_decisions] == []
+    counts = [[response.option_token_counts for response in responses] for responses in answered.values()]
+    assert all(count == counts[0] for count in counts)
+
+
+def compare(
+    requests: Sequence[ChoiceRequest], answered: Mapping[str, list[Response]], one: str, other: str
+) -> Agreement:
+    largest, where, n_other = -1.0, requests[0], 0
+    for request, first, second in zip(requests, answered[one], answered[other], strict=True):
+        pairs = list(zip(known(first.option_logprobs), known(second.option_logprobs), strict=True))
+        difference = max(abs(a - b) for a, b in pairs)
+        if difference > largest:
+            largest, where = difference, request
+        best = [max(range(len(pairs)), key=lambda index: pairs[index][side]) for side in (0, 1)]
+        n_other += best[0] != best[1]
+    return Agreement(one, other, largest, where, n_other)
+
+
+def known(logprobs: Sequence[float | None]) -> list[float]:
+    values = [value for value in logprobs if value is not None]
+    assert len(values) == len(logprobs)
+    return values
+
+
+def report(found: Sequence[Agreement]) -> str:
+    lines = [
+        "# Parity of backends",
+        "",
+        f"{N_REQUESTS} made requests to a model with random weights, float32. Largest difference of an option's "
+        f"log-probability in nats (tolerance {TOLERANCE:g}), and requests whose most probable option differs.",
+        "",
+        "| one | other | largest difference | where | other decisions |",
+        "|---|---|---:|---|---:|",
+    ]
+    lines += [
+        f"| {entry.one} | {entry.other} | {entry.largest_difference:.2e} | `{entry.request.prompt[-40:]}` | "
+        f"{entry.n_other_decisions} |"
+        for entry in found
+    ]
+    return "\n".join([*lines, ""])
+
+
+def test_a_difference_would_be_seen(requests: list[ChoiceRequest]) -> None:
+    sound = Response(status="answered", option_logprobs=(-1.0, -2.0))
+    off = Response(status="answered", option_logprobs=(-1.0, -0.5))
+    found = compare(requests[:2], {"a": [sound, sound], "b": [sound, off]}, "a", "b")
+    assert (found.largest_difference, found.n_other_decisions, found.request) == (1.5, 1, requests[1])
+    assert "| a | b | 1.50e+00 |" in report([found])
