@@ -12,9 +12,13 @@ CORE_STAMP := $(VENV)/.core-installed
 HF_STAMP := $(VENV)/.hf-installed
 DEV_STAMP := $(VENV)/.dev-installed
 BROWSER_STAMP := $(VENV)/.browser-looked-for
+# vLLM pins what else is installed, so it has an environment of its own.
+VLLM_VENV := .venv-vllm
+VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
+BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-dev setup-browser demo test lint serve bench clean
+.PHONY: help setup setup-hf setup-dev setup-browser setup-vllm demo test test-vllm lint serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -46,11 +50,23 @@ $(BROWSER_STAMP): $(DEV_STAMP) .ci/install-browser
 	@.ci/install-browser $(RUN)
 	@touch $@
 
+$(VLLM_STAMP): .ci/install-vllm .ci/install-torch pyproject.toml
+	@PYTHON='$(PYTHON)' .ci/make-venv $(VLLM_VENV)
+	@.ci/install-vllm $(VLLM_VENV)/bin/python
+	@touch $@
+
+$(BENCH_STAMP): $(VLLM_STAMP)
+	@echo "Installing the extra 'bench' ..."
+	@$(VLLM_VENV)/bin/uv pip install --quiet --python $(VLLM_VENV)/bin/python --editable '.[bench]'
+	@touch $@
+
 setup: $(CORE_STAMP) ## make .venv with the core and the site generator, without torch
 
 setup-hf: $(HF_STAMP) ## add torch and transformers, to score models of the Hub or of a folder
 
 setup-dev: $(DEV_STAMP) ## add what lint and the tests need
+
+setup-vllm: $(VLLM_STAMP) ## make .venv-vllm with the CPU build of vLLM, for its tests
 
 setup-browser: $(BROWSER_STAMP) ## look for Chromium, which some tests drive; install it where that is possible
 
@@ -64,7 +80,10 @@ endif
 	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), README.md (build, score, publish)"
 
 test: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests (ARGS='-k name' for some of them)
-	$(RUN) -m pytest --ignore=tests/bench $(ARGS)
+	$(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm $(ARGS)
+
+test-vllm: $(VLLM_STAMP) ## test the backend 'vllm' on the real engine, and that all backends agree
+	$(VLLM_VENV)/bin/python -m pytest tests/vllm $(ARGS)
 
 lint: $(DEV_STAMP) ## ruff and mypy
 	$(VENV)/bin/ruff check .
@@ -77,6 +96,9 @@ serve: $(CORE_STAMP) ## show the rendered board on this machine
 bench: $(DEV_STAMP) ## run the benchmarks of tests/bench
 	$(RUN) -m pytest tests/bench -o python_files='bench_*.py' -o python_functions='bench_*' -s $(ARGS)
 
-clean: ## remove what was built, rendered and cached; .venv and scored runs stay
+bench-choice: $(BENCH_STAMP) ## compare option scoring with lm-eval's (ARGS='--items 2000 --rounds 1 --whole' for all of it)
+	$(VLLM_VENV)/bin/python -m tests.bench.choice $(ARGS)
+
+clean: ## remove what was built, rendered and cached; .venv, .venv-vllm and scored runs stay
 	rm -rf site/_build site/_docs out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './$(VENV)/*' -not -path './$(VLLM_VENV)/*' -prune -exec rm -rf {} +

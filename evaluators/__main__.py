@@ -1,4 +1,4 @@
-"""``python -m evaluators run|rescore|list``."""
+"""``python -m evaluators run|rescore|list|cache|doctor``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluators import pipeline
-from evaluators.backend import Backend, BackendOptions, open_backend
+from evaluators import _cache_commands, pipeline
+from evaluators._doctor_command import doctor_command
+from evaluators.backend import Backend, open_backend
+from evaluators.backend_options import BackendOptions, with_backend_options
+from evaluators.cache import check_cache
+from evaluators.estimate import Stores, estimate, print_estimates
 from evaluators.rescore import rescore
 from evaluators.run_folder import RESULT, check_model_id, read_run
 from evaluators.scoring import metric_definitions
-from evaluators.task import load_task, prompt_of, task_for
+from evaluators.selection import Selection, normalisation_of, select
+from evaluators.task import Prompt, Task, load_task, prompt_of, task_for
 from schemas import plugins
 from schemas.command_line import one_line_errors
 from schemas.dataset_folder import read_manifest
@@ -31,10 +36,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(_cache_commands.app, name="cache")
+app.command("doctor")(doctor_command)
 
 
 @app.command("run")
 @one_line_errors(KEPT)
+@with_backend_options
 def run_command(
     dataset: Annotated[Path, typer.Option(help="Folder of a built dataset.")],
     backend: Annotated[str, typer.Option(help="How the model is called: see 'list'.")],
@@ -48,45 +56,81 @@ def run_command(
         int | None, typer.Option(min=1, help="At most N items per config, as whole minimal pairs.")
     ] = None,
     prompt: Annotated[str | None, typer.Option(help="Prompt id; the task's first if left out.")] = None,
-    normalisation: Annotated[str, typer.Option(help="sum, sum_with_end, token_mean or byte_mean.")] = "sum",
-    name: Annotated[str | None, typer.Option(help="What to call the model in results.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the Hub.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:N or mps.")] = None,
-    batch_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens per batch, padding counted.")] = None,
+    normalisation: Annotated[
+        str | None,
+        typer.Option(help="sum, sum_with_end, token_mean or byte_mean; sum if left out. None for generated texts."),
+    ] = None,
     max_failure_rate: Annotated[
         float, typer.Option(min=0, max=1, help="Share of requests that may fail before the run ends without a result.")
     ] = pipeline.MAX_FAILURE_RATE,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            envvar=_cache_commands.CACHE_VARIABLE, help="File of answers that runs share: what is in it is not asked."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count requests and tokens, name the price; ask and write nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON instead of a table.")] = False,
+    *,
+    options: BackendOptions,
 ) -> None:
     """Ask a model every item, or go on where an earlier run stopped; write records and result."""
+    _check_outputs(cache, only_json=as_json and not dry_run)
     manifest = read_manifest(dataset)
     task = task_for(manifest.item_shape)
     chosen_prompt = prompt_of(task, prompt)
-    mode = _normalisation(normalisation)
+    mode = normalisation_of(chosen_prompt, _normalisation(normalisation))
     configs = config or list(dict.fromkeys(entry.config for entry in manifest.splits))
-    selections = [pipeline.select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs]
-    if name is not None:
-        check_model_id(name)
-    options = BackendOptions(name=name, revision=revision, dtype=dtype, device=device, batch_tokens=batch_tokens)
+    selections = [select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs]
+    if options.name is not None:
+        check_model_id(options.name)
     models = _baselines() if backend == "baseline" and model == "all" else [model]
-    for one_model in models:
-        opened = open_backend(backend, one_model, options)
+    backends = (open_backend(backend, one_model, options) for one_model in models)
+    stores = Stores(root=out, normalisation=mode, cache=cache)
+    if dry_run:
+        shown = options.name or model
+        found = [estimate(one, task, chosen_prompt, opened, stores, shown) for opened in backends for one in selections]
+        print_estimates(found, as_json=as_json)
+        return
+    for opened in backends:
         for selection in selections:
-            finished = pipeline.run(
-                selection,
-                task,
-                chosen_prompt,
-                opened,
-                root=out,
-                normalisation=mode,
-                max_failure_rate=max_failure_rate,
-                command=_command(selection, opened, chosen_prompt.id, mode, limit),
-            )
+            finished = _score(selection, task, chosen_prompt, opened, stores, max_failure_rate, limit)
             if len(models) == 1:
                 _report(finished.result, finished.folder)
             else:
                 _report_briefly(finished.result)
     print(f"next: python -m leaderboard build --runs {shlex.quote(str(out))}")
+
+
+def _check_outputs(cache: Path | None, *, only_json: bool) -> None:
+    if only_json:
+        raise ConfigError("--json goes with --dry-run; a run writes result.json")
+    if cache is not None:
+        check_cache(cache)
+
+
+def _score(
+    selection: Selection,
+    task: Task,
+    prompt: Prompt,
+    backend: Backend,
+    stores: Stores,
+    max_failure_rate: float,
+    limit: int | None,
+) -> pipeline.Finished:
+    return pipeline.run(
+        selection,
+        task,
+        prompt,
+        backend,
+        root=stores.root,
+        normalisation=stores.normalisation,
+        max_failure_rate=max_failure_rate,
+        cache=stores.cache,
+        command=_command(selection, backend, prompt.id, stores.normalisation, limit),
+    )
 
 
 @app.command("rescore")
@@ -100,7 +144,7 @@ def rescore_command(
 ) -> None:
     """Compute every metric again from the stored answers, without the model and without the dataset."""
     run = run.parent if run.name == RESULT else run
-    outcome = rescore(run, normalisation=None if normalisation is None else _normalisation(normalisation), root=out)
+    outcome = rescore(run, normalisation=_normalisation(normalisation), root=out)
     for change in outcome.changes[:MOST_CHANGES]:
         print(change)
     if len(outcome.changes) > MOST_CHANGES:
@@ -127,7 +171,9 @@ def list_command() -> None:
             print(f"  metric {metric.name} {metric.version}: {metric.description}")
 
 
-def _normalisation(text: str) -> Normalisation:
+def _normalisation(text: str | None) -> Normalisation | None:
+    if text is None:
+        return None
     if text not in get_args(Normalisation):
         raise ConfigError(f"--normalisation {text} does not exist; have: {', '.join(get_args(Normalisation))}")
     return cast(Normalisation, text)
@@ -138,14 +184,15 @@ def _baselines() -> list[str]:
 
 
 def _command(
-    selection: pipeline.Selection, backend: Backend, prompt: str, normalisation: Normalisation, limit: int | None
+    selection: Selection, backend: Backend, prompt: str, normalisation: Normalisation | None, limit: int | None
 ) -> str:
     """The command line that reproduces a run, without the paths of the machine that it ran on."""
     parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
     parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]
     parts += [f"--backend {backend.model.backend}", *backend.arguments]
-    parts += [f"--prompt {prompt}", f"--normalisation {normalisation}"]
-    return " ".join(parts if limit is None else [*parts, f"--limit {limit}"])
+    parts += [f"--prompt {prompt}"]
+    optional = {"normalisation": normalisation, "limit": limit}
+    return " ".join([*parts, *(f"--{name} {value}" for name, value in optional.items() if value is not None)])
 
 
 def _report(result: Result, folder: Path) -> None:

@@ -206,10 +206,13 @@ class Backend(Protocol):
 
 @runtime_checkable
 class KeepsState(Protocol):
-    """A backend that notes in a file what it is waiting for, such as the ids of batches that a provider works on."""
+    """A backend of which something lasts beyond one session: ids of batches that a provider works on, money spent."""
 
     state_path: Path | None
     """In the run's folder; set by the pipeline before it asks."""
+
+    def count_spent(self, cost_usd: float) -> None:
+        """What earlier sessions spent on the run that is asked next, so that a limit on cost holds for all of them."""
 
 
 def model_identity(fields_of_model: Mapping[str, str | None]) -> str:

@@ -62,7 +62,7 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     for option, share, is_bound in zip(exchange.options, probabilities, bounded, strict=False):
         if is_bound and share > MAX_BOUND_SHARE:
             return (
-                f"option '{option}' is not among the tokens that the endpoint returned; its probability may be anything "
+                f"option '{option}' is not among the tokens that the endpoint returned; its probability may be all "
                 f"up to {share:.3g}, and more than {MAX_BOUND_SHARE:g} is too much to leave open"
             )
     return [float(value) for value in probabilities / probabilities.sum()]

@@ -90,6 +90,7 @@ def run(
             shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
             if isinstance(backend, KeepsState):
                 backend.state_path = folder / STATE
+                backend.count_spent(store.totals().cost_usd or 0.0)
             asked = _ask(selection, task, prompt, backend, _Stores(store, shared), max_failure_rate, folder.name)
             records = _records(selection, task, asked, signature.normalisation)
             check_failures(records, max_failure_rate)

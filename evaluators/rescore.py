@@ -35,13 +35,11 @@ def reread(records: list[Record], task_name: str, normalisation: Normalisation |
     Args:
         records: Of one run.
         task_name: The task that wrote them.
-        normalisation: How option log-probabilities become probabilities.
+        normalisation: How option log-probabilities become probabilities; None for generated texts.
 
     Returns:
         Records with the reading that the exchanges give today; what was asked and answered is as it was.
     """
-    if normalisation is None:
-        raise ConfigError("these records hold generations, which have no normalisation; score them with their own task")
     task = load_task(task_name)
     changed = []
     for record in records:
@@ -67,11 +65,14 @@ def rescore(
         max_failure_rate: Share of records that may fail to be read before nothing is written.
 
     Raises:
+        ConfigError: a normalisation for generated texts.
         DataError: the run is unsound.
         RunError: the answers cannot be read in this way, or another process holds the run.
     """
     folder = folder.resolve()
     result, records = read_run(folder)
+    if normalisation is not None and result.signature.normalisation is None:
+        raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")
     task = load_task(result.signature.task)
     signature = replace(
         result.signature,

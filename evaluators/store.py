@@ -96,14 +96,18 @@ class ResponseStore:
             raise
 
     def _open(self, model: Model) -> None:
-        self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS)
-        with _store_errors(self.path):
+        with store_errors(self.path):
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS)
             # With a write-ahead log a commit survives kill -9 without waiting for the disk.
-            self._connection.execute("PRAGMA journal_mode=WAL")
+            _use_log(self._connection)
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            _check_format(self._connection)
             with self._connection:
-                self._connection.executescript(f"{_TABLES}PRAGMA user_version={_FORMAT};")
+                # In one transaction: another process sees all tables and their format, or none.
+                self._connection.execute("BEGIN IMMEDIATE")
+                check_format(self._connection)
+                for statement in _TABLES.split(";"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version={_FORMAT}")
                 self._connection.execute(
                     "INSERT OR IGNORE INTO models (model_sha256, model) VALUES (?, ?)",
                     (model.identity_sha256, strict_json.canonical(contract.plain(asdict(model))).decode()),
@@ -167,11 +171,11 @@ class ResponseStore:
             self._writing.pop(0)
 
     def _write_sent(self, sent: Sent) -> None:
-        with _store_errors(self.path), self._connection:
+        with store_errors(self.path), self._connection:
             self._connection.execute("INSERT INTO usage VALUES (?, 0, ?)", sent)
 
     def _write(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float) -> None:
-        requests, responses, now = _request_adapter(), _response_adapter(), int(time.time())
+        requests, responses, now = request_adapter(), response_adapter(), int(time.time())
         rows = [
             (
                 key,
@@ -183,7 +187,7 @@ class ResponseStore:
             for key, (request, response) in answers.items()
             if response.status != "failed"
         ]
-        with _store_errors(self.path), self._connection:
+        with store_errors(self.path), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
             self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
 
@@ -194,8 +198,8 @@ class ResponseStore:
 
     def _read(self, wanted: list[bytes]) -> dict[bytes, Response]:
         found: dict[bytes, Response] = {}
-        decode = _response_adapter().validate_json
-        with _store_errors(self.path):
+        decode = response_adapter().validate_json
+        with store_errors(self.path):
             for start in range(0, len(wanted), _VARIABLES):
                 part = wanted[start : start + _VARIABLES]
                 marks = ",".join("?" * len(part))
@@ -224,7 +228,7 @@ class ResponseStore:
 
     def _write_runtime(self, runtime: Runtime) -> None:
         text = strict_json.canonical(contract.plain(asdict(runtime))).decode()
-        with _store_errors(self.path), self._connection:
+        with store_errors(self.path), self._connection:
             self._connection.execute("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
 
     def runtimes(self) -> list[Runtime]:
@@ -233,7 +237,7 @@ class ResponseStore:
         return self._thread.submit(self._read_runtimes).result()
 
     def _read_runtimes(self) -> list[Runtime]:
-        with _store_errors(self.path):
+        with store_errors(self.path):
             rows = self._connection.execute(
                 "SELECT runtime FROM runtimes WHERE model_id = ? ORDER BY runtime", (self._model_id,)
             )
@@ -246,14 +250,35 @@ def read_answers(path: Path) -> dict[str, Response]:
     Raises:
         RunError: the file is no store.
     """
-    with _store_errors(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        _check_format(connection)
+    # Even a reader leaves the files of a log beside a store that it may not change; one without a log needs none.
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    with store_errors(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
+        check_format(connection)
         rows = connection.execute("SELECT request, response FROM responses")
-        decode_request, decode_response = _request_adapter().validate_json, _response_adapter().validate_json
+        decode_request, decode_response = request_adapter().validate_json, response_adapter().validate_json
         return {decode_request(request).sha256: decode_response(response) for request, response in rows}
 
 
-def _check_format(connection: sqlite3.Connection) -> None:
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Switch the write-ahead log on; where others do so at the same time, SQLite gives up without waiting for them."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def check_format(connection: sqlite3.Connection) -> None:
+    """Refuse a file that another version wrote.
+
+    Raises:
+        sqlite3.DatabaseError: it did.
+    """
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     if n_tables and found != _FORMAT:
@@ -261,7 +286,7 @@ def _check_format(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _store_errors(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """A full disk or a broken file ends the run with one line; what was committed stays."""
     try:
         yield
@@ -273,12 +298,14 @@ def _store_errors(path: Path) -> Iterator[None]:
 
 
 @cache
-def _request_adapter() -> TypeAdapter[Request]:
+def request_adapter() -> TypeAdapter[Request]:
+    """How requests are written and read."""
     return TypeAdapter(Request)
 
 
 @cache
-def _response_adapter() -> TypeAdapter[Response]:
+def response_adapter() -> TypeAdapter[Response]:
+    """How responses are written and read."""
     return TypeAdapter(Response)
 
 

@@ -74,7 +74,7 @@ def wanted_logprobs(
 
 @contextmanager
 def last_position_only(network: PreTrainedModel) -> Iterator[None]:
-    """Run the output layer on the last position alone, where its result is of no use."""
+    """Run the output layer on the last position alone, where the others are of no use."""
     head = _head(network)
     handle = None
     if head is not None:

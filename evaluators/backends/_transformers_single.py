@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evaluators.backends._transformers_decoding import Draft, next_tokens
+from evaluators.backends._transformers_head import last_position_only
 from evaluators.backends._transformers_packed import obstacle
 from evaluators.backends._transformers_slots import Slots
 from schemas.errors import import_extra
@@ -52,7 +53,8 @@ class SingleDecoder:
     def _go_on(self, ids: Sequence[int], kept: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         torch = import_extra("torch", "hf")
         given = torch.tensor([ids[-1:] if kept else list(ids)], device=self.network.device)
-        output = self.network(input_ids=given, use_cache=True, **kept)
+        with last_position_only(self.network):
+            output = self.network(input_ids=given, use_cache=True, **kept)
         states = {name: getattr(output, name, None) for name in _STATES}
         return output.logits[0, -1], {name: state for name, state in states.items() if state is not None}
 
@@ -73,7 +75,7 @@ class SingleDecoder:
 def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
     """Logits of the token after a text, from one pass over all of it."""
     torch = import_extra("torch", "hf")
-    with torch.inference_mode():
+    with torch.inference_mode(), last_position_only(network):
         output = network(input_ids=torch.tensor([list(ids)], device=network.device), use_cache=False)
         logits: Tensor = output.logits[0, -1]
     return logits

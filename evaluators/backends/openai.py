@@ -86,6 +86,10 @@ class OpenAIBackend:
         # One for all that is asked, so that the limit is one for all configs too.
         self._budget = Budget(self.price, self.options.max_cost)
 
+    def count_spent(self, cost_usd: float) -> None:
+        """What earlier sessions spent counts against ``--max-cost`` too."""
+        self._budget.spent_usd += cost_usd
+
     @cached_property
     def probed(self) -> Probed:
         """What the endpoint can do; asks it."""

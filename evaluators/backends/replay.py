@@ -3,7 +3,8 @@
 A line of such a file is one answer: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``, in nats, summed
 over the tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and
 options. ``option_end_logprobs``, ``option_token_counts`` and ``n_moved_tokens`` may follow. A request that is not in
-the file fails.
+the file fails. What ``python -m evaluators cache export`` writes are such lines, with everything that an answer holds:
+``status``, generated ``text``, counts of tokens.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from evaluators.run_folder import RESULT, check_model_id
 from evaluators.store import STORE, read_answers
 from schemas import contract, strict_json
 from schemas.errors import ConfigError, DataError
+from schemas.record import ExchangeStatus
 from schemas.result import Model, Result
 
 SUMMARY = "answers that are stored already: --model is the folder of a run, or a .jsonl file of answers"
@@ -41,13 +43,20 @@ MODELS: tuple[str, ...] = ()
 class _Line:
     """One answer of a JSON-lines file."""
 
-    option_logprobs: tuple[float | None, ...]
+    option_logprobs: tuple[float | None, ...] = ()
     request_sha256: str | None = None
     prompt: str | None = None
     options: tuple[str, ...] | None = None
     option_end_logprobs: tuple[float | None, ...] | None = None
     option_token_counts: tuple[Annotated[int, Field(ge=0)] | None, ...] | None = None
+    option_is_bound: tuple[bool, ...] = ()
     n_moved_tokens: Annotated[int, Field(ge=0)] | None = None
+    status: ExchangeStatus = "answered"
+    text: str | None = None
+    finish_reason: str | None = None
+    n_prompt_tokens: Annotated[int, Field(ge=0)] | None = None
+    n_completion_tokens: Annotated[int, Field(ge=0)] | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,9 +149,11 @@ def _read_lines(path: Path) -> dict[str, Response]:
     adapter = TypeAdapter(_Line)
     answers: dict[str, Response] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        whole = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason}); give a .jsonl file of answers") from error
+    # Not splitlines: a text may hold characters that it takes for the end of a line.
+    lines = whole.removesuffix("\n").split("\n") if whole else []
     for number, text in enumerate(lines, start=1):
         where = f"{path}:{number}"
         value = strict_json.loads(text, where=where)
@@ -161,13 +172,23 @@ def _read_lines(path: Path) -> dict[str, Response]:
 
 def _answer(line: _Line, where: str) -> tuple[str, Response]:
     n = len(line.option_logprobs)
+    if line.status == "failed":
+        raise DataError(f"{where}: a failed request has no answer; leave the line out, it is asked again")
+    if not n and line.text is None and line.status == "answered":
+        raise DataError(
+            f"{where}: option_logprobs: Field required; a line needs option_logprobs and a prompt, or a text"
+        )
     for logprob in (*line.option_logprobs, *(line.option_end_logprobs or ())):
         if logprob is not None and not logprob <= 0:
             raise DataError(f"{where}: {logprob} is above 0, so no log-probability; give natural logarithms")
     lists = {"options": line.options, "option_end_logprobs": line.option_end_logprobs}
     for field_name, values in {**lists, "option_token_counts": line.option_token_counts}.items():
-        if values is not None and len(values) != n:
+        if values is not None and n and len(values) != n:
             raise DataError(f"{where}: {len(values)} {field_name}, {n} option_logprobs; give one per option")
+    if line.option_is_bound and len(line.option_is_bound) != n:
+        raise DataError(
+            f"{where}: {len(line.option_is_bound)} option_is_bound, {n} option_logprobs; give one per option"
+        )
     if line.prompt is not None and line.options is not None:
         key = ChoiceRequest(prompt=line.prompt, options=line.options, outcomes=()).sha256
     elif line.request_sha256 is not None:
@@ -175,10 +196,16 @@ def _answer(line: _Line, where: str) -> tuple[str, Response]:
     else:
         raise DataError(f"{where}: says neither prompt and options nor request_sha256; add one of them")
     response = Response(
-        status="answered",
+        status=line.status,
+        text=line.text,
         option_logprobs=line.option_logprobs,
+        option_is_bound=line.option_is_bound,
         option_end_logprobs=line.option_end_logprobs or (None,) * n,
         option_token_counts=line.option_token_counts or (None,) * n,
         n_moved_tokens=line.n_moved_tokens,
+        n_prompt_tokens=line.n_prompt_tokens,
+        n_completion_tokens=line.n_completion_tokens,
+        finish_reason=line.finish_reason,
+        error=line.error,
     )
     return key, response

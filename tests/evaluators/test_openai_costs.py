@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,15 @@ def test_a_run_from_the_command_line(
         assert usage["environment"]["settings"]["option_scoring"] == "option_trie"
         assert usage["model"]["endpoint"] == "api"
         assert str(tmp_path) not in path.read_text()
+        # What a run spent already counts, when it goes on, against what it may spend.
+        store = next((tmp_path / "runs").rglob("responses.sqlite"))
+        with closing(sqlite3.connect(store)) as connection, connection:
+            connection.execute("DELETE FROM responses WHERE rowid % 2 = 0")
+        limited = CliRunner().invoke(app, [*command, "--max-cost", str(usage["usage"]["cost_usd"] * 1.01)])
+        assert limited.exit_code == 3, limited.output
+        assert "--max-cost" in limited.stderr
+        assert CliRunner().invoke(app, command).exit_code == 0
+        n_received = endpoint.n_received
         # Nothing but what finding out takes is sent a second time.
         again = CliRunner().invoke(app, command)
         assert again.exit_code == 0, again.output

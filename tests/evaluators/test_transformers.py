@@ -164,7 +164,7 @@ def test_broken_models_and_options_name_the_remedy(tiny_llama: Path, tmp_path: P
         open_backend(str(tiny_llama), BackendOptions(device="abacus"))
     with pytest.raises(ConfigError, match="--device meta cannot be used"):
         open_backend(str(tiny_llama), BackendOptions(device="meta"))
-    with pytest.raises(ConfigError, match="no --revision"):
+    with pytest.raises(ConfigError, match="has no revision"):
         open_backend(str(tiny_llama), BackendOptions(revision="main"))
     with pytest.raises(ConfigError, match=r"cannot be loaded: .* check the id"):
         open_backend("nobody/nothing", BackendOptions())

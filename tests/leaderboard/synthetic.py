@@ -176,7 +176,9 @@ def make_result(
             seconds=None,
             cost_usd=None,
         ),
-        environment=Environment(biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}, settings={}),
+        environment=Environment(
+            biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}, settings={}
+        ),
         records=RecordsFile(path="records.parquet", sha256="0" * 64, n_rows=len(records)),
     )
 

@@ -1,0 +1,135 @@
+"""``python -m evaluators cache info|export|prune``."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluators.answer_files import export
+from evaluators.cache import StoredModel, Summary, find_store, names, prune, summarise
+from schemas import strict_json
+from schemas.command_line import one_line_errors
+
+CACHE_VARIABLE = "BIASBOARD_CACHE"
+_SECONDS_PER_DAY = 86_400
+_IDENTITY = 12
+
+app = typer.Typer(
+    help="Look into a store of answers, take answers out of it, or make it smaller.", no_args_is_help=True
+)
+
+_Store = Annotated[
+    Path, typer.Argument(envvar=CACHE_VARIABLE, help="A cache, the folder of a run, or its responses.sqlite.")
+]
+_MODEL = typer.Option(help="Id of a model, or the beginning of its identity, which 'info' shows.")
+
+
+@app.command("info")
+@one_line_errors()
+def info_command(
+    path: _Store,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say whose answers a store holds, how many, and how much room they take."""
+    found = find_store(path)
+    summary = summarise(found)
+    if as_json:
+        print(strict_json.dumps(_as_json(summary)), end="")
+        return
+    for stored in summary.models:
+        print(_lines(stored))
+    print(f"{summary.n_answers} answers of {names(summary.models)}; the file takes {size(summary.n_bytes)}")
+
+
+@app.command("export")
+@one_line_errors()
+def export_command(
+    path: _Store,
+    out: Annotated[Path, typer.Option(help="File to write, .jsonl or .parquet; --backend replay reads .jsonl.")],
+    model: Annotated[str | None, _MODEL] = None,
+    without_prompts: Annotated[
+        bool, typer.Option("--without-prompts", help="Write hashes of what was asked instead of the texts.")
+    ] = False,
+) -> None:
+    """Write stored answers to a file that others can read, one answer each."""
+    n_answers = export(find_store(path), out, model=model, with_prompts=not without_prompts)
+    print(f"{n_answers} answers in {out}")
+
+
+@app.command("prune")
+@one_line_errors()
+def prune_command(
+    path: Annotated[Path, typer.Argument(help="The cache.")],
+    model: Annotated[str | None, _MODEL] = None,
+    older_than: Annotated[float | None, typer.Option(min=0, help="Only answers stored so many days ago.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+) -> None:
+    """Remove answers from a cache that no run uses at the moment, and give their room back to the disk."""
+    found = find_store(path)
+    before = None if older_than is None else int(time.time() - older_than * _SECONDS_PER_DAY)
+    pruned = prune(found, model=model, before=before, dry_run=dry_run)
+    touched = [stored for stored in pruned.removed if stored.n_answers]
+    for stored in touched:
+        print(f"{stored.model.id} ({stored.model.identity_sha256[:_IDENTITY]}): {stored.n_answers} answers")
+    total = sum(stored.n_answers for stored in touched)
+    if pruned.n_bytes_after is None:
+        about = size(sum(stored.n_bytes for stored in touched))
+        print(f"would remove {total} answers, about {about} of {size(pruned.n_bytes_before)}; nothing was changed")
+    else:
+        freed = size(max(0, pruned.n_bytes_before - pruned.n_bytes_after))
+        print(f"removed {total} answers, freed {freed}; the file takes {size(pruned.n_bytes_after)}")
+
+
+def size(n_bytes: int) -> str:
+    """A number of bytes for people.
+
+    >>> size(999), size(20_480), size(3_456_789_012)
+    ('999 B', '20.5 kB', '3.5 GB')
+    """
+    value = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def _lines(stored: StoredModel) -> str:
+    model = stored.model
+    return (
+        f"{model.id}\n"
+        f"  identity {model.identity_sha256[:_IDENTITY]}, backend {model.backend}, "
+        f"precision {model.precision or 'unknown'}, revision {model.revision or 'unknown'}\n"
+        f"  {stored.n_choices} choices and {stored.n_generations} generations, {size(stored.n_bytes)}, "
+        f"stored {_day(stored.oldest)} to {_day(stored.newest)}"
+    )
+
+
+def _day(seconds: int | None) -> str:
+    return "never" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
+
+
+def _as_json(summary: Summary) -> strict_json.JsonValue:
+    return {
+        "n_answers": summary.n_answers,
+        "n_bytes": summary.n_bytes,
+        "models": [
+            {
+                "id": stored.model.id,
+                "revision": stored.model.revision,
+                "backend": stored.model.backend,
+                "precision": stored.model.precision,
+                "identity_sha256": stored.model.identity_sha256,
+                "n_choices": stored.n_choices,
+                "n_generations": stored.n_generations,
+                "n_bytes": stored.n_bytes,
+                "oldest_seconds": stored.oldest,
+                "newest_seconds": stored.newest,
+            }
+            for stored in summary.models
+        ],
+    }

@@ -1,0 +1,174 @@
+"""``python -m evaluators doctor``: what is at hand, and whether a backend gives what the plain way gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluators._cache_commands import CACHE_VARIABLE
+from evaluators.backend import Backend, open_backend
+from evaluators.backend_options import BackendOptions, with_backend_options
+from evaluators.doctor import Check, extra_of, extras, installation
+from evaluators.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
+from schemas import strict_json
+from schemas.command_line import EXIT_ERROR, one_line_errors
+from schemas.errors import BiasboardError, ConfigError, MissingExtraError
+
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """What to compare a backend with, and how closely."""
+
+    reference: str | None
+    """Named by the user; None for the model itself."""
+    tolerance: float | None
+
+
+@one_line_errors()
+@with_backend_options
+def doctor_command(
+    backend: Annotated[str | None, typer.Option(help="Look at this backend; with --model, ask it too.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model to open and to ask a dozen small requests.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Hub id or folder of the same weights, to compare an endpoint with.")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, help="Nats per square root of tokens that may differ; by the precision if left out."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
+    cache: Annotated[Path | None, typer.Option(envvar=CACHE_VARIABLE, help="File of answers that runs share.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    *,
+    options: BackendOptions,
+) -> None:
+    """Say what is installed and what is missing; with a backend and a model, ask it and compare with plain scoring."""
+    if backend is None and (model is not None or options != BackendOptions()):
+        raise ConfigError("--model and the options of backends need --backend; 'list' shows which there are")
+    if options.batch:
+        raise ConfigError("doctor asks at once and a batch may take a day; leave out --batch")
+    checks = installation(out, cache)
+    if backend is not None:
+        checks += _of_backend(backend, model, options, _Compared(reference=reference, tolerance=tolerance))
+    is_sound = all(check.status != "problem" for check in checks)
+    if as_json:
+        lines: list[strict_json.JsonValue] = [dict(check._asdict()) for check in checks]
+        print(strict_json.dumps({"sound": is_sound, "checks": lines}), end="")
+    else:
+        _print(checks)
+    if not is_sound:
+        raise typer.Exit(EXIT_ERROR)
+
+
+def _print(checks: Sequence[Check]) -> None:
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        remedy = "" if check.remedy is None else f" -> {check.remedy}"
+        print(f"{check.status:<8} {check.name:<{width}}  {check.detail}{remedy}")
+
+
+def _of_backend(name: str, model: str | None, options: BackendOptions, compared: _Compared) -> Iterator[Check]:
+    label = f"backend {name}"
+    extra = extra_of(name)
+    if extra is not None:
+        found = extras(extra)
+        if any(check.status == "problem" for check in found):
+            yield Check(label, "problem", found[0].detail, found[0].remedy)
+            return
+    if model is None:
+        yield Check(label, "ok", "its libraries are installed; give --model to open it and to compare it")
+        return
+    try:
+        opened = open_backend(name, model, options)
+        who, can = opened.model, sorted(opened.capabilities)
+    except BiasboardError as error:
+        yield Check(label, "problem", str(error), "mend it, or leave out --model to look at the rest")
+        return
+    known = {"revision": who.revision, "precision": who.precision, "device": opened.runtime.device}
+    facts = "".join(f", {field} {value}" for field, value in known.items() if value is not None)
+    yield Check(label, "ok", f"opened {who.id}{facts}; can do {', '.join(can) or 'nothing'}")
+    yield from _parity(opened, model, options, compared)
+    for setting, value in sorted(opened.runtime.settings.items()):
+        yield Check(f"setting {setting}", "ok", value)
+
+
+def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Compared) -> Iterator[Check]:
+    if "option_logprobs" not in opened.capabilities:
+        remedy = "nothing to mend: prompts that generate can be asked"
+        yield Check("parity", "missing", "cannot be compared: no option log-probabilities here", remedy)
+        return
+    against = compared.reference or _same_weights(opened, model)
+    if isinstance(against, Check):
+        yield against
+        return
+    if options.lora is not None:
+        remedy = "merge it into the model and compare that"
+        yield Check("parity", "missing", "cannot be compared: the plain way takes no adapter", remedy)
+        return
+    requests = made_requests()
+    try:
+        # Before the backend is asked, which may take all memory of a GPU.
+        plain = reference_answers(against, options, requests)
+    except MissingExtraError as error:
+        yield Check("parity", "missing", f"cannot be compared: {error}", "pip install 'biasboard[hf]'")
+        return
+    except BiasboardError as error:
+        remedy = "name the same weights with --reference"
+        yield Check("parity", "missing", f"cannot be compared: {error}", remedy)
+        return
+    try:
+        ours = answers(opened, requests)
+    except BiasboardError as error:
+        yield Check("parity", "problem", str(error), "mend it and run doctor again")
+        return
+    precision = opened.model.precision
+    tolerance = tolerance_for(precision) if compared.tolerance is None else compared.tolerance
+    yield from _verdict(compare(requests, ours, plain, tolerance), tolerance, precision)
+
+
+def _same_weights(opened: Backend, model: str) -> str | Check:
+    """What the plain way is to load, or why nothing can be."""
+    endpoint = opened.model.endpoint
+    if endpoint in ("baseline", "replay"):
+        what = "a baseline is no model" if endpoint == "baseline" else "stored answers ask no model"
+        return Check("parity", "missing", f"cannot be compared: {what}", "nothing to mend")
+    if endpoint == "local" or Path(model).is_dir():
+        return model
+    from huggingface_hub import try_to_load_from_cache
+
+    # What an endpoint serves may be far too large to be fetched for a comparison.
+    if isinstance(try_to_load_from_cache(model, "config.json"), str):
+        return model
+    remedy = "name a folder or a Hub id with --reference"
+    return Check("parity", "missing", "cannot be compared: the weights behind the endpoint are not here", remedy)
+
+
+def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterator[Check]:
+    for reason in parity.unanswered[:_MOST_SHOWN]:
+        yield Check("unanswered", "missing", reason, "leave such requests out, or take a backend that answers them")
+    if not parity.n_options or parity.largest_difference is None:
+        detail = f"none of {parity.n_requests} requests has log-probabilities on both sides"
+        yield Check("parity", "problem", detail, "see the lines 'unanswered'; take another --api or backend")
+        return
+    largest = parity.largest_difference
+    detail = (
+        f"{parity.n_options} options of {parity.n_compared} of {parity.n_requests} requests: largest difference "
+        f"{largest:.2g} nats ({parity.largest_at}), {parity.n_equal_decisions} of {parity.n_decisions} decisions equal"
+    )
+    if parity.n_bounds:
+        detail += f"; of {parity.n_bounds} options only a bound is known"
+    if parity.holds:
+        yield Check("parity", "ok", f"{detail}; allowed in {precision or 'float32'}: {tolerance:g} per root of tokens")
+        return
+    remedy = "do not mix its results with others; compare tokenizer, chat template and weights"
+    if precision is None:
+        remedy += "; an endpoint that computes in bfloat16 needs --tolerance 0.3"
+    yield Check("parity", "problem", detail, remedy)
+    for line in parity.beyond[:_MOST_SHOWN]:
+        yield Check("beyond", "problem", line, f"more than {tolerance:g} per root of tokens")

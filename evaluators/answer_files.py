@@ -1,0 +1,156 @@
+"""Stored answers as a file that others can read: JSON lines, which the backend replay takes, or Parquet."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluators.backend import ChoiceRequest, Request, Response
+from evaluators.cache import chosen_models, open_store
+from evaluators.store import request_adapter, response_adapter
+from schemas import contract
+from schemas.errors import ConfigError
+from schemas.files import replacing
+from schemas.result import Model
+from schemas.strict_json import JsonValue
+
+_ROWS_AT_A_TIME = 10_000
+_SAMPLING = ("max_tokens", "temperature", "top_p", "stop", "sample", "seed")
+_ANSWER = (
+    "status",
+    "text",
+    "option_logprobs",
+    "option_is_bound",
+    "option_end_logprobs",
+    "option_token_counts",
+    "n_moved_tokens",
+    "n_prompt_tokens",
+    "n_completion_tokens",
+    "finish_reason",
+    "error",
+)
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("model", "model_sha256", "kind", "request_sha256", "prompt")),
+        ("options", pa.list_(pa.string())),
+        ("max_tokens", pa.int64()),
+        ("temperature", pa.float64()),
+        ("top_p", pa.float64()),
+        ("stop", pa.list_(pa.string())),
+        ("sample", pa.int64()),
+        ("seed", pa.int64()),
+        ("status", pa.string()),
+        ("text", pa.string()),
+        ("option_logprobs", pa.list_(pa.float64())),
+        ("option_is_bound", pa.list_(pa.bool_())),
+        ("option_end_logprobs", pa.list_(pa.float64())),
+        ("option_token_counts", pa.list_(pa.int64())),
+        *((name, pa.int64()) for name in ("n_moved_tokens", "n_prompt_tokens", "n_completion_tokens")),
+        ("finish_reason", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+
+
+def export(path: Path, out: Path, *, model: str | None = None, with_prompts: bool = True) -> int:
+    """Write answers to a file, one each.
+
+    Args:
+        path: The store.
+        out: A ``.jsonl`` file, which the backend replay reads, or a ``.parquet`` file; written whole or not at all.
+        model: Id, or beginning of the identity, of the model whose answers are wanted; all if None.
+        with_prompts: Whether to write what was asked, or its hash alone: the licence of a dataset may forbid to pass on
+            its sentences.
+
+    Returns:
+        How many answers were written.
+
+    Raises:
+        ConfigError: no such model, no such format, a file of that name exists, or the answers of several models would
+            share a ``.jsonl`` file, which could not be replayed.
+        RunError: the file is no store.
+    """
+    if out.suffix not in (".jsonl", ".parquet"):
+        raise ConfigError(f"--out {out}: unknown format; name a file that ends in .jsonl or .parquet")
+    if out.exists():
+        raise ConfigError(f"--out {out} exists already; name another file, or remove it")
+    with open_store(path) as connection:
+        chosen = chosen_models(connection, model, path)
+        _check_exportable(chosen, out)
+        rows = _rows(connection, chosen, with_prompts)
+        with replacing(out) as temporary:
+            write = _write_lines if out.suffix == ".jsonl" else _write_parquet
+            return write(temporary, rows)
+
+
+def _check_exportable(chosen: Mapping[int, Model], out: Path) -> None:
+    if out.suffix != ".jsonl":
+        return
+    for model in chosen.values():
+        if model.endpoint == "baseline":
+            raise ConfigError(
+                f"{model.id} is a baseline, whose answers depend on more than what was asked; name another model with "
+                "--model, and run baselines with --backend baseline"
+            )
+    if len(chosen) > 1:
+        have = ", ".join(f"{model.id} ({model.identity_sha256[:12]})" for model in chosen.values())
+        raise ConfigError(
+            f"{len(chosen)} models are meant, and a .jsonl file is replayed as one; give --model an id or the start "
+            f"of an identity, or write .parquet; have: {have}"
+        )
+
+
+def _rows(connection: sqlite3.Connection, chosen: Mapping[int, Model], with_prompts: bool) -> Iterator[dict[str, Any]]:
+    """Answers in the order of their keys, which is the same however they came."""
+    read_request, read_response = request_adapter().validate_json, response_adapter().validate_json
+    marks = ",".join("?" * len(chosen))
+    rows = connection.execute(
+        f"SELECT model_id, request, response FROM responses WHERE model_id IN ({marks}) ORDER BY key", list(chosen)
+    )
+    for model_id, request, response in rows:
+        yield _row(chosen[model_id], read_request(request), read_response(response), with_prompts)
+
+
+def _row(model: Model, request: Request, response: Response, with_prompts: bool) -> dict[str, Any]:
+    choice = isinstance(request, ChoiceRequest)
+    fields = ("options",) if choice else _SAMPLING
+    shown = [name for name in ("prompt", *fields) if with_prompts or name not in ("prompt", "options", "stop")]
+    asked = {name: getattr(request, name) if name in shown else None for name in ("prompt", "options", *_SAMPLING)}
+    return {
+        "model": model.id,
+        "model_sha256": model.identity_sha256,
+        "kind": "choice" if choice else "generate",
+        "request_sha256": request.sha256,
+        **asked,
+        **{name: getattr(response, name) for name in _ANSWER},
+    }
+
+
+def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    n_rows = 0
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        for row in rows:
+            # What is null or empty is left out, except the answer to a choice.
+            line: JsonValue = contract.plain(
+                {name: value for name, value in row.items() if value not in (None, (), []) or name == "option_logprobs"}
+            )
+            # Escaped, because a text may hold characters that some readers take for the end of a line.
+            file.write(json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n")
+            n_rows += 1
+    return n_rows
+
+
+def _write_parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    n_rows = 0
+    with pq.ParquetWriter(path, _SCHEMA, compression="zstd") as writer:
+        while part := list(islice(rows, _ROWS_AT_A_TIME)):
+            writer.write_table(pa.Table.from_pylist(part, schema=_SCHEMA))
+            n_rows += len(part)
+    return n_rows

@@ -1,0 +1,191 @@
+"""Everything that touches Ray: joining a cluster, starting and stopping workers, waiting for what they say."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from evaluators.backend import Backend, Request
+from evaluators.backends._ray_worker import Message, Worker
+from schemas.errors import ConfigError, import_extra
+
+# What a backend reads from the environment. Ray gives workers that of the machine that they run on.
+_VARIABLES = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "HF_TOKEN",
+    "HF_HUB_OFFLINE",
+    "VLLM_BATCH_INVARIANT",
+    "VLLM_ATTENTION_BACKEND",
+)
+# Set only where the user has not chosen otherwise. The expression is of lines not to print: for every process that dies
+# Ray has a paragraph, and the driver says in a line what became of it.
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_SCHEDULER_EVENTS": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+}
+_HOST_AND_PORT = re.compile(r"(?:ray://)?(?P<host>[^/:]+|\[[^]]+]):(?P<port>\d{1,5})")
+_CONNECT_SECONDS = 10
+
+
+class Needs(NamedTuple):
+    """What one worker takes of its machine."""
+
+    cpus: float
+    gpus: float
+
+    def __str__(self) -> str:
+        return f"{self.cpus:g} CPUs and {self.gpus:g} GPUs"
+
+
+class Lost(NamedTuple):
+    """A worker is no more."""
+
+    reason: str
+
+
+class Ended(NamedTuple):
+    """A worker has nothing more to say to a call."""
+
+
+@dataclass(eq=False)
+class Call:
+    """What a worker was told, and the messages that it answers with."""
+
+    _ray: Any
+    stream: Any
+
+    def next(self) -> Message | Lost | Ended:
+        """The next message; waits for it."""
+        try:
+            message: Message = self._ray.get(next(self.stream))
+        except StopIteration:
+            return Ended()
+        except self._ray.exceptions.RayError as error:
+            return Lost(_reason(self._ray.exceptions, error))
+        return message
+
+
+@dataclass(eq=False)
+class RemoteWorker:
+    """A worker on the cluster, or on its way there."""
+
+    _ray: Any
+    _actor: Any
+
+    def open(self, opener: Callable[[], Backend]) -> Call:
+        """See ``Worker.open``."""
+        known = {name: value for name in _VARIABLES if (value := os.environ.get(name)) is not None}
+        return self._call("open", opener, known)
+
+    def answer(self, requests: Sequence[Request], missing: frozenset[int]) -> Call:
+        """See ``Worker.answer``."""
+        return self._call("answer", list(requests), missing)
+
+    def count_tokens(self, requests: Sequence[Request]) -> Call:
+        """See ``Worker.count_tokens``."""
+        return self._call("count_tokens", list(requests))
+
+    def stop(self) -> None:
+        """End its process, whatever it is doing."""
+        self._ray.kill(self._actor)
+
+    def _call(self, method: str, *arguments: object) -> Call:
+        return Call(self._ray, getattr(self._actor, method).options(num_returns="streaming").remote(*arguments))
+
+
+@dataclass(eq=False)
+class Cluster:
+    """A cluster that this process has joined."""
+
+    _ray: Any
+    is_local: bool
+    """Whether it was started here, for this process."""
+    version: str = field(default_factory=lambda: importlib.metadata.version("ray"))
+
+    @property
+    def n_gpus(self) -> int:
+        """On all its machines."""
+        return int(self._ray.cluster_resources().get("GPU", 0))
+
+    def room(self, needs: Needs) -> int:
+        """How many workers its machines hold, were they idle."""
+        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return sum(_n_fitting(machine, needs) for machine in machines)
+
+    def start(self, needs: Needs) -> RemoteWorker:
+        """Start a worker; it may have to wait for a machine."""
+        actor = self._ray.remote(Worker).options(num_cpus=needs.cpus, num_gpus=needs.gpus, max_restarts=0)
+        return RemoteWorker(self._ray, actor.remote())
+
+    def wait(self, calls: Sequence[Call], seconds: float) -> list[Call]:
+        """Those of the calls that have something to say, after at most so many seconds."""
+        ready, _ = self._ray.wait([call.stream for call in calls], timeout=seconds, fetch_local=False)
+        return [call for call in calls if call.stream in ready]
+
+
+def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
+    """Join the cluster at an address; without one start a cluster of this machine alone, which ends with the process.
+
+    Args:
+        address: ``HOST:PORT``, or ``auto`` on a machine of the cluster.
+        n_cpus: What a cluster of this machine counts with; None for what there is.
+
+    Raises:
+        ConfigError: there is none, or it runs other versions.
+        MissingExtraError: ray is not installed.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    ray = import_extra("ray", "ray")
+    if ray.is_initialized():
+        return Cluster(ray, is_local=address is None)
+    if address is not None and (match := _HOST_AND_PORT.fullmatch(address)):
+        _refuse_silence(address, match["host"].strip("[]"), int(match["port"]))
+    where: Mapping[str, Any] = {"address": address}
+    if address is None:
+        where = {"address": "local", "include_dashboard": False, "num_cpus": n_cpus}
+    try:
+        ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+    # Ray raises ConnectionError, RuntimeError, ValueError and its own.
+    except Exception as error:
+        raise ConfigError(
+            f"no Ray cluster could be joined at '{address or 'local'}': {' '.join(str(error).split())[:300]}; check "
+            "the address, and that this machine and the cluster run the same versions of Ray and Python"
+        ) from error
+    return Cluster(ray, is_local=address is None)
+
+
+def _refuse_silence(address: str, host: str, port: int) -> None:
+    """Ray would try for minutes."""
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ConfigError(
+            f"nobody answers at '{address}' ({error}); give the address that 'ray start --head' printed, or leave out "
+            "--address for a cluster of this machine alone"
+        ) from error
+
+
+def _n_fitting(machine: Mapping[str, float], needs: Needs) -> int:
+    parts = [("CPU", needs.cpus), ("GPU", needs.gpus)]
+    return int(min(machine.get(kind, 0) // amount for kind, amount in parts if amount > 0))
+
+
+def _reason(exceptions: Any, error: Exception) -> str:
+    """Without the addresses and process ids of Ray's own texts, which would end up in records."""
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return "its machine ran out of memory"
+    if isinstance(error, exceptions.NodeDiedError | exceptions.ActorUnavailableError):
+        return "its machine went away"
+    if isinstance(error, exceptions.RayActorError | exceptions.WorkerCrashedError):
+        return "its process died"
+    return f"{type(error).__name__} of Ray"

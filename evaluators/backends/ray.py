@@ -1,0 +1,144 @@
+"""Any of the other ways of calling a model, on the machines of a Ray cluster.
+
+Each worker opens the ordinary backend and answers blocks of requests; planning, store, records and result stay with
+the process that was started, and are those of a run without a cluster. The model is the one that the engine names, with
+the same identity, and so are the answers: requests are put together as the engine alone would do it. A run can
+therefore begin on one machine and go on on many. That it was on a cluster stands among the settings of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evaluators.backend import Capability, Events, Request, Runtime, TokenCount
+from evaluators.backend_options import BackendOptions
+from evaluators.backends._ray_cluster import Cluster, Needs, join
+from evaluators.backends._ray_fleet import Fleet
+from evaluators.backends._ray_worker import EngineOpener
+from schemas.errors import ConfigError
+from schemas.result import Model
+
+SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers, vllm or http (extra: ray)"
+MODELS: tuple[str, ...] = ()
+
+ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
+
+
+@dataclass(frozen=True)
+class RayBackend:
+    """The model of the workers."""
+
+    fleet: Fleet
+
+    @property
+    def model(self) -> Model:
+        """Who answers: the engine's own model, because requests are asked as it would ask them."""
+        return self.fleet.opened.model
+
+    @property
+    def runtime(self) -> Runtime:
+        """Where the last answers came from."""
+        return self.fleet.runtime
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        """What opens the same model again, without a cluster."""
+        return self.fleet.opened.arguments
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the engine can do."""
+        return self.fleet.opened.capabilities
+
+    @property
+    def reads_facts(self) -> bool:
+        """Whether the engine does."""
+        return self.fleet.opened.reads_facts
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Answer what is missing; see ``Backend.ask``."""
+        return self.fleet.ask(requests, missing)
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
+        """What asking all of these would take."""
+        return self.fleet.count_tokens(requests)
+
+    def close(self) -> None:
+        """End the workers."""
+        self.fleet.close()
+
+
+def open_backend(model: str, options: BackendOptions) -> RayBackend:
+    """Join a cluster, and open the model on a first worker.
+
+    Args:
+        model: As the engine takes it; a local folder must be at the same path on every machine.
+        options: Engine, address, workers, and what the engine takes.
+
+    Raises:
+        ConfigError: there is no such engine or cluster, no machine holds a worker, or a worker refuses the model or an
+            option.
+        MissingExtraError: ray is not installed here, or the engine's library is not on a worker.
+    """
+    engine = _engine(options)
+    opener = _opener(engine, model, options)
+    cluster = join(options.address)
+    needs = _needs(engine, options, cluster)
+    room = cluster.room(needs)
+    if cluster.is_local and room < (options.workers or 1):
+        raise ConfigError(
+            f"this machine has room for {room} workers of {needs}; give fewer --workers, smaller --worker-cpus or "
+            "--worker-gpus, or the --address of a cluster"
+        )
+    n_workers = options.workers or (max(room, 1) if needs.gpus else 1)
+    return RayBackend(Fleet(cluster, opener, needs, n_workers))
+
+
+def _engine(options: BackendOptions) -> str:
+    if options.engine not in ENGINES:
+        given = (
+            "--backend ray needs --engine" if options.engine is None else f"--engine {options.engine} does not exist"
+        )
+        raise ConfigError(f"{given}; have: {', '.join(ENGINES)}")
+    if options.batch:
+        raise ConfigError("--batch leaves the work to the endpoint; take --backend openai, it needs no cluster")
+    if options.max_cost is not None:
+        raise ConfigError("--max-cost holds within one process; take --backend openai, or leave it out")
+    if options.data_parallel is not None:
+        raise ConfigError("--data-parallel is for one machine; give --workers, each has a copy of the model")
+    return options.engine
+
+
+def _opener(engine: str, model: str, options: BackendOptions) -> EngineOpener:
+    """Workers run elsewhere: what is named relative to this folder gets its whole path, or travels."""
+    prices = options.prices.read_text(encoding="utf-8") if options.prices and options.prices.is_file() else None
+    return EngineOpener(
+        backend=ENGINES[engine],
+        model=_absolute(model) if engine != "http" else model,
+        options=replace(
+            options,
+            tokenizer=None if options.tokenizer is None else _absolute(options.tokenizer),
+            lora=None if options.lora is None else _absolute(options.lora),
+            engine=None,
+            address=None,
+            workers=None,
+            worker_cpus=None,
+            worker_gpus=None,
+        ),
+        prices=prices,
+    )
+
+
+def _absolute(name: str) -> str:
+    folder = Path(name)
+    return str(folder.resolve()) if folder.is_dir() else name
+
+
+def _needs(engine: str, options: BackendOptions, cluster: Cluster) -> Needs:
+    gpus = options.worker_gpus
+    if gpus is None:
+        on_cpu = engine == "http" or options.device == "cpu" or (cluster.is_local and not cluster.n_gpus)
+        gpus = 0 if on_cpu else options.tensor_parallel or 1
+    return Needs(options.worker_cpus or 1, gpus)

@@ -1,0 +1,276 @@
+"""Stores from outside a run: what one holds, whether it knows an answer, and how its room is given back.
+
+A cache that runs share and the ``responses.sqlite`` of one run are the same kind of file, and all of this takes both.
+Only :func:`prune` changes anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from evaluators.store import STORE, check_format, store_errors
+from schemas.errors import ConfigError, RunError
+from schemas.result import Model
+
+_VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
+_BUSY_SECONDS = 60
+_LONGEST_PREFIX = 64
+_SHORTEST_PREFIX = 8
+
+
+class StoredModel(NamedTuple):
+    """The answers of one model in a store."""
+
+    model: Model
+    n_choices: int
+    n_generations: int
+    n_bytes: int
+    """Of requests and answers; indexes and free pages of the file are in no model's share."""
+    oldest: int | None
+    """Seconds since 1970; None where there is no answer."""
+    newest: int | None
+
+    @property
+    def n_answers(self) -> int:
+        """Choices and generations."""
+        return self.n_choices + self.n_generations
+
+
+class Summary(NamedTuple):
+    """What a store holds."""
+
+    models: tuple[StoredModel, ...]
+    n_bytes: int
+    """Of the file, with what is still in its log."""
+
+    @property
+    def n_answers(self) -> int:
+        """Of all models."""
+        return sum(model.n_answers for model in self.models)
+
+
+class Pruned(NamedTuple):
+    """What was removed, or would be."""
+
+    removed: tuple[StoredModel, ...]
+    n_bytes_before: int
+    n_bytes_after: int | None
+    """None where nothing was changed."""
+
+
+def find_store(path: Path) -> Path:
+    """The store that a user means: the file itself, or the one of a run's folder.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    found = path / STORE if path.is_dir() else path
+    if not found.is_file():
+        raise ConfigError(f"{found}: no such store; name a file that --cache made, or the folder of a run")
+    return found
+
+
+def check_cache(path: Path) -> None:
+    """Refuse what cannot become or be a cache, before a model is loaded for it.
+
+    Raises:
+        ConfigError: it is a folder.
+        RunError: it is a file of another kind or of another version.
+    """
+    if path.is_dir():
+        raise ConfigError(f"--cache {path} is a folder; name a file, such as {path / 'answers.sqlite'}")
+    if path.is_file() and path.stat().st_size:
+        with open_store(path, leave_no_trace=True):
+            pass
+
+
+def summarise(path: Path) -> Summary:
+    """Count what a store holds.
+
+    Raises:
+        RunError: the file is no store.
+    """
+    with open_store(path) as connection:
+        return Summary(tuple(_models(connection)), _size(path))
+
+
+def known(path: Path, keys: Iterable[bytes]) -> set[bytes]:
+    """Which of these a store has answers to; none where there is no store. Leaves no file behind.
+
+    Raises:
+        RunError: the file is no store.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return set()
+    wanted, found = list(keys), set[bytes]()
+    with open_store(path, leave_no_trace=True) as connection:
+        for start in range(0, len(wanted), _VARIABLES):
+            part = wanted[start : start + _VARIABLES]
+            marks = ",".join("?" * len(part))
+            found.update(
+                key for (key,) in connection.execute(f"SELECT key FROM responses WHERE key IN ({marks})", part)
+            )
+    return found
+
+
+def prune(path: Path, *, model: str | None = None, before: int | None = None, dry_run: bool = False) -> Pruned:
+    """Remove answers from a cache and give their room back to the disk.
+
+    Args:
+        path: The cache.
+        model: Id, or beginning of the identity, of the model whose answers go; any if None.
+        before: Only answers that were stored before this time, in seconds since 1970; of any age if None.
+        dry_run: Only say what would go.
+
+    Returns:
+        What was removed, or would be.
+
+    Raises:
+        ConfigError: no such model, or neither model nor time was given.
+        RunError: the file is no store or that of a run, or another process has it open.
+    """
+    if model is None and before is None:
+        raise ConfigError("say what to remove: --model or --older-than; to remove all of a cache, delete its file")
+    if path.name == STORE:
+        raise RunError(
+            f"{path} is the store of a run, from which its scores are traced; delete the folder of the run if nobody "
+            "needs it, or copy the store under another name and prune that"
+        )
+    n_bytes = _size(path)
+    if dry_run:
+        with open_store(path) as connection:
+            chosen = chosen_models(connection, model, path)
+            return Pruned(tuple(_models(connection, chosen, before)), n_bytes, None)
+    with store_errors(path), closing(_alone(path)) as connection:
+        chosen = chosen_models(connection, model, path)
+        removed = tuple(_models(connection, chosen, before))
+        with connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            for model_id in chosen:
+                _delete(connection, model_id, before)
+        connection.execute("VACUUM")
+    return Pruned(removed, n_bytes, _size(path))
+
+
+@contextmanager
+def open_store(path: Path, *, leave_no_trace: bool = False) -> Iterator[sqlite3.Connection]:
+    """A store that may be in use elsewhere, seen as it is at one moment.
+
+    Even a reader leaves the files of a log beside a store unless it may change it, and then it removes them. A store
+    without a log, said to be unchangeable, is read without any.
+    """
+    no_log = not path.with_name(f"{path.name}-wal").exists()
+    still = no_log and (leave_no_trace or not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK))
+    mode = "immutable=1" if still else "mode=ro" if leave_no_trace else "mode=rw"
+    address = f"{path.resolve().as_uri()}?{mode}"
+    with store_errors(path), closing(sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS)) as connection:
+        connection.execute("BEGIN")
+        check_format(connection)
+        yield connection
+
+
+def _alone(path: Path) -> sqlite3.Connection:
+    """A connection beside which no other process can have one.
+
+    Raises:
+        RunError: another process has the store open.
+    """
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=1, isolation_level=None)
+    try:
+        check_format(connection)
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        # Only the last one that has a store open can put its log away.
+        connection.execute("PRAGMA journal_mode=DELETE")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise RunError(f"{path}: another process has this store open; wait for it or stop it") from error
+        raise
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _all_models(connection: sqlite3.Connection) -> dict[int, Model]:
+    rows = connection.execute("SELECT id, model FROM models ORDER BY id")
+    return {model_id: _model_adapter().validate_json(text) for model_id, text in rows}
+
+
+def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) -> dict[int, Model]:
+    """Models of a store by their number in it.
+
+    Args:
+        connection: The store.
+        name: Id, or at least eight characters of the identity; all if None.
+        path: For the error.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    models = _all_models(connection)
+    if name is None:
+        return models
+    is_prefix = _SHORTEST_PREFIX <= len(name) <= _LONGEST_PREFIX
+    chosen = {
+        model_id: model
+        for model_id, model in models.items()
+        if model.id == name or (is_prefix and model.identity_sha256.startswith(name))
+    }
+    if not chosen:
+        have = ", ".join(dict.fromkeys(model.id for model in models.values())) or "none"
+        raise ConfigError(f"{path} holds no answers of model '{name}'; have: {have}")
+    return chosen
+
+
+def _models(
+    connection: sqlite3.Connection, chosen: dict[int, Model] | None = None, before: int | None = None
+) -> Iterator[StoredModel]:
+    """Per model, what is stored; of the chosen ones and until a time, where they are given."""
+    for model_id, model in (_all_models(connection) if chosen is None else chosen).items():
+        row = connection.execute(
+            # Requests of either kind hold a prompt; only choices hold options.
+            "SELECT COALESCE(SUM(choice), 0), COALESCE(SUM(1 - choice), 0), COALESCE(SUM(n_bytes), 0), "
+            "MIN(stored_at), MAX(stored_at) FROM (SELECT stored_at, "
+            "json_type(CAST(request AS TEXT), '$.options') IS NOT NULL AS choice, "
+            "LENGTH(key) + LENGTH(request) + LENGTH(response) AS n_bytes FROM responses "
+            "WHERE model_id = ? AND (? IS NULL OR stored_at < ?))",
+            (model_id, before, before),
+        )
+        yield StoredModel(model, *row.fetchone())
+
+
+def _delete(connection: sqlite3.Connection, model_id: int, before: int | None) -> None:
+    connection.execute(
+        "DELETE FROM responses WHERE model_id = ? AND (? IS NULL OR stored_at < ?)", (model_id, before, before)
+    )
+    for table, column in (("runtimes", "model_id"), ("models", "id")):
+        connection.execute(
+            f"DELETE FROM {table} WHERE {column} = ? AND NOT EXISTS (SELECT 1 FROM responses WHERE model_id = ?)",
+            (model_id, model_id),
+        )
+
+
+def _size(path: Path) -> int:
+    log = path.with_name(f"{path.name}-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
+
+def names(models: Sequence[StoredModel]) -> str:
+    """Models as a list in words."""
+    return ", ".join(dict.fromkeys(stored.model.id for stored in models)) or "no model"
+
+
+@cache
+def _model_adapter() -> TypeAdapter[Model]:
+    return TypeAdapter(Model)

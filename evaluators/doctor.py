@@ -1,0 +1,234 @@
+"""What is installed and at hand, and what is missing: from metadata and the system, without loading a library."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from packaging.requirements import Requirement
+
+from evaluators.cache import check_cache, summarise
+from schemas import plugins
+from schemas.errors import BiasboardError
+
+Status: TypeAlias = Literal["ok", "missing", "problem"]
+
+_DISTRIBUTION = "biasboard"
+_FOR_DEVELOPERS = ("bench", "dev")
+_KEYS = {
+    "OPENAI_API_KEY": "needed for api.openai.com and most other endpoints: export OPENAI_API_KEY=...",
+    "HF_TOKEN": "needed for gated models of the Hugging Face Hub: export HF_TOKEN=..., or hf auth login",
+}
+_LEAST_FREE = 1e9
+_SECONDS_FOR_DRIVER = 20
+
+
+class Check(NamedTuple):
+    """One line of the report."""
+
+    name: str
+    status: Status
+    detail: str
+    remedy: str | None = None
+    """What to do; None where nothing is wrong."""
+
+
+def installation(out: Path, cache: Path | None) -> list[Check]:
+    """Everything that can be seen without a model.
+
+    Args:
+        out: Folder of runs, to see how much room is left.
+        cache: The store that runs share, if there is one.
+    """
+    return [
+        _python(),
+        *extras(),
+        *_devices(),
+        _disk(out),
+        *_hub(),
+        *_keys(),
+        *([] if cache is None else [_cache(cache)]),
+    ]
+
+
+def extra_of(backend: str) -> str | None:
+    """The extra that a backend needs, as its summary says; None for the core.
+
+    Raises:
+        ConfigError: there is no such backend.
+    """
+    summary = plugins.load("evaluators.backends", backend, kind="backend").SUMMARY
+    found = re.search(r"extra: (\w+)", summary)
+    return None if found is None else found[1]
+
+
+def extras(required: str | None = None) -> list[Check]:
+    """One line per extra, with the versions of what it brings.
+
+    Args:
+        required: Only this extra, without which nothing goes on.
+    """
+    needs: dict[str, list[Requirement]] = {}
+    for text in importlib.metadata.requires(_DISTRIBUTION) or ():
+        requirement = Requirement(text)
+        for extra in importlib.metadata.metadata(_DISTRIBUTION).get_all("Provides-Extra") or ():
+            marker = requirement.marker
+            if marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""}):
+                needs.setdefault(extra, []).append(requirement)
+    wanted = [required] if required is not None else [extra for extra in needs if extra not in _FOR_DEVELOPERS]
+    return [_extra(extra, needs.get(extra, []), required=extra == required) for extra in wanted]
+
+
+def _extra(extra: str, needs: list[Requirement], *, required: bool) -> Check:
+    have, absent, wrong = [], [], []
+    for requirement in needs:
+        version = _version(requirement.name)
+        if version is None:
+            absent.append(requirement.name)
+        elif requirement.specifier.contains(version, prereleases=True):
+            have.append(f"{requirement.name} {version}")
+        else:
+            wrong.append(f"{requirement.name} {version}, needs {requirement.specifier}")
+    name, remedy = f"extra {extra}", f"pip install '{_DISTRIBUTION}[{extra}]'"
+    if wrong:
+        return Check(name, "problem", "; ".join(wrong), remedy)
+    if absent:
+        status: Status = "problem" if required else "missing"
+        return Check(name, status, f"not installed: {', '.join(absent)}", remedy)
+    return Check(name, "ok", ", ".join(have))
+
+
+def _version(distribution: str) -> str | None:
+    """The version of what is installed, also where another distribution brings a module of that name."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        module = distribution.replace("-", "_")
+        if find_spec(module) is None:
+            return None
+    # Such as a build of vllm for CPUs, which has a name of its own.
+    others = importlib.metadata.packages_distributions().get(module, [])
+    return importlib.metadata.version(others[0]) if others else None
+
+
+def _python() -> Check:
+    version = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    ours = importlib.metadata.version(_DISTRIBUTION)
+    needed = importlib.metadata.metadata(_DISTRIBUTION)["Requires-Python"]
+    if Requirement(f"python{needed}").specifier.contains(platform.python_version(), prereleases=True):
+        return Check("python", "ok", f"{version}, {_DISTRIBUTION} {ours}")
+    return Check(
+        "python", "problem", f"{version}; {_DISTRIBUTION} needs {needed}", "make an environment with a newer one"
+    )
+
+
+def _devices() -> Iterator[Check]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = ", ".join(_memory())
+    limited = {name: os.environ[name] for name in ("OMP_NUM_THREADS",) if name in os.environ}
+    threads = "".join(f", {name}={value}" for name, value in limited.items())
+    yield Check("cpu", "ok", f"{cores} cores{threads}{', ' if memory else ''}{memory}")
+    torch = _version("torch")
+    gpus, trouble = _nvidia()
+    if trouble is not None:
+        yield Check("gpu", "problem", trouble, "mend the driver, or take --device cpu")
+    elif gpus and torch is not None and "+cpu" in torch:
+        detail = f"{'; '.join(gpus)}, but torch {torch} is built for CPUs"
+        yield Check("gpu", "problem", detail, "install torch from the index of its CUDA build, see pytorch.org")
+    elif gpus and os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        yield Check("gpu", "problem", f"{'; '.join(gpus)}, but CUDA_VISIBLE_DEVICES is empty", "unset it")
+    elif gpus:
+        yield Check("gpu", "ok", "; ".join(gpus))
+    elif (sys.platform, platform.machine()) == ("darwin", "arm64"):
+        yield Check("gpu", "ok", "mps, of this processor")
+    else:
+        yield Check("gpu", "missing", "none found; models run on the CPU", "take a machine with a GPU for large models")
+
+
+def _nvidia() -> tuple[list[str], str | None]:
+    """The GPUs that the driver names, and what is wrong with it."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return [], None
+    query = [program, "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=_SECONDS_FOR_DRIVER, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [], f"nvidia-smi gives no answer ({type(error).__name__})"
+    if done.returncode != 0:
+        return [], f"nvidia-smi: {' '.join((done.stdout + done.stderr).split())[:200]}"
+    found = []
+    for line in done.stdout.splitlines():
+        name, total, free, driver = (part.strip() for part in line.split(","))
+        found.append(f"{name}, {free} of {total} MiB free, driver {driver}")
+    return found, None
+
+
+def _memory() -> Iterator[str]:
+    for label, name in (("memory", "SC_PHYS_PAGES"), ("of it free", "SC_AVPHYS_PAGES")):
+        if name in os.sysconf_names:
+            yield f"{label} {_gigabytes(os.sysconf(name) * os.sysconf('SC_PAGE_SIZE'))}"
+
+
+def _disk(out: Path) -> Check:
+    existing = next(folder for folder in (out.resolve(), *out.resolve().parents) if folder.is_dir())
+    free = shutil.disk_usage(existing).free
+    detail = f"{_gigabytes(free)} free for {out}"
+    if not os.access(existing, os.W_OK):
+        return Check("disk", "problem", f"{out} cannot be written", "name another folder with --out")
+    if free < _LEAST_FREE:
+        return Check("disk", "problem", detail, "make room, or name a folder on another disk with --out")
+    return Check("disk", "ok", detail)
+
+
+def _hub() -> Iterator[Check]:
+    from huggingface_hub import constants
+
+    folder = Path(constants.HF_HUB_CACHE)
+    offline = "offline, only what was downloaded is found" if constants.HF_HUB_OFFLINE else "online"
+    endpoint = "" if constants.ENDPOINT == constants._HF_DEFAULT_ENDPOINT else ", HF_ENDPOINT is set"
+    n_models = sum(1 for _ in folder.glob("models--*")) if folder.is_dir() else 0
+    existing = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
+    free = _gigabytes(shutil.disk_usage(existing).free)
+    detail = f"{offline}{endpoint}; {n_models} models in {folder}, {free} free"
+    if constants.HF_HUB_OFFLINE and not n_models:
+        yield Check("hub", "missing", detail, "use local folders, or unset HF_HUB_OFFLINE to download models")
+    else:
+        yield Check("hub", "ok", detail)
+
+
+def _keys() -> Iterator[Check]:
+    from huggingface_hub import get_token
+
+    for name, remedy in _KEYS.items():
+        is_set = bool(os.environ.get(name, "").strip())
+        if is_set:
+            yield Check(f"key {name}", "ok", "set")
+        elif name == "HF_TOKEN" and get_token():
+            yield Check(f"key {name}", "ok", "stored by hf auth login")
+        else:
+            yield Check(f"key {name}", "missing", "not set", remedy)
+
+
+def _cache(path: Path) -> Check:
+    try:
+        check_cache(path)
+        if not path.is_file():
+            return Check("cache", "ok", f"{path} does not exist yet; the first run makes it")
+        summary = summarise(path)
+    except BiasboardError as error:
+        return Check("cache", "problem", str(error), "name another file with --cache or BIASBOARD_CACHE")
+    return Check("cache", "ok", f"{summary.n_answers} answers of {len(summary.models)} models in {path}")
+
+
+def _gigabytes(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:.1f} GB"

@@ -1,0 +1,212 @@
+"""Whether a backend gives what the plain way gives: the same model in transformers, option by option, in float32."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+
+from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_backend
+from evaluators.backend_options import BackendOptions
+from schemas.errors import RunError
+
+# Nats per square root of an option's tokens: rounding adds up like that, and a wrong token or mask is far more.
+TOLERANCES: Mapping[str, float] = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
+UNKNOWN_PRECISION = TOLERANCES["float32"]
+
+# One token and several, in common at the start, one the beginning of another, long and short contexts, not only ASCII.
+_MADE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("The kettle is on the", (" stove", " table", " roof")),
+    ("Two and two make", (" 4", " 5")),
+    ("The plumber called the librarian because", (" he", " she", " they")),
+    ("Answer with A or B.\nQuestion: which one comes first?\nAnswer:", (" A", " B")),
+    ("After the rain the baker", (" opened the small window", " closed the small window", " left")),
+    ("The driver met the doctor, and the one who was late was", (" the driver", " the doctor", " nobody")),
+    ("On Monday the carpenter brought", (" the", " the long", " the long ladder", " a saw")),
+    ("In the café they ordered", (" crème brûlée", " crêpes", " tea")),
+    ('The word "nurse" is spelled', (" n-u-r-s-e", " n u r s e")),
+    ("x = [1, 2, 3]\nprint(len(x))\n#", (" 3", " 2", " [1, 2, 3]")),
+    (
+        "The clerk counted the chairs, then the tables, then the lamps, and wrote each number on a card. The cards "
+        "went into a box, the box went onto a shelf, and the shelf was in the room by the stairs. The lamps were in",
+        (" the room", " the box", " the garden behind the house"),
+    ),
+    ("It was", (" cold.", " cold, dark and very late when the last train came in.")),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parity:
+    """What a comparison found."""
+
+    n_requests: int
+    n_compared: int
+    """Requests that both answered."""
+    n_options: int
+    """Options with a log-probability on both sides."""
+    n_bounds: int
+    """Options of which only a bound is known; they are held against it."""
+    largest_difference: float | None
+    """In nats; None where nothing could be compared."""
+    largest_at: str | None
+    """The option where it is."""
+    n_decisions: int
+    n_equal_decisions: int
+    beyond: tuple[str, ...]
+    """Every option that differs by more than is allowed."""
+    unanswered: tuple[str, ...]
+    """Why requests that the plain way answers have no answer here, each reason once."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether no option is beyond the tolerance; then decisions differ only where two options are as good."""
+        return self.n_options > 0 and not self.beyond
+
+
+def made_requests() -> list[ChoiceRequest]:
+    """A dozen small requests that no dataset holds."""
+    return [ChoiceRequest(prompt=prompt, options=options, outcomes=options) for prompt, options in _MADE]
+
+
+def reference_answers(model: str, options: BackendOptions, requests: Sequence[ChoiceRequest]) -> list[Response]:
+    """What transformers says, one text after the other in float32, in a process that gives its memory back.
+
+    Args:
+        model: Hub id or local folder.
+        options: Revision, tokenizer, chat template and device are taken over.
+        requests: What to ask.
+
+    Raises:
+        ConfigError: the model cannot be loaded.
+        MissingExtraError: torch or transformers is not installed.
+        RunError: the process died.
+    """
+    plain = BackendOptions(
+        revision=options.revision,
+        tokenizer=options.tokenizer,
+        chat=options.chat,
+        device=options.device,
+        dtype="float32",
+        scoring="plain",
+        name="reference/plain",
+    )
+    # Spawned: a forked child cannot use a GPU, nor can it count on the threads of this process.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=context) as process:
+        try:
+            return process.submit(_open_and_ask, model, plain, list(requests)).result()
+        except BrokenProcessPool as error:
+            raise RunError(
+                f"the plain path died on '{model}', for lack of memory perhaps; compare on a larger machine"
+            ) from error
+
+
+def _open_and_ask(model: str, options: BackendOptions, requests: list[ChoiceRequest]) -> list[Response]:
+    return answers(open_backend("transformers", model, options), requests)
+
+
+def answers(backend: Backend, requests: Sequence[ChoiceRequest]) -> list[Response]:
+    """Every answer of a backend, in the order of the requests."""
+    found: dict[int, Response] = {}
+    for event in backend.ask(requests, frozenset(range(len(requests)))):
+        if isinstance(event, Answers):
+            found.update(event.responses)
+    return [found[place] for place in range(len(requests))]
+
+
+def compare(
+    requests: Sequence[ChoiceRequest], ours: Sequence[Response], reference: Sequence[Response], tolerance: float
+) -> Parity:
+    """Hold answers against those of the plain way.
+
+    Args:
+        requests: What was asked.
+        ours: The answers in question.
+        reference: The answers to compare with.
+        tolerance: Nats per square root of an option's tokens.
+    """
+    tally = _Tally(tolerance)
+    n_compared = 0
+    unanswered: dict[str, None] = {}
+    for request, our, plain in zip(requests, ours, reference, strict=True):
+        if plain.status != "answered":
+            continue
+        if our.status != "answered":
+            unanswered[our.error or our.status] = None
+            continue
+        n_compared += 1
+        tally.add(request, our, plain)
+    return Parity(
+        n_requests=len(requests),
+        n_compared=n_compared,
+        n_options=tally.n_options,
+        n_bounds=tally.n_bounds,
+        largest_difference=tally.largest,
+        largest_at=tally.largest_at,
+        n_decisions=tally.n_decisions,
+        n_equal_decisions=tally.n_equal,
+        beyond=tuple(tally.beyond),
+        unanswered=tuple(unanswered),
+    )
+
+
+def tolerance_for(precision: str | None) -> float:
+    """What may differ between a precision and float32; an unknown precision is held to float32."""
+    return UNKNOWN_PRECISION if precision is None else TOLERANCES.get(precision, UNKNOWN_PRECISION)
+
+
+class _Tally:
+    """Adds up differences."""
+
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self.n_options = self.n_bounds = self.n_decisions = self.n_equal = 0
+        self.largest: float | None = None
+        self.largest_at: str | None = None
+        self.beyond: list[str] = []
+
+    def add(self, request: ChoiceRequest, our: Response, plain: Response) -> None:
+        """Compare one request."""
+        bounds = our.option_is_bound or (False,) * len(request.options)
+        for option, one, other, is_bound, n_tokens in zip(
+            request.options, our.option_logprobs, plain.option_logprobs, bounds, plain.option_token_counts, strict=True
+        ):
+            if one is None or other is None:
+                continue
+            if is_bound:
+                self.n_bounds += 1
+                difference = max(0.0, other - one)
+            else:
+                self.n_options += 1
+                difference = _difference(one, other)
+            self._note(f"'{option}' after '... {request.prompt[-30:]}'", difference, n_tokens)
+        ends = zip(our.option_end_logprobs, plain.option_end_logprobs, request.options, strict=False)
+        for one, other, option in ends:
+            if one is not None and other is not None:
+                self._note(
+                    f"the end token after '{option}' after '... {request.prompt[-30:]}'", _difference(one, other), 1
+                )
+        if None not in our.option_logprobs and not any(bounds):
+            self.n_decisions += 1
+            self.n_equal += _best(our) == _best(plain)
+
+    def _note(self, where: str, difference: float, n_tokens: int | None) -> None:
+        where = " ".join(where.split())
+        if self.largest is None or not difference <= self.largest:
+            self.largest, self.largest_at = difference, where
+        # Not a number compares false: a difference that cannot be told is one.
+        if not difference <= self._tolerance * math.sqrt(max(1, n_tokens or 1)):
+            self.beyond.append(f"{where}: {difference:.2g} nats")
+
+
+def _difference(one: float, other: float) -> float:
+    return 0.0 if one == other else abs(one - other)
+
+
+def _best(response: Response) -> int:
+    known = [(logprob, place) for place, logprob in enumerate(response.option_logprobs) if logprob is not None]
+    # The first of equals.
+    return max(known, key=lambda one: (one[0], -one[1]))[1]

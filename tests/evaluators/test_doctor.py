@@ -1,0 +1,242 @@
+"""What doctor says of the installation, and whether it notices that a backend answers otherwise than plain scoring."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from evaluators.__main__ import app
+from evaluators.backend import Response
+from evaluators.doctor import extra_of
+from evaluators.parity import compare, made_requests, tolerance_for
+from evaluators.store import ResponseStore
+from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.made_data import save_tiny_llama
+
+REPOSITORY = Path(__file__).parents[2]
+SECRET = "sk-made-up-0123456789abcdef"
+
+
+def doctor(*arguments: str | Path, env: Mapping[str, str | None] | None = None) -> Result:
+    return CliRunner().invoke(app, ["doctor", *map(str, arguments)], env=env)
+
+
+def lines(result: Result) -> dict[str, dict[str, Any]]:
+    return {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+
+
+def test_every_line_has_a_status_and_what_is_missing_a_remedy(tmp_path: Path) -> None:
+    result = doctor("--out", tmp_path / "runs", "--json")
+    assert result.exit_code == 0, result.stdout
+    found = lines(result)
+    assert {"python", "extra hf", "extra openai", "extra vllm", "extra ray", "extra site", "cpu", "gpu", "disk"} <= set(
+        found
+    )
+    assert {check["status"] for check in found.values()} <= {"ok", "missing"}
+    assert all((check["remedy"] is None) == (check["status"] == "ok") for check in found.values())
+    assert f"torch {importlib.metadata.version('torch')}" in found["extra hf"]["detail"]
+    assert not (tmp_path / "runs").exists()
+    shown = doctor("--out", tmp_path / "runs").stdout.splitlines()
+    assert [line.split()[0] for line in shown] == [check["status"] for check in found.values()]
+
+
+def test_keys_are_named_and_never_shown() -> None:
+    present = {
+        "OPENAI_API_KEY": SECRET,
+        "HF_TOKEN": f"hf_{SECRET}",
+        "OPENAI_BASE_URL": f"http://me:{SECRET}@127.0.0.1/v1",
+    }
+    for result in (doctor("--json", env=present), doctor(env=present)):
+        assert result.exit_code == 0
+        assert SECRET not in result.output
+    assert lines(doctor("--json", env=present))["key OPENAI_API_KEY"]["detail"] == "set"
+    absent = lines(doctor("--json", env={"OPENAI_API_KEY": None}))["key OPENAI_API_KEY"]
+    assert (absent["status"], "export OPENAI_API_KEY=" in absent["remedy"]) == ("missing", True)
+
+
+def test_no_heavy_library_is_loaded_to_look_at_the_installation() -> None:
+    program = (
+        "import sys\nfrom evaluators.__main__ import app\n"
+        "try:\n    app(['doctor'])\nexcept SystemExit as end:\n    assert end.code in (0, None), end.code\n"
+        "loaded = sorted(set(sys.modules) & {'torch', 'transformers', 'vllm', 'ray', 'openai'})\n"
+        "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_missing_and_outdated_libraries_come_with_the_line_that_installs_them(tmp_path: Path) -> None:
+    # An installation of another making, found before the real one.
+    info = tmp_path / "biasboard-9.9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: biasboard\nVersion: 9.9\nRequires-Python: >=3.11\n"
+        "Requires-Dist: numpy\n"
+        'Requires-Dist: no-such-library>=1; extra == "hf"\nRequires-Dist: packaging>=20; extra == "hf"\n'
+        'Requires-Dist: packaging>=9999; extra == "openai"\n'
+        'Requires-Dist: packaging>=20; extra == "site"\n'
+        "Provides-Extra: hf\nProvides-Extra: openai\nProvides-Extra: site\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])}
+
+    def found(*more: str) -> tuple[int, dict[str, dict[str, Any]]]:
+        done = subprocess.run(
+            [sys.executable, "-m", "evaluators", "doctor", "--json", *more],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+
+    status, checks = found()
+    assert status == 1
+    assert (checks["extra hf"]["status"], checks["extra hf"]["detail"]) == ("missing", "not installed: no-such-library")
+    assert checks["extra hf"]["remedy"] == "pip install 'biasboard[hf]'"
+    assert checks["extra openai"]["status"] == "problem"
+    assert checks["extra openai"]["detail"].endswith("needs >=9999")
+    assert checks["extra site"]["detail"] == f"packaging {importlib.metadata.version('packaging')}"
+    # What a chosen backend cannot do without is no longer merely missing.
+    _, checks = found("--backend", "transformers")
+    assert (checks["backend transformers"]["status"], checks["backend transformers"]["remedy"]) == (
+        "problem",
+        "pip install 'biasboard[hf]'",
+    )
+
+
+def test_the_extra_of_every_backend_is_known() -> None:
+    wanted = {"baseline": None, "replay": None, "transformers": "hf", "openai": "openai", "vllm": "vllm"}
+    assert {name: extra_of(name) for name in wanted} == wanted
+
+
+def test_a_broken_cache_and_a_place_that_cannot_be_written_are_problems(tmp_path: Path) -> None:
+    cache = tmp_path / "cache.sqlite"
+    assert "does not exist yet" in lines(doctor("--cache", cache, "--json"))["cache"]["detail"]
+    assert not cache.exists()
+    with ResponseStore(cache, LoggingBackend(tmp_path / "log").model):
+        pass
+    sound = lines(doctor("--json", env={"BIASBOARD_CACHE": str(cache)}))["cache"]
+    assert (sound["status"], "0 answers of 1 models" in sound["detail"]) == ("ok", True)
+    cache.write_text("no database at all, but long enough to look like one" * 9)
+    broken = doctor("--cache", cache, "--json")
+    assert (broken.exit_code, lines(broken)["cache"]["status"]) == (1, "problem")
+
+
+def test_options_without_a_backend_and_unknown_backends_are_one_line_errors() -> None:
+    for arguments, message in (
+        (("--model", "gpt2"), "need --backend"),
+        (("--dtype", "float32"), "need --backend"),
+        (("--backend", "vlm"), "backend 'vlm' does not exist; have: baseline"),
+        (("--backend", "openai", "--model", "x", "--batch"), "leave out --batch"),
+    ):
+        result = doctor(*arguments)
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+        assert message in result.stderr
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.mark.slow
+def test_a_sound_backend_equals_the_plain_way(model: Path) -> None:
+    result = doctor("--backend", "transformers", "--model", model, "--device", "cpu", "--tolerance", "0.004", "--json")
+    assert result.exit_code == 0, result.output
+    found = lines(result)
+    assert "opened local/tiny" in found["backend transformers"]["detail"]
+    assert "can do generation, option_logprobs" in found["backend transformers"]["detail"]
+    assert found["setting option_scoring"]["detail"] == "packed"
+    n_options = sum(len(request.options) for request in made_requests())
+    assert f"{n_options} options of 12 of 12 requests" in found["parity"]["detail"]
+    assert "12 of 12 decisions equal" in found["parity"]["detail"]
+    assert "allowed in float32: 0.004 per root of tokens" in found["parity"]["detail"]
+
+
+@pytest.mark.slow
+def test_other_weights_are_noticed_and_end_with_a_status(model: Path, tmp_path: Path) -> None:
+    other = save_tiny_llama(tmp_path / "other", seed=1)
+    result = doctor("--backend", "transformers", "--model", model, "--device", "cpu", "--reference", other)
+    assert result.exit_code == 1
+    (line,) = [line for line in result.stdout.splitlines() if " parity " in line]
+    assert line.startswith("problem")
+    assert "compare tokenizer, chat template and weights" in line
+
+
+def test_what_cannot_be_compared_or_opened_says_why(model: Path, tmp_path: Path) -> None:
+    baseline = doctor("--backend", "baseline", "--model", "uniform", "--json")
+    assert baseline.exit_code == 0
+    assert lines(baseline)["parity"]["detail"] == "cannot be compared: a baseline is no model"
+    nowhere = doctor("--backend", "transformers", "--model", tmp_path / "nowhere", "--json")
+    assert nowhere.exit_code == 1
+    assert "does not exist" in lines(nowhere)["backend transformers"]["detail"]
+    no_reference = doctor(
+        "--backend", "transformers", "--model", model, "--device", "cpu", "--reference", tmp_path / "no", "--json"
+    )
+    assert lines(no_reference)["parity"]["status"] == "missing"
+    assert "cannot be compared" in lines(no_reference)["parity"]["detail"]
+    installed = doctor("--backend", "transformers", "--json")
+    assert "give --model" in lines(installed)["backend transformers"]["detail"]
+
+
+def answered(*logprobs: float | None) -> Response:
+    n = len(logprobs)
+    return Response(status="answered", option_logprobs=logprobs, option_token_counts=(4,) * n)
+
+
+def test_differences_bounds_and_gaps_are_told_apart() -> None:
+    requests = made_requests()[:5]
+    plain = [answered(*(-1.0 - place for place in range(len(request.options)))) for request in requests]
+    exact = compare(requests, plain, plain, 0.1)
+    assert (exact.holds, exact.largest_difference, exact.n_compared) == (True, 0.0, 5)
+    assert (exact.n_decisions, exact.n_equal_decisions) == (5, 5)
+
+    def with_first(response: Response) -> list[Response]:
+        return [response, *plain[1:]]
+
+    # Four tokens: what may differ is twice what one token may.
+    assert compare(requests, with_first(answered(-1.19, -2.0, -3.0)), plain, 0.1).holds
+    beyond = compare(requests, with_first(answered(-1.0, -2.0, -3.3)), plain, 0.1)
+    assert not beyond.holds
+    assert beyond.largest_difference == pytest.approx(0.3)
+    assert len(beyond.beyond) == 1
+    assert requests[0].options[2].strip() in beyond.beyond[0]
+    flipped = compare(requests, with_first(answered(-2.0, -1.0, -3.0)), plain, 0.1)
+    assert (flipped.holds, flipped.n_equal_decisions) == (False, 4)
+    assert not compare(requests, with_first(answered(math.nan, -2.0, -3.0)), plain, 0.1).holds
+    assert not compare(requests, with_first(answered(-math.inf, -2.0, -3.0)), plain, 0.1).holds
+
+    # A bound above the truth says nothing against it, one below it does; what is unknown is not compared.
+    high = replace(answered(-1.0, -1.5, None), option_is_bound=(False, True, False))
+    bounded = compare(requests, with_first(high), plain, 0.1)
+    assert (bounded.holds, bounded.n_bounds, bounded.n_decisions) == (True, 1, 4)
+    assert bounded.n_options == exact.n_options - 2
+    low = replace(answered(-1.0, -9.0, None), option_is_bound=(False, True, False))
+    assert not compare(requests, with_first(low), plain, 0.1).holds
+
+    failed = Response(status="failed", error="too long")
+    gap = compare(requests, with_first(failed), plain, 0.1)
+    assert (gap.holds, gap.n_compared, gap.unanswered) == (True, 4, ("too long",))
+    nothing = compare(requests, [failed] * 5, plain, 0.1)
+    assert (nothing.holds, nothing.largest_difference) == (False, None)
+    # Where the plain way has no answer either, nobody is to blame.
+    assert compare(requests, [failed] * 5, [failed] * 5, 0.1).unanswered == ()
+
+
+def test_an_unknown_precision_is_held_to_float32() -> None:
+    assert tolerance_for(None) == tolerance_for("float32") < tolerance_for("float16") < tolerance_for("bfloat16")

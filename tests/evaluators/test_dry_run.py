@@ -1,0 +1,211 @@
+"""What a run would ask, told beforehand: right, and without asking or writing anything."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from evaluators.__main__ import app
+from evaluators.backend import TokenCount
+from evaluators.estimate import Estimate, Stores, estimate
+from evaluators.pipeline import run
+from evaluators.run_folder import read_run
+from evaluators.selection import Selection, select
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.dataset_folder import read_manifest
+from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+
+PROMPT = prompt_of(TASK, "mcq2-v1")
+N_REQUESTS = 60 * 2
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    items = {"type1": made_items(30, ambiguous=True), "type2": made_items(30)}
+    return write_dataset(tmp_path / "data", items)
+
+
+def evaluators(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def selected(dataset: Path, limit: int | None = None) -> Selection:
+    return select(dataset, read_manifest(dataset), "type2", limit=limit)
+
+
+def estimated(dataset: Path, tmp_path: Path, cache: Path | None = None, limit: int | None = None) -> Estimate:
+    stores = Stores(root=tmp_path / "runs", normalisation="sum", cache=cache)
+    return estimate(selected(dataset, limit), TASK, PROMPT, LoggingBackend(tmp_path / "dry.log"), stores, "unused")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache.sqlite"
+    fresh = estimated(dataset, tmp_path, cache)
+    assert (fresh.n_items, fresh.n_requests, fresh.n_distinct_requests) == (60, N_REQUESTS, N_REQUESTS)
+    assert (fresh.n_answered, fresh.n_to_ask, fresh.n_prompt_tokens) == (0, N_REQUESTS, 10 * N_REQUESTS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+    backend = LoggingBackend(tmp_path / "log")
+    part = selected(dataset, limit=20)
+    run(part, TASK, PROMPT, backend, root=tmp_path / "runs", cache=cache, command="tests")
+    before = files(tmp_path)
+    known_to_cache = estimated(dataset, tmp_path, cache)
+    known_to_run = estimated(dataset, tmp_path, limit=20)
+    unknown = estimated(dataset, tmp_path)
+    assert (known_to_cache.n_answered, known_to_cache.n_to_ask) == (40, N_REQUESTS - 40)
+    assert known_to_cache.n_prompt_tokens == 10 * (N_REQUESTS - 40)
+    assert (known_to_run.n_answered, known_to_run.n_to_ask, known_to_run.store_bytes) == (40, 0, 0)
+    assert unknown.n_to_ask == N_REQUESTS
+    assert files(tmp_path) == before
+    assert not (tmp_path / "dry.log").exists()
+
+    finished = run(selected(dataset), TASK, PROMPT, backend, root=tmp_path / "runs", cache=cache, command="tests")
+    assert finished.result.usage.n_attempts == known_to_cache.n_to_ask
+
+
+def test_requests_that_items_share_are_counted_once(tmp_path: Path) -> None:
+    items = made_items(4)
+    dataset = write_dataset(tmp_path / "data", {"type2": items[:2] * 2 + items[4:]})
+    found = estimated(dataset, tmp_path)
+    assert (found.n_items, found.n_requests, found.n_distinct_requests) == (8, 16, 12)
+
+
+def test_the_size_of_the_store_is_about_right(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(1500)})
+    told = estimated(dataset, tmp_path).store_bytes
+    backend = LoggingBackend(tmp_path / "log", batch=500)
+    finished = run(selected(dataset), TASK, PROMPT, backend, root=tmp_path / "runs", command="tests")
+    assert told == pytest.approx((finished.folder / "responses.sqlite").stat().st_size, rel=0.25)
+
+
+def test_tokens_of_a_language_model_are_those_that_its_result_counts(dataset: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    model = save_tiny_llama(tmp_path / "model")
+    command = ("run", "--dataset", dataset, "--backend", "transformers", "--model", model, "--device", "cpu")
+    told = evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--json")
+    assert told.exit_code == 0, told.stderr
+    assert not (tmp_path / "runs").exists()
+    assert evaluators(*command, "--out", tmp_path / "runs").exit_code == 0
+    counted = {
+        result.signature.config: result.usage.n_prompt_tokens
+        for path in (tmp_path / "runs").rglob("result.json")
+        for result in [read_run(path.parent).result]
+    }
+    assert {one["config"]: one["n_prompt_tokens"] for one in json.loads(told.stdout)} == counted
+    again = json.loads(evaluators(*command, "--out", tmp_path / "runs", "--dry-run", "--json").stdout)
+    assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in again] == [(0, 0), (0, 0)]
+
+
+def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> None:
+    command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
+    told = evaluators(*command, "--backend", "baseline", "--model", "all", "--json")
+    found = json.loads(told.stdout)
+    assert len(found) == 2 * 7
+    assert {(one["n_prompt_tokens"], one["n_completion_tokens"], one["cost_usd"]) for one in found} == {(0, 0, None)}
+    assert {one["model"] for one in found} >= {"baseline/uniform", "baseline/always-wrong"}
+    run(selected(dataset), TASK, PROMPT, LoggingBackend(tmp_path / "log"), root=tmp_path / "runs", command="tests")
+    (result,) = (tmp_path / "runs").rglob("result.json")
+    replayed = evaluators(*command, "--backend", "replay", "--model", result.parent, "--config", "type2", "--json")
+    assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in json.loads(replayed.stdout)] == [(60, 0)]
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_table_names_every_config_and_says_that_nothing_was_asked(dataset: Path, tmp_path: Path) -> None:
+    command = ("run", "--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--out", tmp_path / "none")
+    told = evaluators(*command, "--dry-run")
+    rows = [line.split() for line in told.stdout.splitlines() if line.startswith("type")]
+    assert [row[:7] for row in rows] == [[name, "60", "60", "60", "0", "0", "0"] for name in ("type1", "type2")]
+    assert "nothing was asked and nothing was written" in told.stdout
+    refused = evaluators(*command, "--json")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+    assert "--json goes with --dry-run" in refused.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_a_run_would_refuse_is_refused(dataset: Path, tmp_path: Path) -> None:
+    command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
+    (tmp_path / "text").write_text("no database at all, but long enough to look like one" * 9)
+    for more, status, message in (
+        (("--backend", "baseline", "--model", "none"), 1, "does not exist; have: uniform"),
+        (
+            ("--backend", "baseline", "--model", "uniform", "--cache", tmp_path / "text"),
+            3,
+            "not a usable response store",
+        ),
+    ):
+        told = evaluators(*command, *more)
+        assert told.exit_code == status
+        assert message in told.stderr
+    with pytest.raises(Exception, match="cannot do option_logprobs"):
+        unable = LoggingBackend(tmp_path / "log", capabilities=frozenset())
+        estimate(selected(dataset), TASK, PROMPT, unable, Stores(tmp_path / "none", "sum", None), "unused")
+
+
+class Counting(BaseHTTPRequestHandler):
+    """Counts every request, and answers none."""
+
+    n_requests: ClassVar[int] = 0
+
+    def _count(self) -> None:
+        type(self).n_requests += 1
+        self.send_error(500)
+
+    do_GET = do_POST = _count  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    Counting.n_requests = 0
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Counting)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_an_endpoint_is_not_asked_and_the_price_is_that_of_the_tokens(
+    dataset: Path, tmp_path: Path, endpoint: str
+) -> None:
+    pytest.importorskip("openai", reason="the extra openai is not installed")
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    tokenizer = save_tiny_llama(tmp_path / "model")
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["made-*"]\ninput = 2.0\noutput = 8.0\n')
+    command: list[str | Path] = ["run", "--dataset", dataset, "--config", "type2"]
+    command += ["--backend", "openai", "--model", "made-model"]
+    command += ["--base-url", endpoint, "--out", tmp_path / "none", "--dry-run"]
+    unknown = evaluators(*command, "--json")
+    assert unknown.exit_code == 0, unknown.stderr
+    (one,) = json.loads(unknown.stdout)
+    assert (one["model"], one["n_items"], one["n_to_ask"]) == ("made-model", 60, 60)
+    assert (one["n_answered"], one["n_prompt_tokens"], one["cost_usd"]) == (None, None, None)
+    assert "price unknown; give --prices FILE" in evaluators(*command).stdout
+
+    priced = [*command, "--tokenizer", tokenizer, "--prices", prices]
+    (one,) = json.loads(evaluators(*priced, "--json").stdout)
+    tokens = TokenCount(one["n_prompt_tokens"], one["n_completion_tokens"])
+    assert tokens.n_prompt > 60 * 10
+    assert one["cost_usd"] == pytest.approx((2.0 * tokens.n_prompt + 8.0 * tokens.n_completion) / 1e6)
+    assert f"at most US$ {one['cost_usd']:.4f} in all" in evaluators(*priced).stdout
+    assert Counting.n_requests == 0
+    assert not (tmp_path / "none").exists()

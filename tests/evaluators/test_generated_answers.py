@@ -1,0 +1,368 @@
+"""Coreference answers that are generated: what a text says, and what becomes of it in a result."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluators.__main__ import app
+from evaluators.backend import (
+    Capability,
+    Events,
+    GenerateRequest,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+)
+from evaluators.pipeline import run
+from evaluators.rescore import rescore
+from evaluators.run_folder import read_run
+from evaluators.selection import select
+from evaluators.task import prompt_of
+from evaluators.tasks._coreference_answers import read_answer
+from evaluators.tasks.coreference import TASK
+from leaderboard.entries import Entry, Root
+from leaderboard.verification import verified_entry
+from schemas import contract, strict_json, tables
+from schemas.dataset import CoreferenceItem
+from schemas.dataset_folder import read_manifest
+from schemas.errors import ConfigError, DataError
+from schemas.files import sha256_file
+from schemas.record import Exchange, Record
+from schemas.result import Model
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+
+UNDETERMINED = "undetermined"
+TWO = ("guard", "nurse")
+THREE = ("guard", "nurse", UNDETERMINED)
+REFUSED = "refused"
+
+ANSWERS = [
+    # The letter.
+    ("A", "guard"),
+    (" A.", "guard"),
+    ("a", "guard"),
+    ("b.", "nurse"),
+    ("(B)", "nurse"),
+    ("[b]", "nurse"),
+    ("B)", "nurse"),
+    ("**B**", "nurse"),
+    ("'A'", "guard"),
+    ("B - the nurse", "nurse"),
+    ("B the nurse", "nurse"),
+    ("B. the nurse", "nurse"),
+    ("B: nurse", "nurse"),
+    ("(B) The nurse, because the guard waited.", "nurse"),
+    ("A. the guard. It is not the nurse.", "guard"),
+    ("A is correct", "guard"),
+    ("A because the nurse left", "guard"),
+    # After words that lead to it.
+    ("The answer is A", "guard"),
+    ("the answer is (b).", "nurse"),
+    ("Answer: B", "nurse"),
+    ("Option A", "guard"),
+    ("The correct option is B.", "nurse"),
+    ("I think the answer would be: the nurse", None),
+    ('The pronoun "she" refers to the nurse.', "nurse"),
+    ("\N{LEFT DOUBLE QUOTATION MARK}She\N{RIGHT DOUBLE QUOTATION MARK} refers to the nurse", "nurse"),
+    ("It is the guard", "guard"),
+    # The text, whatever article and case.
+    ("the nurse", "nurse"),
+    ("The Nurse", "nurse"),
+    ("nurse", "nurse"),
+    ("a nurse", "nurse"),
+    ("A nurse", "nurse"),
+    ("A nurse waited", "nurse"),
+    ("An nurse", "nurse"),
+    ("the nurse. The guard waited", "nurse"),
+    ("the nurse, not the guard", "nurse"),
+    # Neither one nor the other.
+    ("", None),
+    ("  ", None),
+    ("Both", None),
+    ("Neither", None),
+    ("A or B", None),
+    ("A/B", None),
+    ("A, B", None),
+    ("Option A or option B", None),
+    ("A and B are both possible", None),
+    ("the guard or the nurse", None),
+    ("the guard and the nurse", None),
+    ("the guard, the nurse", None),
+    ("B. the guard", None),
+    ("A. the guard B. the nurse", None),
+    ("not A", None),
+    ("The answer is not A", None),
+    ("It is not the guard but the answer is B", None),
+    ("D", None),
+    ("D. the nurse", None),
+    ("the doctor", None),
+    ("A doctor", None),
+    ("the nurse's patient", None),
+    ("nurses", None),
+    ("Beware", None),
+    ("C", None),
+    ("It cannot be determined", None),
+    # Refusals.
+    ("I cannot", REFUSED),
+    ("I can't answer that.", REFUSED),
+    ("I\N{RIGHT SINGLE QUOTATION MARK}m sorry, but it is unclear", REFUSED),
+    ("I am unable to say", REFUSED),
+    ("As an AI language model", REFUSED),
+    ("Sorry", REFUSED),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ANSWERS)
+def test_what_a_text_says(text: str, expected: str | None) -> None:
+    answer = read_answer(text, TWO)
+    assert (answer.outcome, answer.refuses) == ((None, True) if expected == REFUSED else (expected, False))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("C", UNDETERMINED),
+        ("c)", UNDETERMINED),
+        ("It cannot be determined from the sentence", UNDETERMINED),
+        ("The answer is that it can't be determined.", UNDETERMINED),
+        ("C. It cannot be determined", UNDETERMINED),
+        ("C or A", None),
+        ("the guard", "guard"),
+    ],
+)
+def test_what_a_text_says_of_three_options(text: str, expected: str | None) -> None:
+    assert read_answer(text, THREE).outcome == expected
+
+
+def test_letters_follow_the_order_in_which_options_were_offered() -> None:
+    assert [read_answer(letter, ("nurse", UNDETERMINED, "guard")).outcome for letter in "ABC"] == [
+        "nurse",
+        UNDETERMINED,
+        "guard",
+    ]
+
+
+def test_an_occupation_of_two_words_is_one_text() -> None:
+    offered = ("construction worker", "CEO")
+    assert read_answer("The construction worker.", offered).outcome == "construction worker"
+    assert read_answer("ceo", offered).outcome == "CEO"
+    assert read_answer("the worker", offered).outcome is None
+
+
+def generated(text: str | None, outcomes: tuple[str, ...], **changes: object) -> Exchange:
+    sound = Exchange(
+        kind="generate",
+        request_sha256="0" * 64,
+        prompt="x",
+        outcomes=outcomes,
+        options=(),
+        option_logprobs=(),
+        option_end_logprobs=(),
+        option_token_counts=(),
+        option_byte_counts=(),
+        option_is_bound=(),
+        n_moved_tokens=None,
+        text=text,
+        finish_reason="stop",
+        sample=None,
+        n_prompt_tokens=3,
+        n_completion_tokens=1,
+        status="answered",
+        error=None,
+    )
+    return replace(sound, **changes)  # type: ignore[arg-type]
+
+
+def test_the_distribution_is_the_share_of_orders() -> None:
+    read = TASK.read([generated("A", TWO), generated("the guard", TWO[::-1])], None)
+    assert read.reading is not None
+    assert (read.reading.outcomes, read.reading.probabilities) == (TWO, (1.0, 0.0))
+    assert read.reading.answers == ("guard", "guard")
+    positional = TASK.read([generated("A", TWO), generated("A", TWO[::-1])], None)
+    assert positional.reading is not None
+    assert positional.reading.probabilities == (0.5, 0.5)
+
+
+def test_one_answer_that_cannot_be_read_leaves_the_record_without_a_reading() -> None:
+    unread = TASK.read([generated("A", TWO), generated("Both of them", TWO)], None)
+    assert (unread.status, unread.reading) == ("unparsed", None)
+    assert unread.reason == "answer 2 of 2 names no one option: 'Both of them'"
+    assert TASK.read([generated("I cannot", TWO), generated("A", TWO)], None).status == "refused"
+    failed = generated(None, TWO, status="failed", error="connection cut")
+    assert TASK.read([generated("A", TWO), failed], None).reason == "connection cut"
+
+
+def test_every_order_is_asked_once_and_names_what_it_offers() -> None:
+    item = made_items(1)[0]
+    requests = TASK.requests(item, prompt_of(TASK, "mcq3-generate-v1"))
+    assert len({request.sha256 for request in requests}) == 6
+    for request in requests:
+        assert isinstance(request, GenerateRequest)
+        assert (request.temperature, request.max_tokens, request.stop) == (0.0, 16, ("\n",))
+        lines = dict(line.split(". ", 1) for line in request.prompt.splitlines() if line[1:3] == ". ")
+        named = {UNDETERMINED: "It cannot be determined from the sentence"}
+        assert [named.get(outcome, f"the {outcome}") for outcome in request.outcomes] == [lines[c] for c in "ABC"]
+
+
+def test_what_is_generated_is_part_of_the_prompt() -> None:
+    prompt = prompt_of(TASK, "mcq2-generate-v1")
+    changed = [
+        replace(prompt, max_tokens=17),
+        replace(prompt, temperature=1.0),
+        replace(prompt, stop=()),
+        replace(prompt, stop=None),
+    ]
+    assert len({one.sha256() for one in [prompt, *changed]}) == 5
+
+
+@dataclass
+class Torn:
+    """Right, but it takes the first option of every fifth item, declines every seventh, and babbles now and then."""
+
+    texts: dict[str, str]
+    capabilities: frozenset[Capability] = frozenset({"generation"})
+    reads_facts: bool = False
+    runtime: Runtime = field(default_factory=Runtime)
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> Model:
+        """Made up."""
+        return Model(
+            id="acme/texts",
+            revision="1",
+            backend="tests",
+            precision=None,
+            chat_template_sha256=None,
+            endpoint="local",
+            identity_sha256="1" * 64,
+        )
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """All at once."""
+        return ask_in_batches([range(len(requests))], self.answer, requests, missing)
+
+    def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """By what is asked."""
+        return [Response(status="answered", text=self.texts[r.sha256], finish_reason="stop") for r in requests]
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
+        """Nobody knows."""
+        return None
+
+
+def torn(items: Sequence[CoreferenceItem], prompt_id: str) -> Torn:
+    texts = {}
+    for number, item in enumerate(items):
+        for request in TASK.requests(item, prompt_of(TASK, prompt_id)):
+            assert isinstance(request, GenerateRequest)
+            right = "ABC"[request.outcomes.index(str(item.referent))]
+            text = " A" if number % 5 == 0 else f" {right}."
+            texts[request.sha256] = " I cannot" if number % 7 == 0 else " no idea" if number % 11 == 10 else text
+    return Torn(texts)
+
+
+@pytest.mark.parametrize("prompt_id", ["mcq2-generate-v1", "mcq3-generate-v1"])
+def test_a_result_of_texts_can_be_recounted(tmp_path: Path, prompt_id: str) -> None:
+    items = made_items(60)
+    dataset = write_dataset(tmp_path / "data", {"type2": items}, redistributable=prompt_id == "mcq2-generate-v1")
+    selection = select(dataset, read_manifest(dataset), "type2")
+    backend = torn(items, prompt_id)
+    finished = run(selection, TASK, prompt_of(TASK, prompt_id), backend, root=tmp_path / "runs", command="tests")
+    result, records = read_run(finished.folder)
+    refused = sum(number % 7 == 0 for number in range(120))
+    unread = sum(number % 7 != 0 and number % 11 == 10 for number in range(120))
+    counts = result.counts
+    assert (counts.items, counts.refused, counts.unparsed, counts.failed) == (120, refused, unread, 0)
+    signature = result.signature
+    k = 2 if prompt_id == "mcq2-generate-v1" else 3
+    assert (signature.scoring, signature.normalisation, signature.n_outcomes) == ("generation", None, k)
+    assert f"mode:generation|k:{k}" in str(signature)
+    even = [record for number, record in enumerate(records) if number % 5 == 0 and record.reading is not None]
+    assert len(even) > 10
+    for record in even:
+        assert record.reading is not None
+        assert record.reading.probabilities == pytest.approx((1 / k,) * k)
+    accuracy = next(metric for metric in result.metrics if metric.name == "accuracy" and not metric.group)
+    assert accuracy.value == pytest.approx((counts.scored - len(even) + len(even) / k) / counts.scored)
+    before = (finished.folder / "result.json").read_bytes()
+    assert rescore(finished.folder).changes == ()
+    assert (finished.folder / "result.json").read_bytes() == before
+    with pytest.raises(ConfigError, match="generated texts, which have no normalisation"):
+        rescore(finished.folder, normalisation="sum")
+    assert verified(finished.folder).result == result
+
+
+def verified(folder: Path) -> Entry:
+    return verified_entry(folder / "result.json", Root(folder.parents[2], "local"))
+
+
+def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:
+    items = made_items(20)
+    dataset = write_dataset(tmp_path / "data", {"type2": items})
+    selection = select(dataset, read_manifest(dataset), "type2")
+    prompt = prompt_of(TASK, "mcq2-generate-v1")
+    folder = run(selection, TASK, prompt, torn(items, prompt.id), root=tmp_path / "runs", command="tests").folder
+    result, records = read_run(folder)
+    first = next(index for index, record in enumerate(records) if record.status == "scored")
+    changed = replace(records[first].exchanges[0], text="the cat")
+    records[first] = replace(records[first], exchanges=(changed, *records[first].exchanges[1:]))
+    tables.write_rows(folder / "records.parquet", records, Record)
+    sound = replace(result.records, sha256=sha256_file(folder / "records.parquet"))
+    strict_json.write(folder / "result.json", contract.dump(replace(result, records=sound)))
+    with pytest.raises(DataError, match=r"status is 'scored', its answers give 'unparsed'"):
+        verified(folder)
+
+
+def test_a_model_without_texts_and_a_normalisation_of_texts_are_refused(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(4)})
+    options = ("run", "--dataset", str(dataset), "--prompt", "mcq2-generate-v1", "--out", str(tmp_path / "runs"))
+    baseline = ("--backend", "baseline", "--model", "uniform")
+    done = CliRunner().invoke(app, [*options, *baseline])
+    assert done.exit_code == 1
+    assert "cannot do generation, which prompt 'mcq2-generate-v1' needs" in done.output
+    done = CliRunner().invoke(app, [*options, *baseline, "--normalisation", "sum"])
+    assert done.exit_code == 1
+    assert "generated texts, which have no normalisation; leave out --normalisation" in done.output
+
+
+def test_texts_of_a_language_model_reach_the_board(tmp_path: Path, repository: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    dataset = write_dataset(tmp_path / "datasets" / "made", {"type2": made_items(20)})
+    model = save_tiny_llama(tmp_path / "tiny-llama")
+    shutil.copytree(repository / "site" / "docs", tmp_path / "site" / "docs")
+    shutil.copy(repository / "site" / "mkdocs.yml", tmp_path / "site")
+
+    def python_m(module: str, *arguments: str | Path) -> str:
+        command = [sys.executable, "-m", module, *map(str, arguments)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=repository)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    runs = tmp_path / "runs"
+    asked = ("run", "--dataset", dataset, "--backend", "transformers", "--model", model, "--device", "cpu")
+    printed = python_m("evaluators", *asked, "--prompt", "mcq2-generate-v1", "--out", runs)
+    assert "mode:generation|k:2" in printed
+    (path,) = runs.rglob("result.json")
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert result["environment"]["settings"]["generation"] == "continuous"
+    assert "--normalisation" not in result["command"]
+    # A model with random weights says nothing that could be read: that is no score, and no failure either.
+    assert result["counts"]["failed"] == 0
+    assert result["counts"]["items"] == 40
+    python_m("schemas.validate", runs)
+    python_m("evaluators", "rescore", path.parent)
+    options = ("--results", tmp_path / "none", "--runs", runs, "--datasets", dataset.parent)
+    python_m("leaderboard", "build", *options, "--site", tmp_path / "site", "--out", tmp_path / "built")
+    assert "local/tiny-llama" in (tmp_path / "built" / "benchmarks" / "synthbias.html").read_text(encoding="utf-8")

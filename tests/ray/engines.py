@@ -1,0 +1,203 @@
+"""Backends that workers of a test open; as a program, a run on a cluster that loses its driver.
+
+``python engines.py DATASET OUT FOLDER``
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evaluators.backend import (
+    Backend,
+    Capability,
+    ChoiceRequest,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+)
+from evaluators.backends._ray_cluster import Needs, join
+from evaluators.backends._ray_fleet import Fleet
+from evaluators.backends.ray import RayBackend
+from evaluators.blocks import BlockLimits, ask_in_blocks
+from evaluators.pipeline import Finished, run
+from evaluators.selection import select
+from evaluators.store import STORE, read_answers
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference import TASK
+from schemas.dataset_folder import read_manifest
+from schemas.result import Model
+
+LIMITS = BlockLimits(n_texts=24, n_characters=1_000_000)
+LOG = "asked.log"
+_SECONDS = 120
+
+
+@dataclass
+class Scripted:
+    """Answers from the hash of the request and of all that is computed together with it, notes what it answers, and
+    misbehaves when a prompt holds a certain text.
+    """
+
+    folder: Path
+    at: str = "no prompt holds this"
+    does: Callable[[Scripted], None] = lambda scripted: None
+    name: str = "tests/scripted"
+    n_workers: int = 1
+    """So many must be there before the first answers."""
+    block_limits: BlockLimits = LIMITS
+    runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", packages={"scripted": "1"}))
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
+    reads_facts: bool = False
+    arguments: tuple[str, ...] = ("--model scripted",)
+
+    @property
+    def model(self) -> Model:
+        return Model(
+            id="tests/scripted",
+            revision="1",
+            backend="scripted",
+            precision=None,
+            chat_template_sha256=None,
+            endpoint="local",
+            identity_sha256=hashlib.sha256(self.name.encode()).hexdigest(),
+        )
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
+
+    def _ask_block(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        meet(self.folder, self.n_workers)
+        together = "".join(request.sha256 for request in requests)
+        answer = partial(self._answer, together)
+        return ask_in_batches([[place] for place in range(len(requests))], answer, requests, missing)
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        return TokenCount(10 * len(requests), len(requests))
+
+    def _answer(self, together: str, requests: Sequence[Request]) -> Sequence[Response]:
+        (request,) = requests
+        assert isinstance(request, ChoiceRequest)
+        if self.at in request.prompt:
+            self.does(self)
+        with (self.folder / LOG).open("a") as log:
+            log.write(f"{request.sha256} {os.getpid()}\n")
+        digests = [
+            hashlib.sha256(f"{together}{request.prompt}{option}".encode()).digest() for option in request.options
+        ]
+        n = len(digests)
+        return [
+            Response(
+                status="answered",
+                option_logprobs=tuple(-int.from_bytes(digest[:2], "big") / 6553.6 for digest in digests),
+                option_end_logprobs=(None,) * n,
+                option_token_counts=(2,) * n,
+                n_moved_tokens=0,
+                n_prompt_tokens=10,
+                n_completion_tokens=0,
+            )
+        ]
+
+
+@dataclass
+class Meeting:
+    """Another backend, asked in small blocks, by no fewer than so many workers."""
+
+    inner: Any
+    folder: Path
+    n_workers: int
+    block_limits: BlockLimits = LIMITS
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        meet(self.folder, self.n_workers)
+        return ask_in_blocks(self.inner.ask, self.block_limits, requests, missing)
+
+
+def meet(folder: Path, n_workers: int) -> None:
+    """Wait until so many processes are here."""
+    (folder / f"worker-{os.getpid()}").touch()
+    wait_until(lambda: len(list(folder.glob("worker-*"))) >= n_workers)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Look again and again, but not for ever."""
+    end = time.monotonic() + _SECONDS
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def fail(_scripted: Scripted) -> None:
+    """As a broken engine."""
+    raise OSError("made to fail")
+
+
+def die(_scripted: Scripted) -> None:
+    """As a process that the system kills."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_once(scripted: Scripted) -> None:
+    """As a process that the system kills; its successor lives."""
+    mark = scripted.folder / "died"
+    if not mark.exists():
+        mark.touch()
+        die(scripted)
+
+
+@dataclass(frozen=True)
+class KillDriver:
+    """As a machine that is switched off, once something is in the store."""
+
+    driver: int
+    out: Path
+
+    def __call__(self, _scripted: Scripted) -> None:
+        wait_until(lambda: any(len(read_answers(path)) >= 20 for path in self.out.rglob(STORE)))
+        os.kill(self.driver, signal.SIGKILL)
+        # Whoever lost its driver must not live on by itself.
+        wait_until(lambda: False)
+
+
+@contextmanager
+def opened(opener: Callable[[], Backend], *, n_workers: int = 2) -> Iterator[RayBackend]:
+    """The backend on workers of a local cluster."""
+    backend = RayBackend(Fleet(join(None), opener, Needs(1, 0), n_workers))
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+def finish(dataset: Path, out: Path, backend: Backend, *, rate: float = 0.0) -> Finished:
+    """A run of the first config of a dataset."""
+    manifest = read_manifest(dataset)
+    selection = select(dataset, manifest, manifest.splits[0].config)
+    prompt = prompt_of(TASK, "mcq2-v1")
+    return run(selection, TASK, prompt, backend, root=out, max_failure_rate=rate, command="tests")
+
+
+if __name__ == "__main__":
+    given_dataset, given_out, given_folder = map(Path, sys.argv[1:])
+
+    def open_scripted() -> Scripted:
+        return Scripted(given_folder, at=" room 60 ", does=KillDriver(driver, given_out))
+
+    driver = os.getpid()
+    with opened(open_scripted, n_workers=1) as backend_of_program:
+        finish(given_dataset, given_out, backend_of_program)

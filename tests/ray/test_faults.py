@@ -1,0 +1,141 @@
+"""Workers die and break; nothing is lost, and what cannot be answered says why."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from evaluators.run_folder import read_run
+from evaluators.store import STORE, read_answers
+from schemas.errors import ConfigError, RunError
+from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+def asked(folder: Path) -> list[str]:
+    """Hashes of the requests that were answered by workers, in order."""
+    return [line.split()[0] for line in (folder / LOG).read_text().splitlines()]
+
+
+@pytest.fixture
+def expected(dataset: Path, tmp_path: Path) -> str:
+    """Hash of the records of a run without a cluster."""
+    (tmp_path / "alone").mkdir()
+    return finish(dataset, tmp_path / "alone", Scripted(tmp_path / "alone")).result.records.sha256
+
+
+def test_a_killed_worker_loses_nothing(
+    dataset: Path, tmp_path: Path, expected: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with opened(partial(Scripted, tmp_path, at=" room 50 ", does=die_once, n_workers=2)) as backend:
+        result = finish(dataset, tmp_path / "out", backend).result
+    assert (tmp_path / "died").exists()
+    # Ray has a paragraph about it.
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert "raylet" not in said.err
+    assert result.records.sha256 == expected
+    times = Counter(asked(tmp_path))
+    assert len(times) == result.usage.n_requests
+    # Only what the dead worker had not handed over yet is asked again.
+    assert sum(times.values()) - len(times) <= LIMITS.n_texts
+
+
+@pytest.mark.parametrize(("does", "reason"), [(fail, "OSError: made to fail"), (die, "its process died")])
+def test_a_block_that_always_fails_is_all_that_fails(
+    dataset: Path, tmp_path: Path, does: Callable[[Scripted], None], reason: str
+) -> None:
+    with opened(partial(Scripted, tmp_path, at=" room 50 until he ", does=does), n_workers=1) as backend:
+        finished = finish(dataset, tmp_path / "out", backend, rate=0.2)
+    records = read_run(finished.folder).records
+    failed = [record for record in records if record.status == "failed"]
+    assert "made-50-he" in {record.item_id for record in failed}
+    assert 1 <= len(failed) <= LIMITS.n_texts
+    errors = {exchange.error for record in failed for exchange in record.exchanges if exchange.status == "failed"}
+    assert len(errors) == 1
+    assert errors.pop() in (
+        f"failed on 3 workers one after the other: {reason}",
+        f"failed on 3 workers one after the other: a worker was lost: {reason}",
+    )
+    assert finished.result.counts.scored == len(records) - len(failed)
+
+
+def test_workers_that_fail_at_everything_end_the_run(dataset: Path, tmp_path: Path) -> None:
+    with (
+        opened(partial(Scripted, tmp_path, at="room", does=fail), n_workers=1) as backend,
+        pytest.raises(RunError) as caught,
+    ):
+        finish(dataset, tmp_path / "out", backend, rate=1.0)
+    assert "4 tries in a row failed" in str(caught.value)
+    assert "OSError: made to fail" in str(caught.value)
+
+
+def test_a_run_whose_driver_is_killed_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, expected: str) -> None:
+    program = Path(__file__).with_name("engines.py")
+    lost = tmp_path / "lost"
+    lost.mkdir()
+    killed = subprocess.run(
+        [sys.executable, str(program), str(dataset), str(tmp_path / "out"), str(lost)],
+        cwd=Path(__file__).parents[2],
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": ".", "HOME": str(tmp_path)},
+        timeout=300,
+        check=False,
+    )
+    assert killed.returncode == -9
+    (store,) = (tmp_path / "out").rglob(STORE)
+    stored = set(read_answers(store))
+    assert 20 <= len(stored) < 200
+    with opened(partial(Scripted, tmp_path)) as backend:
+        result = finish(dataset, tmp_path / "out", backend).result
+    assert result.records.sha256 == expected
+    assert set(asked(tmp_path)).isdisjoint(stored)
+    assert len(asked(tmp_path)) == len(set(asked(tmp_path))) == result.usage.n_requests - len(stored)
+
+
+def refuse() -> Scripted:
+    raise ConfigError("made to be refused")
+
+
+def break_down() -> Scripted:
+    raise OSError("made to fail")
+
+
+@pytest.mark.parametrize(("opener", "message"), [(refuse, "made to be refused"), (break_down, "OSError: made to fail")])
+def test_a_worker_that_cannot_open_the_model_says_why(opener: Callable[[], Scripted], message: str) -> None:
+    with pytest.raises(ConfigError) as caught, opened(opener):
+        pass
+    assert str(caught.value) == message
+
+
+def open_dying(folder: Path) -> Scripted:
+    with (folder / "tries").open("a") as file:
+        file.write("x")
+    die(Scripted(folder))
+    raise AssertionError
+
+
+def test_workers_that_die_while_they_open_the_model_are_given_up(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no worker is left: 3 in a row died"), opened(partial(open_dying, tmp_path)):
+        pass
+    assert (tmp_path / "tries").read_text() == "xxx"
+
+
+def open_different(folder: Path) -> Scripted:
+    first = not (folder / "first").exists()
+    (folder / "first").touch()
+    return Scripted(folder, n_workers=2, name="one" if first else "another")
+
+
+def test_workers_with_another_model_are_refused(dataset: Path, tmp_path: Path) -> None:
+    with (
+        opened(partial(open_different, tmp_path)) as backend,
+        pytest.raises(RunError, match=r"has model identity .*, others .*: their answers may differ"),
+    ):
+        finish(dataset, tmp_path / "out", backend)

@@ -1,0 +1,196 @@
+"""A run on a cluster is the run without one: same model, same answers to the last bit, same files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from evaluators.backend import ChoiceRequest, Request, TokenCount, open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.backends._ray_cluster import Cluster, Needs
+from evaluators.blocks import BlockLimits, plan_blocks
+from evaluators.run_folder import read_run
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
+from tests.evaluators.made_data import save_tiny_llama
+from tests.ray.engines import LOG, Meeting, Scripted, finish, opened
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """What a worker has that takes one CPU; another number of threads adds up in another order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def open_meeting(folder: Path, model: Path, n_workers: int) -> Meeting:
+    return Meeting(open_backend("transformers", str(model), BackendOptions(device="cpu")), folder, n_workers)
+
+
+@pytest.mark.usefixtures("cluster", "one_thread")
+def test_two_workers_give_the_records_of_one_model(dataset: Path, tmp_path: Path, llama: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    alone = finish(dataset, tmp_path / "out-alone", open_meeting(tmp_path / "alone", llama, 1))
+    with opened(partial(open_meeting, tmp_path, llama, 2)) as backend:
+        together = finish(dataset, tmp_path / "out", backend)
+    assert len(list(tmp_path.glob("worker-*"))) == 2
+    assert together.folder.relative_to(tmp_path / "out") == alone.folder.relative_to(tmp_path / "out-alone")
+    assert together.result.records == alone.result.records
+    assert together.result.model == alone.result.model
+    assert together.result.metrics == alone.result.metrics
+    assert together.result.usage.n_attempts == together.result.usage.n_requests
+    settings = together.result.environment.settings
+    assert settings == {**alone.result.environment.settings, "cluster": "ray", "workers": "2"}
+    packages = together.result.environment.packages
+    assert {name: version for name, version in packages.items() if name != "ray"} == alone.result.environment.packages
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_run_of_one_machine_goes_on_on_a_cluster_and_back(dataset: Path, tmp_path: Path) -> None:
+    requests_before = finish(dataset, tmp_path / "out", Scripted(tmp_path)).result.usage.n_attempts
+    n_lines = len((tmp_path / LOG).read_text().splitlines())
+    with opened(partial(Scripted, tmp_path), n_workers=1) as backend:
+        again = finish(dataset, tmp_path / "out", backend)
+    assert again.result.usage.n_attempts == requests_before == n_lines
+    assert len((tmp_path / LOG).read_text().splitlines()) == n_lines
+
+
+@pytest.mark.usefixtures("cluster")
+def test_tokens_are_counted_by_a_worker(tmp_path: Path) -> None:
+    requests = [ChoiceRequest(prompt=f"room {n}", options=(" a", " b"), outcomes=()) for n in range(30)]
+    with opened(partial(Scripted, tmp_path), n_workers=1) as backend:
+        assert backend.count_tokens(requests) == TokenCount(300, 30)
+
+
+def run_command(repository: Path, *words: str | Path) -> str:
+    """What ``python -m evaluators run`` prints, on one thread."""
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluators", "run", *map(str, words)],
+        cwd=repository,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_command_line_gives_the_records_of_a_local_run(
+    dataset: Path, tmp_path: Path, llama: Path, repository: Path
+) -> None:
+    common = ("--dataset", dataset, "--model", llama, "--limit", "100", "--device", "cpu")
+    run_command(repository, *common, "--out", tmp_path / "alone", "--backend", "transformers")
+    ray = ("--backend", "ray", "--engine", "transformers", "--workers", "1")
+    said = run_command(repository, *common, "--out", tmp_path / "together", *ray)
+    assert "ray" not in said.replace(str(tmp_path), "").lower()
+    (alone,) = (tmp_path / "alone").rglob("result.json")
+    (together,) = (tmp_path / "together").rglob("result.json")
+    one, other = read_run(alone.parent).result, read_run(together.parent).result
+    assert other.records == one.records
+    # The command that gives the same without a cluster.
+    assert other.command == one.command
+
+
+@pytest.fixture
+def address(repository: Path) -> Iterator[str]:
+    """A cluster of another process, which knows nothing of our variables."""
+    program = (
+        "import sys, ray\n"
+        "joined = ray.init(address='local', num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
+        "print(joined.address_info['gcs_address'], flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    hidden = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=repository,
+        env={**hidden, "RAY_USAGE_STATS_ENABLED": "0"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as head:
+        assert head.stdout is not None
+        yield next(line.strip() for line in head.stdout if ":" in line)
+        head.communicate()
+
+
+def test_workers_at_an_address_ask_an_endpoint(
+    dataset: Path, tmp_path: Path, repository: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "made-up-key-of-a-test"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    folder = save_tokenizer(tmp_path / "tokenizer")
+    with FakeEndpoint(Tokenizer.from_file(str(folder / "tokenizer.json"))) as endpoint:
+        common = ("--dataset", dataset, "--model", MODEL, "--base-url", endpoint.url, "--tokenizer", folder)
+        run_command(repository, *common, "--out", tmp_path / "alone", "--backend", "openai")
+        n_alone = endpoint.n_received
+        ray = ("--backend", "ray", "--engine", "http", "--address", address, "--workers", "2")
+        said = run_command(repository, *common, "--out", tmp_path / "together", *ray)
+        assert {received.headers.get("authorization") for received in endpoint.received} == {f"Bearer {key}"}
+        n_together = endpoint.n_received - n_alone
+    (alone,) = (tmp_path / "alone").rglob("result.json")
+    (together,) = (tmp_path / "together").rglob("result.json")
+    one, other = read_run(alone.parent).result, read_run(together.parent).result
+    assert other.records == one.records
+    assert other.environment.settings["workers"] == "2"
+    # Every worker finds out for itself what the endpoint can do; one that comes too late to answer is not heard of it.
+    assert one.usage.n_attempts <= other.usage.n_attempts <= n_together
+    assert key not in said
+    for path in together.parent.iterdir():
+        assert key.encode() not in path.read_bytes()
+
+
+def test_a_worker_elsewhere_says_where_it_is(repository: Path, address: str) -> None:
+    program = (
+        "import sys\n"
+        "from evaluators.backend import open_backend\n"
+        "from evaluators.backend_options import BackendOptions\n"
+        "from schemas.errors import ConfigError\n"
+        f"options = BackendOptions(engine='transformers', address='{address}', device='cpu')\n"
+        "try: open_backend('ray', './nowhere', options)\n"
+        "except ConfigError as error: sys.exit(str(error))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("worker on ")
+    assert "model folder './nowhere' does not exist" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_blocks_hold_every_request_once_and_are_planned_alike_alone() -> None:
+    requests: list[Request] = [
+        ChoiceRequest(prompt="x" * (n * 7 % 40), options=tuple(" abcd"[: n % 4 + 1]), outcomes=()) for n in range(200)
+    ]
+    limits = BlockLimits(n_texts=20, n_characters=500)
+    blocks = plan_blocks(requests, limits)
+    assert sorted(place for block in blocks for place in block) == list(range(200))
+    for block in blocks:
+        asked = [request for place in block if isinstance(request := requests[place], ChoiceRequest)]
+        assert plan_blocks(asked, limits) == [list(range(len(block)))]
+        assert sum(len(request.options) for request in asked) <= 20
+        assert sum(len(request.options) * len(request.prompt) for request in asked) <= 500
+
+
+def test_the_cluster_counts_what_it_holds(cluster: Cluster) -> None:
+    assert cluster.is_local
+    assert cluster.n_gpus == 0
+    assert [cluster.room(needs) for needs in (Needs(1, 0), Needs(2, 0), Needs(3, 0), Needs(1, 1))] == [2, 1, 0, 0]

@@ -1,0 +1,83 @@
+"""What cannot work is refused in one line, before anything is asked."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluators.backend import open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.ray import ENGINES
+from schemas.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (BackendOptions(), r"needs --engine; have: transformers, vllm, http"),
+        (BackendOptions(engine="baseline"), r"--engine baseline does not exist; have: transformers, vllm, http"),
+        (BackendOptions(engine="http", batch=True), r"--batch .* take --backend openai"),
+        (BackendOptions(engine="http", max_cost=1.0), r"--max-cost .* take --backend openai"),
+        (BackendOptions(engine="vllm", data_parallel=2), r"--data-parallel .* give --workers"),
+    ],
+)
+def test_options_that_no_cluster_has(options: BackendOptions, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        open_backend("ray", "org/model", options)
+
+
+def test_every_engine_is_a_backend() -> None:
+    from schemas import plugins
+
+    assert set(ENGINES.values()) <= set(plugins.names("evaluators.backends"))
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (BackendOptions(engine="transformers", workers=3), r"room for 2 workers of 1 CPUs and 0 GPUs; give fewer"),
+        (BackendOptions(engine="transformers", worker_gpus=1), r"room for 0 workers of 1 CPUs and 1 GPUs"),
+        (BackendOptions(engine="transformers", lora="x"), r"backend 'transformers' has no use for --lora"),
+        (BackendOptions(engine="transformers", device="cpu"), r"model folder './nowhere' does not exist"),
+    ],
+)
+def test_what_the_machine_or_the_engine_refuses(options: BackendOptions, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        open_backend("ray", "./nowhere", options)
+
+
+def open_in_own_process(repository: Path, before: str, options: str) -> subprocess.CompletedProcess[str]:
+    program = (
+        f"import os, sys\n{before}\n"
+        "from evaluators.backend import open_backend\n"
+        "from evaluators.backend_options import BackendOptions\n"
+        "from schemas.errors import BiasboardError\n"
+        f"try: open_backend('ray', 'org/model', BackendOptions(engine='http', {options}))\n"
+        "except BiasboardError as error: sys.exit(f'{type(error).__name__}: {error}')\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+def test_no_cluster_at_the_address(repository: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        # Bound and not listening: nobody answers, and nobody else can take the port.
+        done = open_in_own_process(repository, "", f"address='{address}'")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"ConfigError: nobody answers at '{address}' (")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_library_names_its_extra(repository: Path) -> None:
+    done = open_in_own_process(repository, "sys.modules['ray'] = None", "")
+    assert (done.returncode, done.stdout) == (1, "")
+    wanted = "MissingExtraError: 'ray' is not installed; install the extra 'ray': pip install 'biasboard[ray]'\n"
+    assert done.stderr == wanted
