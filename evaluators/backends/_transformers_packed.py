@@ -9,7 +9,7 @@ requests before it relies on this one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -198,6 +198,13 @@ def obstacle(network: PreTrainedModel, longest: int) -> str | None:
     # A window that no request leaves is as good as none.
     if window is not None and longest > window and (kinds & windowed or not getattr(config, "layer_types", None)):
         return f"{config.model_type} attends to the last {window} tokens, the longest request has {longest}"
+    given = getattr(config, "rope_parameters", None) or {}
+    for parameters in [given, *(value for value in given.values() if isinstance(value, Mapping))]:
+        kind = str(parameters.get("rope_type"))
+        room = parameters.get("original_max_position_embeddings") or config.max_position_embeddings
+        # Such positions depend on the longest text of the pass, not on the own one alone.
+        if ("dynamic" in kind or kind == "longrope") and longest > room:
+            return f"{config.model_type} has {kind} positions beyond {room} tokens, the longest text may have {longest}"
     if network.config._attn_implementation not in ("sdpa", "eager"):
         return f"attention '{network.config._attn_implementation}' takes no mask of its own"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,7 @@ def obstacle_to_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> 
         examples: Drafts that are about to be decoded, the one that may become the longest first; they stay as they are.
     """
     longest = examples[0].n_at_most
-    if reason := obstacle(network, longest) or _obstacle_in_positions(network, longest):
+    if reason := obstacle(network, longest) or _obstacle_in_positions(network):
         return reason
     # A model that cannot be asked in this way may fail with anything; the plain way says whether it works at all.
     try:
@@ -98,19 +98,12 @@ def obstacle_to_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> 
         return f"{type(network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
 
 
-def _obstacle_in_positions(network: PreTrainedModel, longest: int) -> str | None:
+def _obstacle_in_positions(network: PreTrainedModel) -> str | None:
     config = network.config.get_text_config()
     if "position_ids" not in inspect.signature(network.forward).parameters:
         return f"{config.model_type} takes no positions"
     if "chunked_attention" in (getattr(config, "layer_types", None) or []):
         return f"{config.model_type} attends to chunks that begin at fixed positions"
-    given = getattr(config, "rope_parameters", None) or {}
-    for parameters in [given, *(value for value in given.values() if isinstance(value, Mapping))]:
-        kind = str(parameters.get("rope_type"))
-        room = parameters.get("original_max_position_embeddings") or config.max_position_embeddings
-        # Such positions depend on the longest text of the pass, not on the own one alone.
-        if ("dynamic" in kind or kind == "longrope") and longest > room:
-            return f"{config.model_type} has {kind} positions beyond {room} tokens, the longest text may have {longest}"
     return None
 
 

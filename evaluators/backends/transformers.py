@@ -39,6 +39,7 @@ from evaluators.backends._transformers_load import (
 )
 from evaluators.backends._transformers_packed import PackedScorer, obstacle
 from evaluators.backends._transformers_plain import Batch, PlainScorer, Score
+from evaluators.blocks import BlockLimits, ask_in_blocks
 from evaluators.model_files import find_model
 from evaluators.run_folder import check_model_id
 from evaluators.tokenizer import ModelTokenizer, Rows, load_tokenizer, local_name
@@ -56,6 +57,7 @@ MODELS: tuple[str, ...] = ()
 _BATCH_TOKENS = {"cpu": 4096, "mps": 8192, "cuda": 32768}
 _LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 """Logits per batch."""
+_BLOCK = BlockLimits(n_texts=16384, n_characters=32_000_000)
 _N_COMPARED = 8
 _TOLERANCES = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.15}
 """Nats per square root of tokens by which two ways may differ: rounding, and far less than a wrong mask."""
@@ -76,6 +78,8 @@ class TransformersBackend:
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
     reads_facts: bool = False
     settings: dict[str, str] = field(default_factory=dict)
+    block_limits: BlockLimits = _BLOCK
+    """How much is tokenised and planned at a time."""
 
     @property
     def runtime(self) -> Runtime:
@@ -87,7 +91,10 @@ class TransformersBackend:
         return Runtime(device=device, packages=packages, settings=dict(self.settings))
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Options first, then generations."""
+        """Block by block, so that the tokens of a large run are not all in memory; in each, options come first."""
+        return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
+
+    def _ask_block(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         choices = [place for place, request in enumerate(requests) if isinstance(request, ChoiceRequest)]
         if choices:
             yield from self._ask_choices(requests, choices, missing)

@@ -46,6 +46,7 @@ from evaluators.backends._vllm_engine import (
 )
 from evaluators.backends._vllm_pool import Dispatched, InProcess, Pool, Workers
 from evaluators.backends._vllm_trie import end_logprobs, option_logprobs, questions
+from evaluators.blocks import BlockLimits, plan_blocks
 from evaluators.model_files import ModelFiles, find_files, find_model
 from evaluators.run_folder import check_model_id
 from evaluators.tokenizer import ModelTokenizer, Rows, load_tokenizer
@@ -118,20 +119,14 @@ class VllmBackend:
             self.loaded = Workers(self.settings, self.environments) if self.environments else InProcess(self.settings)
         return self.loaded
 
+    @property
+    def block_limits(self) -> BlockLimits:
+        """How much is computed together."""
+        return BlockLimits(self.chunk_texts, _CHUNK_CHARACTERS)
+
     def plan(self, requests: Sequence[Request]) -> list[list[int]]:
         """What is computed together: requests that begin alike, whoever is missing."""
-        chunks: list[list[int]] = []
-        n_texts = n_characters = 0
-        for place in sorted(range(len(requests)), key=lambda place: (requests[place].prompt, place)):
-            request = requests[place]
-            weight = len(request.options) if isinstance(request, ChoiceRequest) else 1
-            n_texts += weight
-            n_characters += weight * len(request.prompt)
-            if not chunks or n_texts > self.chunk_texts or n_characters > _CHUNK_CHARACTERS:
-                chunks.append([])
-                n_texts, n_characters = weight, weight * len(request.prompt)
-            chunks[-1].append(place)
-        return chunks
+        return plan_blocks(requests, self.block_limits)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer chunk by chunk; texts become tokens one chunk ahead of the engine."""

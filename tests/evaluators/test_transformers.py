@@ -166,7 +166,7 @@ def test_broken_models_and_options_name_the_remedy(tiny_llama: Path, tmp_path: P
         open_backend(str(tiny_llama), BackendOptions(device="meta"))
     with pytest.raises(ConfigError, match="has no revision"):
         open_backend(str(tiny_llama), BackendOptions(revision="main"))
-    with pytest.raises(ConfigError, match=r"cannot be loaded: .* check the id"):
+    with pytest.raises(ConfigError, match=r"cannot be found: .* check the id"):
         open_backend("nobody/nothing", BackendOptions())
     no_weights = tmp_path / "no-weights"
     shutil.copytree(tiny_llama, no_weights)

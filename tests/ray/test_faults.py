@@ -16,7 +16,7 @@ from evaluators.store import STORE, read_answers
 from schemas.errors import ConfigError, RunError
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
 
-pytestmark = pytest.mark.usefixtures("cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cluster")]
 
 
 def asked(folder: Path) -> list[str]:

@@ -18,6 +18,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends._ray_cluster import Cluster, Needs
 from evaluators.blocks import BlockLimits, plan_blocks
 from evaluators.run_folder import read_run
+from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.made_data import save_tiny_llama
 from tests.ray.engines import LOG, Meeting, Scripted, finish, opened
@@ -41,6 +42,7 @@ def open_meeting(folder: Path, model: Path, n_workers: int) -> Meeting:
     return Meeting(open_backend("transformers", str(model), BackendOptions(device="cpu")), folder, n_workers)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster", "one_thread")
 def test_two_workers_give_the_records_of_one_model(dataset: Path, tmp_path: Path, llama: Path) -> None:
     (tmp_path / "alone").mkdir()
@@ -70,6 +72,16 @@ def test_a_run_of_one_machine_goes_on_on_a_cluster_and_back(dataset: Path, tmp_p
 
 
 @pytest.mark.usefixtures("cluster")
+def test_what_is_missing_of_a_block_is_answered_as_in_the_whole(tmp_path: Path) -> None:
+    requests = [ChoiceRequest(prompt=f"room {n}", options=(" a", " b"), outcomes=()) for n in range(60)]
+    whole = all_answers_of(Scripted(tmp_path), requests)
+    missing = frozenset(range(0, 60, 7))
+    with opened(partial(Scripted, tmp_path), n_workers=1) as backend:
+        part = answers_of(backend, requests, missing)
+    assert part == [answer if place in missing else None for place, answer in enumerate(whole)]
+
+
+@pytest.mark.usefixtures("cluster")
 def test_tokens_are_counted_by_a_worker(tmp_path: Path) -> None:
     requests = [ChoiceRequest(prompt=f"room {n}", options=(" a", " b"), outcomes=()) for n in range(30)]
     with opened(partial(Scripted, tmp_path), n_workers=1) as backend:
@@ -91,6 +103,7 @@ def run_command(repository: Path, *words: str | Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_line_gives_the_records_of_a_local_run(
     dataset: Path, tmp_path: Path, llama: Path, repository: Path
 ) -> None:
@@ -131,6 +144,7 @@ def address(repository: Path) -> Iterator[str]:
         head.communicate()
 
 
+@pytest.mark.slow
 def test_workers_at_an_address_ask_an_endpoint(
     dataset: Path, tmp_path: Path, repository: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +171,7 @@ def test_workers_at_an_address_ask_an_endpoint(
         assert key.encode() not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_worker_elsewhere_says_where_it_is(repository: Path, address: str) -> None:
     program = (
         "import sys\n"
