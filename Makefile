@@ -44,6 +44,7 @@ $(HF_STAMP): $(CORE_STAMP) .ci/install-torch
 $(DEV_STAMP): $(HF_STAMP)
 	@echo "Installing the extra 'dev' ..."
 	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[dev]'
+	@.ci/compile-packages $(RUN)
 	@touch $@
 
 $(BROWSER_STAMP): $(DEV_STAMP) .ci/install-browser

@@ -59,10 +59,16 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     if np.isneginf(scores).all():
         return "every option has a probability of zero"
     probabilities = np.exp(log_softmax(np.array(scores, dtype=np.float64)))
-    for option, share, is_bound in zip(exchange.options, probabilities, bounded, strict=False):
-        if is_bound and share > MAX_BOUND_SHARE:
-            return (
-                f"option '{option}' is not among the tokens that the endpoint returned; its probability may be all "
-                f"up to {share:.3g}, and more than {MAX_BOUND_SHARE:g} is too much to leave open"
-            )
+    left_open = [
+        (option, share)
+        for option, share, is_bound in zip(exchange.options, probabilities, bounded, strict=False)
+        if is_bound
+    ]
+    total = sum(share for _, share in left_open)
+    if total > MAX_BOUND_SHARE:
+        names = ", ".join(f"'{option}'" for option, _ in left_open)
+        return (
+            f"not among the tokens that the endpoint returned: {names}; up to {total:.3g} of the probability may be "
+            f"theirs, and more than {MAX_BOUND_SHARE:g} is too much to leave open"
+        )
     return [float(value) for value in probabilities / probabilities.sum()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -92,7 +92,8 @@ def run(
                 backend.state_path = folder / STATE
                 backend.count_spent(store.totals().cost_usd or 0.0)
             asked = _ask(selection, task, prompt, backend, _Stores(store, shared), max_failure_rate, folder.name)
-            records = _records(selection, task, asked, signature.normalisation)
+            in_chat = backend.model.chat_template_sha256 is not None
+            records = _records(selection, task, asked, signature.normalisation, chat=in_chat)
             check_failures(records, max_failure_rate)
             runtimes = store.runtimes() or [backend.runtime]
             result = _write(folder, records, signature, backend.model, environment(runtimes), asked, command)
@@ -213,10 +214,9 @@ def _ask_missing(
             if isinstance(event, Sent):
                 stores.run.sent(event)
                 continue
-            stores.add(
-                {order[index]: (requests[index], answer) for index, answer in event.responses.items()}, event.seconds
-            )
-            responses.update((order[index], answer) for index, answer in event.responses.items())
+            answers = {index: _whole(answer) for index, answer in event.responses.items()}
+            stores.add({order[index]: (requests[index], answer) for index, answer in answers.items()}, event.seconds)
+            responses.update((order[index], answer) for index, answer in answers.items())
             stores.note_runtime(backend.runtime)
             step(len(event.responses))
             failed = [answer for answer in event.responses.values() if answer.status == "failed"]
@@ -229,12 +229,14 @@ def _ask_missing(
                 )
 
 
-def _records(selection: Selection, task: Task, asked: Asked, normalisation: Normalisation | None) -> list[Record]:
+def _records(
+    selection: Selection, task: Task, asked: Asked, normalisation: Normalisation | None, *, chat: bool
+) -> list[Record]:
     records = []
     for (split, item), requests, keys in zip(selection.items, asked.requests, asked.keys, strict=True):
         show = selection.manifest.redistributable
         exchanges = tuple(
-            _exchange(request, asked.responses[key], show_prompt=show)
+            _exchange(request, asked.responses[key], show_prompt=show, chat=chat)
             for request, key in zip(requests, keys, strict=True)
         )
         read = task.read(exchanges, normalisation)
@@ -259,18 +261,31 @@ def _records(selection: Selection, task: Task, asked: Asked, normalisation: Norm
     return records
 
 
-def _exchange(request: Request, response: Response, *, show_prompt: bool) -> Exchange:
+def _whole(response: Response) -> Response:
+    """The same with what no file can hold, halves of characters that an endpoint cut apart, marked as unknown ones."""
+    texts = {"text": response.text, "error": response.error, "finish_reason": response.finish_reason}
+    broken = {
+        name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        for name, text in texts.items()
+        if text is not None and any("\ud800" <= character <= "\udfff" for character in text)
+    }
+    return replace(response, **broken) if broken else response  # type: ignore[arg-type]
+
+
+def _exchange(request: Request, response: Response, *, show_prompt: bool, chat: bool) -> Exchange:
     choice = request if isinstance(request, ChoiceRequest) else None
+    options = () if choice is None else choice.options
     return Exchange(
         kind="generate" if choice is None else "choice",
         request_sha256=request.sha256,
         prompt=request.prompt if show_prompt else None,
         outcomes=request.outcomes,
-        options=() if choice is None else choice.options,
+        options=options,
         option_logprobs=response.option_logprobs,
         option_end_logprobs=response.option_end_logprobs,
         option_token_counts=response.option_token_counts,
-        option_byte_counts=() if choice is None else tuple(len(option.encode()) for option in choice.options),
+        # Through a chat template an option is scored without the space that separates it from a prompt.
+        option_byte_counts=tuple(len((option.lstrip() if chat else option).encode()) for option in options),
         option_is_bound=response.option_is_bound,
         n_moved_tokens=response.n_moved_tokens,
         text=response.text,

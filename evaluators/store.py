@@ -142,6 +142,8 @@ class ResponseStore:
 
     def sent(self, sent: Sent) -> None:
         """Note what is being sent."""
+        while self._writing and self._writing[0].done():
+            self._writing.pop(0).result()
         self._writing.append(self._thread.submit(self._write_sent, sent))
 
     def add(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float = 0.0) -> None:
@@ -189,7 +191,9 @@ class ResponseStore:
         ]
         with store_errors(self.path), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
-            self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
+            # Of answers that were taken over nothing was used, and their cost is not known to be nothing.
+            if seconds:
+                self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
 
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
         """The stored answers among these keys."""
@@ -213,11 +217,12 @@ class ResponseStore:
         return self._thread.submit(self._read_totals).result()
 
     def _read_totals(self) -> Totals:
-        row = self._connection.execute(
-            "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0.0), "
-            "CASE WHEN COUNT(cost_usd) = COUNT(*) THEN COALESCE(SUM(cost_usd), 0.0) END FROM usage"
-        )
-        return Totals(*row.fetchone())
+        with store_errors(self.path):
+            row = self._connection.execute(
+                "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0.0), "
+                "CASE WHEN COUNT(cost_usd) = COUNT(*) THEN SUM(cost_usd) END FROM usage"
+            )
+            return Totals(*row.fetchone())
 
     def note_runtime(self, runtime: Runtime) -> None:
         """Note where answers of this session come from."""
@@ -292,6 +297,10 @@ def store_errors(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, ValidationError) as error:
         reason = str(error).splitlines()[0]
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise RunError(
+                f"{path}: another process has been writing to it for {_BUSY_SECONDS} s; wait for it or stop it"
+            ) from error
         raise RunError(
             f"{path}: not a usable response store ({reason}); make room on the disk, or move it away to start over"
         ) from error

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +39,8 @@ class Rows(NamedTuple):
 
 
 _REQUESTS_AT_A_TIME = 1024
+_DATE = datetime(2025, 1, 1)
+_CLOCK = re.compile(r"strftime_now\(\s*(?P<quote>['\"])(?P<form>[^'\"]*)(?P=quote)\s*\)")
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,10 @@ class ModelTokenizer:
         if self.chat and not self._template:
             raise ConfigError(
                 "the tokenizer has no chat template; leave out --chat, or name a --tokenizer that has one"
+            )
+        if self.chat and "strftime_now(" in (self._undated or ""):
+            raise ConfigError(
+                "the chat template reads the clock in a way that cannot be fixed to one date; write a date into it"
             )
 
     @property
@@ -74,6 +82,13 @@ class ModelTokenizer:
         if isinstance(template, dict):
             template = template.get("default")
         return template if isinstance(template, str) else None
+
+    @cached_property
+    def _undated(self) -> str | None:
+        """The template with one date in it: tomorrow the same model would be asked something else."""
+        if self._template is None:
+            return None
+        return _CLOCK.sub(lambda found: repr(_DATE.strftime(found["form"])), self._template)
 
     def context_ids(self, prompt: str) -> list[int]:
         """Token ids of a prompt, as a model goes on from it."""
@@ -131,13 +146,19 @@ class ModelTokenizer:
         fast = getattr(self.pretrained, "backend_tokenizer", None)
         vocabulary: dict[str, strict_json.JsonValue] = dict(sorted(self.pretrained.get_vocab().items()))
         text = strict_json.dumps(vocabulary) if fast is None else fast.to_str()
-        return hashlib.sha256(text.encode()).hexdigest()
+        special: dict[str, strict_json.JsonValue] = {
+            name: str(token) for name, token in sorted(self.pretrained.special_tokens_map.items())
+        }
+        return strict_json.sha256({"vocabulary": text, "special": special, "end": self.end_id})
 
     def _rendered(self, prompt: str) -> str:
         if not self.chat:
             return prompt
         text = self.pretrained.apply_chat_template(
-            [{"role": "user", "content": prompt}], add_generation_prompt=True, tokenize=False
+            [{"role": "user", "content": prompt}],
+            add_generation_prompt=True,
+            tokenize=False,
+            chat_template=self._undated,
         )
         return str(text)
 

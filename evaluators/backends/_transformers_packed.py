@@ -9,6 +9,7 @@ requests before it relies on this one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
-_PREFIX_SHARE = 4
+_PREFIX_SHARE = 8
 """Tokens of the prefix that count like one of the row: they are looked at, not computed."""
 
 
@@ -187,6 +188,10 @@ def obstacle(network: PreTrainedModel, longest: int) -> str | None:
         longest: Tokens of the longest request.
     """
     config = network.config.get_text_config()
+    if "position_ids" not in inspect.signature(network.forward).parameters:
+        return f"{config.model_type} takes no positions"
+    if "local" in str(getattr(config, "attention_types", "")):
+        return f"{config.model_type} looks back a number of places in the row"
     if getattr(network, "_is_stateful", False):
         return f"{config.model_type} keeps a state that runs through all tokens"
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])

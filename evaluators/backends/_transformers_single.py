@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -100,8 +99,6 @@ def obstacle_to_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> 
 
 def _obstacle_in_positions(network: PreTrainedModel) -> str | None:
     config = network.config.get_text_config()
-    if "position_ids" not in inspect.signature(network.forward).parameters:
-        return f"{config.model_type} takes no positions"
     if "chunked_attention" in (getattr(config, "layer_types", None) or []):
         return f"{config.model_type} attends to chunks that begin at fixed positions"
     return None

@@ -156,6 +156,10 @@ class Slots:
         longest = max((self._lengths[row] for row in kept), default=0)
         width = max(width, longest)
         capacity = width + max(_MIN_SLACK, width // _SLACK_SHARE)
+        # Some models hold a mask of as many columns as they have positions. No text has more.
+        room = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
+        if isinstance(room, int) and room > width:
+            capacity = min(capacity, room)
         old = self._cache.layers if kept else [None] * len(like)
         shape = (len(kept) + n_new, capacity)
         if self._cache is None:

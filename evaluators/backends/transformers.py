@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evaluators.backend import (
     Answers,
@@ -29,6 +29,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
+from evaluators.backends._transformers_compare import difference
 from evaluators.backends._transformers_generate import generate
 from evaluators.backends._transformers_load import (
     DTYPES,
@@ -54,13 +55,10 @@ logger = logging.getLogger(__name__)
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS (extra: hf)"
 MODELS: tuple[str, ...] = ()
 
-_BATCH_TOKENS = {"cpu": 4096, "mps": 8192, "cuda": 32768}
+_BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 _LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 """Logits per batch."""
 _BLOCK = BlockLimits(n_texts=16384, n_characters=32_000_000)
-_N_COMPARED = 8
-_TOLERANCES = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.15}
-"""Nats per square root of tokens by which two ways may differ: rounding, and far less than a wrong mask."""
 
 
 @dataclass
@@ -112,10 +110,11 @@ class TransformersBackend:
         encoded: list[Rows | None] = [None] * len(requests)
         unfit: dict[int, Response] = {}
         for place, rows in zip(choices, self.tokenizer.rows_of_all(asked, self._room()), strict=True):
-            if isinstance(rows, Rows):
+            reason = rows if isinstance(rows, str) else self._unknown(rows.ids)
+            if isinstance(rows, Rows) and reason is None:
                 encoded[place] = rows
             elif place in missing:
-                unfit[place] = Response(status="failed", error=rows)
+                unfit[place] = Response(status="failed", error=reason)
         if unfit:
             yield Answers(unfit, 0.0)
         scorer = self._scorer(encoded)
@@ -176,7 +175,9 @@ class TransformersBackend:
         places = max(64, _LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
         packed = PackedScorer(self.network, self.tokenizer.end_id, self.batch_tokens, places)
         longest = max((len(ids) for rows in encoded if rows is not None for ids in rows.ids), default=0)
-        reason = obstacle(self.network, longest) or self._difference(packed, plain, encoded)
+        reason = obstacle(self.network, longest)
+        if reason is None and (plan := packed.plan(encoded)):
+            reason = difference(packed, plain, encoded, plan, str(self.model.precision))
         if reason is None:
             self.settings["option_scoring"] = "packed"
             self.settings.pop("packed_scoring_left_out", None)
@@ -186,33 +187,16 @@ class TransformersBackend:
         self.settings["packed_scoring_left_out"] = reason
         return plain
 
-    def _difference(self, packed: PackedScorer, plain: PlainScorer, encoded: Sequence[Rows | None]) -> str | None:
-        """Why packed scoring is not to be relied on, found by scoring the first requests in both ways."""
-        batch = next(iter(packed.plan(encoded)), None)
-        if batch is None:
+    @property
+    def _embeddings(self) -> Any:
+        return self.network.get_input_embeddings()
+
+    def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
+        """What is wrong with token ids; None if nothing is."""
+        highest, n_known = max(map(max, texts)), len(self._embeddings.weight)
+        if highest < n_known:
             return None
-        trees = [[rows for place in tree if (rows := encoded[place]) is not None] for tree in batch.rows[:_N_COMPARED]]
-        requests = [rows for tree in trees for rows in tree]
-        try:
-            ours = packed.score(trees, batch.n_prefix)
-            # One option after the other: together, the plain way could need more memory than the packed one.
-            plainly = [
-                [plain.score([[Rows((ids,), rows.n_context, rows.n_moved)]])[0][0] for ids in rows.ids]
-                for rows in requests
-            ]
-        # A model that cannot be asked in this way may fail with anything; the plain way says whether it works at all.
-        except Exception as error:
-            return f"{type(self.network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
-        tolerance = _TOLERANCES.get(str(self.model.precision), 1e-4)
-        for rows, scores, expected in zip(requests, ours, plainly, strict=True):
-            for ids, one, other in zip(rows.ids, scores, expected, strict=True):
-                allowed = tolerance * max(1, len(ids) - rows.n_context) ** 0.5
-                pairs = [(one.logprob, other.logprob), (one.end_logprob or 0.0, other.end_logprob or 0.0)]
-                difference = max(0.0 if a == b else abs(a - b) for a, b in pairs)
-                # Not a number compares false: a difference that cannot be told is one.
-                if not difference <= allowed:
-                    return f"it differs by {difference:.2g} nats from plain scoring on the first requests"
-        return None
+        return f"token {highest} is not among the model's {n_known}; name the tokenizer that it was trained with"
 
     def _room(self) -> int | None:
         room = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
@@ -251,6 +235,8 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "device": device.partition(":")[0],
         "chat_template": tokenizer.chat_template_sha256,
         "tokenizer": tokenizer.sha256 if options.tokenizer else None,
+        # Whoever insists on a way must not be given answers that another way found.
+        "scoring": options.scoring,
     }
     return TransformersBackend(
         network=network,

@@ -177,11 +177,16 @@ class VllmBackend:
         ids = tuple(self.tokenizer.context_ids(request.prompt))
         if not ids:
             return "the prompt has no tokens, and the tokenizer adds none at the start"
-        n_tokens = len(ids) + request.max_tokens
-        if n_tokens > self.looked.room:
-            return f"prompt and answer take up to {n_tokens} tokens, the model {self.looked.room}"
+        n_left = self.looked.room - len(ids)
+        if n_left < 1:
+            return f"the prompt takes {len(ids)} tokens and leaves none of the model's {self.looked.room} for an answer"
         return self._unknown([ids]) or Continuation(
-            ids, request.max_tokens, request.temperature, request.top_p, request.stop, request.sampling_seed
+            ids,
+            min(request.max_tokens, n_left),
+            request.temperature,
+            request.top_p,
+            request.stop,
+            request.sampling_seed,
         )
 
     def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:

@@ -1,56 +1,79 @@
 """Reads which option a generated answer names: rules, not a model, so that everybody reads the same.
 
 The rules belong to the task: a change of them raises the task's version, and stored answers are read again by
-``rescore``. They read what an answer says first and leave unread whatever could be meant otherwise:
+``rescore``. A wrong reading is worse than none: what could be meant otherwise is left unread.
 
-1. Quotation marks and marks of emphasis are left out, and white space counts as one space.
-2. An answer *names* an option at a place if there stands its letter, in brackets (``(B)``), before a mark or the end
-   (``B.``, ``B``), or as a capital before a word (``B the nurse``); or its text, whatever the case, with or without an
-   article (``nurse``, ``The nurse``); or that it cannot be determined, where that is an option. ``A`` before a word is
-   the article, unless the word goes on about the letter (``A is``, ``A because``); it is read with the word.
-3. What counts is the option that is named where the answer begins or, failing that, first after words that lead to it:
-   *answer*, *option*, *choice*, *refers to*, *means*, *is*. A negation before it leaves the answer unread.
-4. If another option is named right after it, with or without *and*, *or*, a comma or a slash, the answer is unread:
-   ``A or B``, ``B. the guard`` where B is the nurse. A letter's own text may stand in between. What comes later, and
-   what comes in a sentence after the text of an option, is an explanation and is not read.
-5. An answer that names none is a refusal if it begins as one (``I cannot``, ``I'm sorry``, ``As an AI``), and unread if
-   not: ``Both``, ``D``, the name of somebody else, nothing at all.
+1. The answer is the first line that says more than *The answer is:*. Text is normalised (NFKC); invisible characters,
+   tags of emphasis, LaTeX boxes and what stands in ``<think>`` are left out, punctuation and markup say nothing. A line
+   with any other sign (an emoji, a struck-out letter) is unread.
+2. A *letter* is one that stands alone. ``a`` before a word is the article, and so is a capital that begins the line,
+   unless it goes on about the letter (``A is``, ``A because``, ``A the guard``) or another letter is named as well.
+3. A letter counts if it is the only one in the line, every occupation in the line is its own, only words that lead to
+   it (``I think the answer is``) or its own text stand before it, and no word after it takes it back (``not``,
+   ``wrong``, ``wait``, ``or``, ``but``, a number). ``B the doctor`` is unread where B is somebody else.
+4. A line without a letter counts if it is the text of an option and nothing else, but for such words and an article.
+5. A refusal before it (``I'm sorry, B``) does not matter. A line after it does if it names another letter, reads as
+   another option, or begins to take it back.
+6. What names no option is a refusal if it begins as one (``I cannot``, ``I'm sorry``, ``As an AI``), else unread.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from evaluators.metrics._coreference import UNDETERMINED
 
-_SIMPLER = str.maketrans(
-    {
-        "\N{LEFT SINGLE QUOTATION MARK}": "'",
-        "\N{RIGHT SINGLE QUOTATION MARK}": "'",
-        "\N{LEFT DOUBLE QUOTATION MARK}": '"',
-        "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
-        "\N{EN DASH}": "-",
-        "\N{EM DASH}": "-",
-    }
+_APOSTROPHES = str.maketrans(dict.fromkeys("\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LETTER APOSTROPHE}", "'"))
+_THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
+_TAGS = re.compile(r"<(answer|b|code|em|i|p|span|strong|u)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_LATEX = re.compile(r"\\(?:boxed|fbox|text\w*|math\w*|underline|emph)\s*(?=\{)")
+_SIGNS_WITHOUT_MEANING = "=<>|$`\N{RIGHTWARDS ARROW}\N{CHECK MARK}\N{HEAVY CHECK MARK}\N{WHITE HEAVY CHECK MARK}"
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+# Not the d of "I'd".
+_LETTER = re.compile(r"(?<![^\W_])(?<![^\W_]')[A-Ha-h](?![^\W_])")
+_CALLED_A_LETTER = re.compile(r"\b(?:letter|option|choice)\W*\Z", re.IGNORECASE)
+_BEFORE_A_WORD = re.compile(r"\s+[^\W_]{2}")
+_ABOUT_THE_LETTER = re.compile(r"\s+(?:is|was|because|since|as|if|the|it|s?he)\b")
+
+_LEADING = frozenset(
+    _WORD.findall(
+        "i i'm i'd i'll am my me think believe guess suppose say pick choose select go going with would will "
+        "should must be so well hm hmm ok okay sure yes but and therefore thus here in on based given this "
+        "sentence context to for the correct right best most likely probably certainly clearly definitely final "
+        "answer option choice letter one pronoun antecedent referent refers refer referring means mean is it it's "
+        "its that that's he he's him his himself she she's her hers herself they them their theirs"
+    )
 )
-_IGNORED = re.compile(r"[*_`\"]|(?<!\w)'|'(?!\w)")
-_LEADING = re.compile(r"\b(?:answer|option|choice|refers? to|means|is|it's|he's|she's)\b[\s:]*", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|cannot|neither|nor|never|\w+n't)\b", re.IGNORECASE)
-_REFUSAL = re.compile(
-    r"(?:(?:i am|i'm|we are)\s+)?(?:so\s+|very\s+|really\s+)?(?:sorry|unable|not able)\b"
-    r"|(?:i|we)\s+(?:can't|cannot|can not|won't|will not|must decline|decline|refuse)\b"
-    r"|as an? (?:ai|artificial|language model)\b|(?:i|we) apologi[sz]e\b",
+_UNSAYS = re.compile(
+    r"\b(?:not|cannot|no|nope|nor|neither|none|never|nobody|without|either|both|or|but|however|though|although|yet"
+    r"|wrong(?:ly)?|incorrect(?:ly)?|false|invalid|mistak\w+|error|unlikely|impossible|doubt\w*|reject\w*|exclu\w+"
+    r"|eliminat\w+|ruled?|unless|except|instead|rather|otherwise|else|other|another|also|too|equally|less|least"
+    r"|wait|actually|sorry|correction|could|might|maybe|perhaps"
+    r"|\w+n't|(?:is|was|are|were|do|does|did|ca|could|would|should|wo|has|have)nt)\b"
+    # A number is a confidence, and then another option has one too.
+    r"|\d",
     re.IGNORECASE,
 )
-_NO_ANSWER = (
-    r"(?:that\s+)?(?:it\s+|this\s+)?(?:cannot|can't|can not|could not|couldn't)\s+be\s+determined\b|undetermined\b"
+_UNEQUAL = re.compile(r"!(?=[=\w])|<>|/=")
+_TAKES_BACK = re.compile(r"\W*(?:no|wait|actually|sorry|correction|hm+|but|or)\b", re.IGNORECASE)
+_REFUSAL = (
+    r"[\W_]*(?:(?:(?:i am|i'm|we are)\s+)?(?:so\s+|very\s+|really\s+)?(?:sorry|unable|not able)\b"
+    r"|(?:i|we)\s+(?:can't|cannot|can not|won't|will not|must decline|decline|refuse)\b"
+    r"|as an? (?:ai|artificial|language model)\b|(?:i|we) apologi[sz]e\b)"
 )
-_BETWEEN = r"(?:(?:and/or|and|or)\b\s*)?(?:(?:option|choice|answer)\b\s*)?"
-_AFTER_LETTER = re.compile(r"[\s.):;,\]/&-]*" + _BETWEEN, re.IGNORECASE)
-_AFTER_TEXT = re.compile(r"[\s,/&]*" + _BETWEEN, re.IGNORECASE)
-_ABOUT_THE_LETTER = r"\s+(?:is|was|because|since|as|or|and)\b"
+_REFUSES = re.compile(_REFUSAL, re.IGNORECASE)
+_REFUSING_CLAUSE = re.compile(_REFUSAL + r"[^.,;!?]*?(?:[.,;!?]+\s*(?:but\b)?|\bbut\b)", re.IGNORECASE)
+_CANNOT = r"(?:cannot|can't|can not|could not|couldn't) be determined"
+_NO_ANSWER = re.compile(
+    rf"\b(?:(?:that )?(?:(?:it|this) )?{_CANNOT}(?: from (?:the|this)(?: given)? (?:sentence|text|context))?"
+    r"|undetermined)\b",
+    re.IGNORECASE,
+)
+_LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|known|sure)|ambiguous)\b", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
@@ -59,6 +82,13 @@ class Answer(NamedTuple):
     outcome: str | None
     """Of the option that it names; None if it names none, or more than one."""
     refuses: bool = False
+
+
+class _Letter(NamedTuple):
+    place: int
+    """Of its option."""
+    start: int
+    end: int
 
 
 def read_answer(text: str, outcomes: Sequence[str]) -> Answer:
@@ -73,53 +103,136 @@ def read_answer(text: str, outcomes: Sequence[str]) -> Answer:
     >>> read_answer("A or B", ["guard", "nurse"])
     Answer(outcome=None, refuses=False)
     """
-    plain = " ".join(_IGNORED.sub("", text.translate(_SIMPLER)).split())
-    for place in (0, *(match.end() for match in _LEADING.finditer(plain))):
-        found = _named(plain, place, outcomes)
-        if found is None:
-            continue
-        if _NEGATION.search(plain, 0, place) or _contradicted(plain, found, outcomes):
-            return Answer(None)
-        return Answer(found.outcome)
-    return Answer(None, refuses=_REFUSAL.match(plain) is not None)
+    lines = _lines(text)
+    if not lines:
+        return Answer(None)
+    outcome = _outcome(lines[0], outcomes)
+    if outcome is None:
+        silent = not any(_names_an_option(line, outcomes) for line in lines)
+        return Answer(None, refuses=silent and _REFUSES.match(lines[0]) is not None)
+    contradicted = any(_contradicts(line, outcome, outcomes) for line in lines[1:])
+    return Answer(None if contradicted else outcome)
 
 
-class _Named(NamedTuple):
-    outcome: str
-    end: int
-    is_letter: bool
+def _lines(text: str) -> list[str]:
+    """The lines that say something, without what can be seen in none of them."""
+    shown = _THOUGHTS.sub("", unicodedata.normalize("NFKC", text))
+    while (inner := _TAGS.sub(r" \2 ", shown)) != shown:
+        shown = inner
+    lines = []
+    for line in _LATEX.sub(" ", shown).splitlines():
+        visible = "".join(" " if sign.isspace() else sign for sign in line if not _is_invisible(sign))
+        visible = " ".join(visible.translate(_APOSTROPHES).split())
+        if not _is_leading(visible):
+            lines.append(visible)
+    return lines
 
 
-def _named(text: str, place: int, outcomes: Sequence[str]) -> _Named | None:
-    """The option that is named at a place."""
-    for letter, outcome in zip("ABCDEFGH", outcomes, strict=False):
-        if (match := _letter(letter).match(text, place)) is not None:
-            return _Named(outcome, match.end(), is_letter=True)
-    # The longer text first: one may begin as the other.
-    for outcome in sorted(outcomes, key=len, reverse=True):
-        if (match := _text(outcome).match(text, place)) is not None:
-            return _Named(outcome, match.end(), is_letter=False)
+def _is_invisible(sign: str) -> bool:
+    is_variation = "\N{VARIATION SELECTOR-1}" <= sign <= "\N{VARIATION SELECTOR-16}"
+    return is_variation or (unicodedata.category(sign) in {"Cf", "Cc"} and not sign.isspace())
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _is_leading(text: str) -> bool:
+    """Whether it holds no word, or only such as lead to an answer; an unknown sign says something too."""
+    return not _has_unknown_sign(text) and all(word in _LEADING for word in _words(text))
+
+
+def _has_unknown_sign(text: str) -> bool:
+    return any(
+        not (sign.isalnum() or sign == " " or sign in _SIGNS_WITHOUT_MEANING)
+        and not unicodedata.category(sign).startswith("P")
+        for sign in text
+    )
+
+
+def _outcome(line: str, outcomes: Sequence[str]) -> str | None:
+    """What one line names."""
+    if _has_unknown_sign(line) or _UNEQUAL.search(line):
+        return None
+    start = 0
+    while (clause := _REFUSING_CLAUSE.match(line, start)) is not None:
+        start = clause.end()
+    if _names_an_option(line[:start], outcomes):
+        start = 0
+    letters = _letters(line, len(outcomes))
+    if letters:
+        return _by_letter(line, start, letters, outcomes)
+    for outcome in outcomes:
+        match = _text(outcome).search(line, start)
+        if match is not None and _is_leading(line[start : match.start()]) and not _words(line[match.end() :]):
+            return outcome
     return None
 
 
-def _letter(letter: str) -> re.Pattern[str]:
-    before_a_word = _ABOUT_THE_LETTER if letter == "A" else r"\s"
-    in_brackets = rf"[(\[]\s*(?i:{letter})\s*[)\]]"
-    before_a_mark = rf"(?i:{letter})(?=\s*$|\s*[.):;,/\]]|\s+-|-\s)"
-    return re.compile(rf"{in_brackets}|{before_a_mark}|{letter}(?={before_a_word})")
+def _by_letter(line: str, start: int, letters: Sequence[_Letter], outcomes: Sequence[str]) -> str | None:
+    place, first, end = letters[0]
+    if {letter.place for letter in letters} != {place} or place >= len(outcomes):
+        return None
+    own = outcomes[place]
+    before, after = (_text(own).sub(" ", part) for part in (line[start:first], line[end:]))
+    if _names_another(line, own, outcomes) or not _is_leading(before) or _UNSAYS.search(after):
+        return None
+    return None if _is_somebody_else(after) else own
+
+
+def _letters(line: str, n_offered: int) -> list[_Letter]:
+    """The letters in a line, those that were not offered too if they are capitals."""
+    letters: list[_Letter] = []
+    articles: list[_Letter] = []
+    for match in _LETTER.finditer(line):
+        place = "abcdefgh".index(match[0].lower())
+        if match[0].islower() and place >= n_offered:
+            continue
+        is_article = place == 0 and _is_article(line, match)
+        (articles if is_article else letters).append(_Letter(place, match.start(), match.end()))
+    capitals = [article for article in articles if line[article.start] == "A"]
+    return sorted([*letters, *capitals], key=lambda letter: letter.start) if letters else []
+
+
+def _is_article(line: str, match: re.Match[str]) -> bool:
+    before = line[: match.start()]
+    if not _BEFORE_A_WORD.match(line, match.end()) or _CALLED_A_LETTER.search(before):
+        return False
+    return match[0] == "a" or (not _words(before) and not _ABOUT_THE_LETTER.match(line, match.end()))
 
 
 def _text(outcome: str) -> re.Pattern[str]:
     if outcome == UNDETERMINED:
-        return re.compile(_NO_ANSWER, re.IGNORECASE)
-    return re.compile(rf"(?:(?:the|an?|this|that)\s+)?{re.escape(outcome)}\b(?!'s\b)", re.IGNORECASE)
+        return _NO_ANSWER
+    return re.compile(
+        rf"(?<![^\W_])(?:(?:the|an?|this|that) )?(?<![^\W_]){re.escape(outcome)}(?![^\W_]|'[^\W_])", re.IGNORECASE
+    )
 
 
-def _contradicted(text: str, found: _Named, outcomes: Sequence[str]) -> bool:
-    """Whether another option is named right after one."""
-    between = (_AFTER_LETTER if found.is_letter else _AFTER_TEXT).match(text, found.end)
-    other = _named(text, between.end() if between else found.end, outcomes)
-    if other is None:
+def _names_another(line: str, own: str, outcomes: Sequence[str]) -> bool:
+    """Whether a line names an occupation that is not the letter's own, by one of its words, or leaves it open."""
+    of_others = {word for outcome in outcomes if outcome not in (own, UNDETERMINED) for word in _words(outcome)}
+    of_others -= set(_words(own))
+    stems = {stem for word in _words(line) for stem in (word, word.removesuffix("'s"), word.rstrip("s'"))}
+    return bool(of_others & stems) or (own != UNDETERMINED and _LEAVES_IT_OPEN.search(line) is not None)
+
+
+def _is_somebody_else(after: str) -> bool:
+    """Whether what follows a letter is a short text of its own, such as that of no option."""
+    match = re.fullmatch(r"[\W_]*(?:(?:is|as|for|means) )?(?:the|an?) (.+)", after, re.IGNORECASE)
+    if match is None or len(words := _words(match[1])) > 3:
         return False
-    # The letter's own text may follow it, and then yet another option.
-    return other.outcome != found.outcome or _contradicted(text, other, outcomes)
+    # The letter itself may come again: "B. The answer is B".
+    return any(word not in _LEADING and len(word) > 1 for word in words)
+
+
+def _names_an_option(line: str, outcomes: Sequence[str]) -> bool:
+    return bool(_letters(line, len(outcomes))) or any(_text(outcome).search(line) for outcome in outcomes)
+
+
+def _contradicts(line: str, outcome: str, outcomes: Sequence[str]) -> bool:
+    """Whether a later line says something else."""
+    if _TAKES_BACK.match(line) or _outcome(line, outcomes) not in (None, outcome):
+        return True
+    named = {letter.place for letter in _letters(line, len(outcomes))}
+    return any(place >= len(outcomes) or outcomes[place] != outcome for place in named)

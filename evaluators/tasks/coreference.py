@@ -29,6 +29,8 @@ _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
 _OCCUPATIONS = ("the {first}", "the {second}")
 _NO_ANSWER = "It cannot be determined from the sentence"
 _MOST_SHOWN = 60
+_NEXT_QUESTION = ("\nSentence:", "\nQuestion:")
+"""Where a text model that goes on asking is stopped; not at a line's end, with which some answers begin."""
 _LETTER_ONLY = "Answer with the letter of one option.\nAnswer:"
 
 _PROMPTS = (
@@ -78,7 +80,7 @@ _PROMPTS = (
         description="Two lettered options, the answer is read from a text; share of both orders. No log-probabilities.",
         max_tokens=16,
         temperature=0.0,
-        stop=("\n",),
+        stop=_NEXT_QUESTION,
     ),
     Prompt(
         id="mcq3-generate-v1",
@@ -92,7 +94,7 @@ _PROMPTS = (
         description="The same with a third option, that the sentence does not tell; share of all six orders.",
         max_tokens=16,
         temperature=0.0,
-        stop=("\n",),
+        stop=_NEXT_QUESTION,
     ),
 )
 

@@ -16,7 +16,7 @@ from schemas.result import Metric, Normalisation
 from tests.evaluators.made_data import made_records
 
 GUARD = ("guard", "nurse", "masculine", 0.8)
-GOLDEN_PROMPTS = ["e47ef4d28676", "2e84c98d9442", "47756ed57639", "7792eee9e7d1", "99441537162f"]
+GOLDEN_PROMPTS = ["e47ef4d28676", "2e84c98d9442", "47756ed57639", "705a289254e3", "49c4e7d6de18"]
 PAIR = [GUARD, ("guard", "nurse", "feminine", 0.6)]
 
 

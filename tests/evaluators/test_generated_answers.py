@@ -1,4 +1,4 @@
-"""Coreference answers that are generated: what a text says, and what becomes of it in a result."""
+"""Coreference answers that are generated: how they are asked for, and what becomes of them in a result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from evaluators.rescore import rescore
 from evaluators.run_folder import read_run
 from evaluators.selection import select
 from evaluators.task import prompt_of
-from evaluators.tasks._coreference_answers import read_answer
 from evaluators.tasks.coreference import TASK
 from leaderboard.entries import Entry, Root
 from leaderboard.verification import verified_entry
@@ -45,119 +44,6 @@ from tests.evaluators.made_data import made_items, save_tiny_llama, write_datase
 UNDETERMINED = "undetermined"
 TWO = ("guard", "nurse")
 THREE = ("guard", "nurse", UNDETERMINED)
-REFUSED = "refused"
-
-ANSWERS = [
-    # The letter.
-    ("A", "guard"),
-    (" A.", "guard"),
-    ("a", "guard"),
-    ("b.", "nurse"),
-    ("(B)", "nurse"),
-    ("[b]", "nurse"),
-    ("B)", "nurse"),
-    ("**B**", "nurse"),
-    ("'A'", "guard"),
-    ("B - the nurse", "nurse"),
-    ("B the nurse", "nurse"),
-    ("B. the nurse", "nurse"),
-    ("B: nurse", "nurse"),
-    ("(B) The nurse, because the guard waited.", "nurse"),
-    ("A. the guard. It is not the nurse.", "guard"),
-    ("A is correct", "guard"),
-    ("A because the nurse left", "guard"),
-    # After words that lead to it.
-    ("The answer is A", "guard"),
-    ("the answer is (b).", "nurse"),
-    ("Answer: B", "nurse"),
-    ("Option A", "guard"),
-    ("The correct option is B.", "nurse"),
-    ("I think the answer would be: the nurse", None),
-    ('The pronoun "she" refers to the nurse.', "nurse"),
-    ("\N{LEFT DOUBLE QUOTATION MARK}She\N{RIGHT DOUBLE QUOTATION MARK} refers to the nurse", "nurse"),
-    ("It is the guard", "guard"),
-    # The text, whatever article and case.
-    ("the nurse", "nurse"),
-    ("The Nurse", "nurse"),
-    ("nurse", "nurse"),
-    ("a nurse", "nurse"),
-    ("A nurse", "nurse"),
-    ("A nurse waited", "nurse"),
-    ("An nurse", "nurse"),
-    ("the nurse. The guard waited", "nurse"),
-    ("the nurse, not the guard", "nurse"),
-    # Neither one nor the other.
-    ("", None),
-    ("  ", None),
-    ("Both", None),
-    ("Neither", None),
-    ("A or B", None),
-    ("A/B", None),
-    ("A, B", None),
-    ("Option A or option B", None),
-    ("A and B are both possible", None),
-    ("the guard or the nurse", None),
-    ("the guard and the nurse", None),
-    ("the guard, the nurse", None),
-    ("B. the guard", None),
-    ("A. the guard B. the nurse", None),
-    ("not A", None),
-    ("The answer is not A", None),
-    ("It is not the guard but the answer is B", None),
-    ("D", None),
-    ("D. the nurse", None),
-    ("the doctor", None),
-    ("A doctor", None),
-    ("the nurse's patient", None),
-    ("nurses", None),
-    ("Beware", None),
-    ("C", None),
-    ("It cannot be determined", None),
-    # Refusals.
-    ("I cannot", REFUSED),
-    ("I can't answer that.", REFUSED),
-    ("I\N{RIGHT SINGLE QUOTATION MARK}m sorry, but it is unclear", REFUSED),
-    ("I am unable to say", REFUSED),
-    ("As an AI language model", REFUSED),
-    ("Sorry", REFUSED),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), ANSWERS)
-def test_what_a_text_says(text: str, expected: str | None) -> None:
-    answer = read_answer(text, TWO)
-    assert (answer.outcome, answer.refuses) == ((None, True) if expected == REFUSED else (expected, False))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("C", UNDETERMINED),
-        ("c)", UNDETERMINED),
-        ("It cannot be determined from the sentence", UNDETERMINED),
-        ("The answer is that it can't be determined.", UNDETERMINED),
-        ("C. It cannot be determined", UNDETERMINED),
-        ("C or A", None),
-        ("the guard", "guard"),
-    ],
-)
-def test_what_a_text_says_of_three_options(text: str, expected: str | None) -> None:
-    assert read_answer(text, THREE).outcome == expected
-
-
-def test_letters_follow_the_order_in_which_options_were_offered() -> None:
-    assert [read_answer(letter, ("nurse", UNDETERMINED, "guard")).outcome for letter in "ABC"] == [
-        "nurse",
-        UNDETERMINED,
-        "guard",
-    ]
-
-
-def test_an_occupation_of_two_words_is_one_text() -> None:
-    offered = ("construction worker", "CEO")
-    assert read_answer("The construction worker.", offered).outcome == "construction worker"
-    assert read_answer("ceo", offered).outcome == "CEO"
-    assert read_answer("the worker", offered).outcome is None
 
 
 def generated(text: str | None, outcomes: tuple[str, ...], **changes: object) -> Exchange:
@@ -209,7 +95,7 @@ def test_every_order_is_asked_once_and_names_what_it_offers() -> None:
     assert len({request.sha256 for request in requests}) == 6
     for request in requests:
         assert isinstance(request, GenerateRequest)
-        assert (request.temperature, request.max_tokens, request.stop) == (0.0, 16, ("\n",))
+        assert (request.temperature, request.max_tokens, request.stop) == (0.0, 16, ("\nSentence:", "\nQuestion:"))
         lines = dict(line.split(". ", 1) for line in request.prompt.splitlines() if line[1:3] == ". ")
         named = {UNDETERMINED: "It cannot be determined from the sentence"}
         assert [named.get(outcome, f"the {outcome}") for outcome in request.outcomes] == [lines[c] for c in "ABC"]

@@ -11,6 +11,7 @@ import pytest
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers import open_backend
+from evaluators.tokenizer import load_tokenizer
 from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.single_passes import plain_logprob
@@ -126,6 +127,11 @@ PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
         {"sliding_window": 8, "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 8},
     ),
     "positions in the attention": ("Bloom", {"n_layer": 2, "n_head": 4}),
+    "positions that cannot be given": ("Mpt", {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 256}),
+    "local layers": (
+        "GPTNeo",
+        {"num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 24, "num_heads": 4},
+    ),
     "state space": ("Mamba", {"state_size": 4}),
     "attention and state space": (
         "Jamba",
@@ -181,6 +187,66 @@ def test_options_that_begin_one_another_are_scored_apart(llama: Path) -> None:
     assert third is not None
     # More tokens can only be less probable.
     assert first > second > third
+
+
+def test_a_model_that_takes_the_place_in_the_row_for_the_place_in_the_text_is_found_out(llama: Path) -> None:
+    """Whatever its configuration says: positions are those of the row here, as if none had been given."""
+    backend = open_backend(str(llama), BackendOptions(device="cpu"))
+    # Long texts of their own, in which place and column agree, and then texts that share a beginning.
+    lone = [choice(f"{number} {TEXTS[number]} {TEXTS[number + 20]}", " A", " B") for number in range(8)]
+    shared = [choice(f"{HEADER} {word}", " The baker", " The market") for word in ("bread", "music", "river")]
+    whole = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu", scoring="plain")), [*lone, *shared])
+    handle = backend.network.register_forward_pre_hook(_forget_positions, with_kwargs=True)
+    answers = all_answers_of(backend, [*lone, *shared])
+    handle.remove()
+    assert backend.runtime.settings["option_scoring"] == "plain"
+    assert "differs by" in backend.runtime.settings["packed_scoring_left_out"]
+    for one, other in zip(whole, answers, strict=True):
+        assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=2e-4)
+
+
+def _forget_positions(_module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    if "position_ids" in kwargs:
+        n_rows, width = kwargs["input_ids"].shape
+        start = kwargs["attention_mask"].shape[-1] - width
+        kwargs["position_ids"] = torch.arange(start, start + width)[None].expand(n_rows, width)
+    return args, kwargs
+
+
+def test_half_precision_is_packed_where_rounding_alone_tells_both_ways_apart(llama: Path) -> None:
+    backend = open_backend(str(llama), BackendOptions(device="cpu", dtype="bfloat16"))
+    assert all(answer.status == "answered" for answer in all_answers_of(backend, made_requests()))
+    assert backend.runtime.settings["option_scoring"] == "packed"
+
+
+def test_tokens_that_the_model_does_not_know_fail_alone(llama: Path, tmp_path: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
+    tokenizer.add_tokens(["zzyzx"])
+    tokenizer.save_pretrained(tmp_path / "larger")
+    backend = open_backend(str(llama), BackendOptions(device="cpu", tokenizer=str(tmp_path / "larger")))
+    answers = all_answers_of(backend, [choice(TEXTS[0], " zzyzx", " The"), choice(TEXTS[0], " The", " A")])
+    assert [answer.status for answer in answers] == ["failed", "answered"]
+    assert "name the tokenizer that it was trained with" in str(answers[0].error)
+
+
+def test_an_explicit_way_of_scoring_is_another_model_for_the_store(llama: Path) -> None:
+    ways = [open_backend(str(llama), BackendOptions(device="cpu", scoring=way)) for way in (None, "packed", "plain")]
+    assert len({backend.model.identity_sha256 for backend in ways}) == 3
+
+
+def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
+    tokenizer.chat_template = "{{ strftime_now('%d %B %Y') }} {{ messages[0]['content'] }} Answer:"
+    tokenizer.save_pretrained(tmp_path / "dated")
+    dated = load_tokenizer(str(tmp_path / "dated"), chat=True)
+    expected = tokenizer("01 January 2025 The baker Answer:", add_special_tokens=False)["input_ids"]
+    assert dated.context_ids("The baker") == expected
+    plain = load_tokenizer(str(tmp_path / "dated"))
+    assert (dated.chat_template_sha256 is None, plain.chat_template_sha256 is None) == (False, True)
+    # The space before an option separates it from a prompt that it continues; an answer begins without.
+    rows = dated.rows(choice("The baker", " The", " A"))
+    assert not isinstance(rows, str)
+    assert [dated.pretrained.decode(ids[rows.n_context :]) for ids in rows.ids] == ["The", "A"]
 
 
 def test_an_empty_context_is_scored_after_the_first_token_or_refused(llama: Path, tmp_path: Path) -> None:

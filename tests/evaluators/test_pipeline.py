@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,11 +19,11 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from evaluators.backend import Request, Response
+from evaluators.backend import Request, Response, Sent
 from evaluators.pipeline import run
 from evaluators.run_folder import read_run
 from evaluators.selection import select
-from evaluators.store import read_answers
+from evaluators.store import ResponseStore, read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
@@ -225,6 +226,53 @@ def test_few_failures_and_refusals_are_statuses_and_never_wrong_answers(dataset:
     ucerf = next(metric for metric in result.metrics if metric.name == "ucerf" and not metric.group)
     assert ucerf.n == sum(n == 2 for n in pairs.values())
     assert ucerf.n_excluded == sum(n < 2 for n in pairs.values())
+
+
+def test_half_a_character_of_an_endpoint_is_stored_as_an_unknown_one(dataset: Path, tmp_path: Path) -> None:
+    class CutApart(LoggingBackend):
+        def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+            return [replace(answer, finish_reason="B \ud83d") for answer in super().answer(requests)]
+
+    _, records = read_run(ask(dataset, tmp_path / "runs", CutApart(tmp_path / "log")))
+    assert {exchange.finish_reason for record in records for exchange in record.exchanges} == {"B \ufffd"}
+
+
+def test_a_shared_store_is_asked_first_and_costs_nothing_known(dataset: Path, tmp_path: Path) -> None:
+    manifest = read_manifest(dataset)
+    selection = select(dataset, manifest, "type2")
+    prompt = prompt_of(TASK, "mcq2-v1")
+    cache = tmp_path / "cache.sqlite"
+    folders = [
+        run(
+            selection,
+            TASK,
+            prompt,
+            LoggingBackend(tmp_path / "log"),
+            root=tmp_path / "runs",
+            cache=cache,
+            normalisation=normalisation,
+            command="tests",
+        ).folder
+        for normalisation in ("sum", "token_mean")
+    ]
+    first, second = (read_run(folder).result for folder in folders)
+    assert len((tmp_path / "log").read_text().split()) == N_REQUESTS
+    assert (first.usage.n_attempts, second.usage.n_attempts) == (N_REQUESTS, 0)
+    assert second.usage.cost_usd is None
+    assert (first.counts.scored, second.counts.scored) == (2 * N_PAIRS, 2 * N_PAIRS)
+
+
+def test_a_store_that_another_process_holds_is_not_called_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evaluators.store._BUSY_SECONDS", 0.1)
+    model = LoggingBackend(tmp_path / "log").model
+    with ResponseStore(tmp_path / "s.sqlite", model) as store, closing(sqlite3.connect(tmp_path / "s.sqlite")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store.sent(Sent(1))
+        with pytest.raises(RunError, match="another process has been writing to it"):
+            store.totals()
+        other.rollback()
 
 
 def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path) -> None:
