@@ -26,7 +26,10 @@ from typing import NamedTuple
 
 from evaluators.metrics._coreference import UNDETERMINED
 
-_APOSTROPHES = str.maketrans(dict.fromkeys("\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LETTER APOSTROPHE}", "'"))
+# An underscore is emphasis here, and would be part of a word to a regular expression.
+_PLAINER = str.maketrans(
+    {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{MODIFIER LETTER APOSTROPHE}": "'", "_": "*"},
+)
 _THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
 _TAGS = re.compile(r"<(answer|b|code|em|i|p|span|strong|u)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _LATEX = re.compile(r"\\(?:boxed|fbox|text\w*|math\w*|underline|emph)\s*(?=\{)")
@@ -122,7 +125,7 @@ def _lines(text: str) -> list[str]:
     lines = []
     for line in _LATEX.sub(" ", shown).splitlines():
         visible = "".join(" " if sign.isspace() else sign for sign in line if not _is_invisible(sign))
-        visible = " ".join(visible.translate(_APOSTROPHES).split())
+        visible = " ".join(visible.translate(_PLAINER).split())
         if not _is_leading(visible):
             lines.append(visible)
     return lines

@@ -180,6 +180,14 @@ UNREAD = [
     "The ward has plan B",
 ]
 
+TAKING_BACK = [
+    *("no", "nope", "not", "is not", "is _not_ it", "isn't", "cannot be", "never", "neither", "wrong", "is incorrect"),
+    *("is false", "is mistaken", "would be a mistake", "is unlikely", "is impossible", "is doubtful", "is excluded"),
+    *("can be eliminated", "is ruled out", "unless", "except", "instead", "rather not", "otherwise", "or else", "too"),
+    *("also", "or", "either", "but", "however", "wait", "actually", "sorry", "correction", "maybe", "perhaps"),
+    *("could be", "might be", "50"),
+]
+
 REFUSALS = [
     ("I cannot", REFUSED),
     ("I can't answer that.", REFUSED),
@@ -276,13 +284,7 @@ def test_an_occupation_of_two_words_is_one_text() -> None:
     assert said("B (worker)", offered) is None
 
 
-@pytest.mark.parametrize(
-    "words",
-    "no|nope|not|is not|isn't|cannot be|never|neither|wrong|is incorrect|is false|is mistaken|would be a mistake|is unlikely"
-    "|is impossible|is doubtful|is excluded|can be eliminated|is ruled out|unless|except"
-    "|instead|rather not|otherwise|or else|too|also|or|either|but|however|wait|actually|sorry|correction|maybe|perhaps"
-    "|could be|might be|50".split("|"),
-)
+@pytest.mark.parametrize("words", TAKING_BACK)
 def test_a_letter_that_is_taken_back_is_unread(words: str) -> None:
     assert [said(f"{before}B{mark} {words}", TWO) for before in ("", "Option ") for mark in ("", ",", ".")] == [
         None

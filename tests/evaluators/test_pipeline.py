@@ -80,7 +80,7 @@ def test_kill_9_loses_nothing_that_was_answered(dataset: Path, tmp_path: Path, k
 
 @pytest.mark.slow
 def test_ten_kills_at_random_moments_change_no_record(tmp_path: Path) -> None:
-    n_pairs = int(os.environ.get("BIASBOARD_KILL_TEST_PAIRS", "1500"))
+    n_pairs = int(os.environ.get("BIASBOARD_KILL_TEST_PAIRS", "400"))
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(n_pairs)})
     whole = ask(dataset, tmp_path / "whole", LoggingBackend(tmp_path / "whole.log"), prompt="intrinsic-v1")
     log, out = tmp_path / "killed.log", tmp_path / "killed"
