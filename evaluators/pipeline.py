@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, KeepsState, Request, Response, Runtime, Sent
+from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, Sent
 from evaluators.progress import Advance, progress
+from evaluators.records import check_failures, count, early_look, records_of, whole
 from evaluators.run_folder import LOCK, RECORDS, RESULT, STATE, environment, run_folder
 from evaluators.scoring import compute_metrics
 from evaluators.selection import Selection, sign
@@ -22,9 +22,9 @@ from evaluators.task import Prompt, Task
 from schemas import contract, strict_json, tables
 from schemas.errors import ConfigError, RunError
 from schemas.files import sha256_file
-from schemas.record import Exchange, Record
+from schemas.record import Record
 from schemas.result import SCHEMA_VERSION as RESULT_SCHEMA_VERSION
-from schemas.result import Counts, Environment, Model, Normalisation, RecordsFile, Result, Signature, Usage
+from schemas.result import Environment, Model, Normalisation, RecordsFile, Result, Signature, Usage
 
 MAX_FAILURE_RATE = 0.05
 
@@ -91,9 +91,12 @@ def run(
             if isinstance(backend, KeepsState):
                 backend.state_path = folder / STATE
                 backend.count_spent(store.totals().cost_usd or 0.0)
-            asked = _ask(selection, task, prompt, backend, _Stores(store, shared), max_failure_rate, folder.name)
+            stores = _Stores(store, shared)
+            reading = signature.normalisation
+            asked = _ask(selection, task, prompt, backend, stores, max_failure_rate, reading, folder.name)
             in_chat = backend.model.chat_template_sha256 is not None
-            records = _records(selection, task, asked, signature.normalisation, chat=in_chat)
+            answers = [[asked.responses[key] for key in item] for item in asked.keys]
+            records = records_of(selection, task, asked.requests, answers, reading, chat=in_chat)
             check_failures(records, max_failure_rate)
             runtimes = store.runtimes() or [backend.runtime]
             result = _write(folder, records, signature, backend.model, environment(runtimes), asked, command)
@@ -111,10 +114,12 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
     model = backend.model
     if prompt.requires not in backend.capabilities:
         others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
+        settings = backend.runtime.settings
+        why = "".join(f"; {name}: {value}" for name, value in settings.items() if name.startswith("not_"))
         raise ConfigError(
             f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
-            f"prompts for that: {', '.join(others) or 'none'}"
+            f"prompts for that: {', '.join(others) or 'none'}{why}"
         )
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]
@@ -165,6 +170,7 @@ def _ask(
     backend: Backend,
     stores: _Stores,
     max_failure_rate: float,
+    normalisation: Normalisation | None,
     label: str,
 ) -> Asked:
     requests = [task.requests(item, prompt) for _, item in selection.items]
@@ -178,7 +184,8 @@ def _ask(
     per_item = len(unique) / len(selection.items)
     with progress(label, len(selection.items), done=round(len(responses) / per_item)) as advance:
         steps = _Steps(advance, per_item)
-        _ask_missing(unique, responses, backend, stores, round(max_failure_rate * len(unique)), steps)
+        look = early_look(task, requests, keys, normalisation, chat=backend.model.chat_template_sha256 is not None)
+        _ask_missing(unique, responses, backend, stores, round(max_failure_rate * len(unique)), steps, look)
     return Asked(requests=requests, keys=keys, responses=responses, totals=stores.run.totals())
 
 
@@ -202,6 +209,7 @@ def _ask_missing(
     stores: _Stores,
     max_failures: int,
     step: _Steps,
+    look: Callable[[Mapping[bytes, Response]], bool],
 ) -> None:
     """Ask for every answer that is missing; ``responses`` takes the answers, failed ones too."""
     order, requests = list(unique), list(unique.values())
@@ -209,16 +217,18 @@ def _ask_missing(
     if not missing:
         return
     n_failed = 0
+    looked = look(responses)
     with closing(backend.ask(requests, missing)) as events:
         for event in events:
             if isinstance(event, Sent):
                 stores.run.sent(event)
                 continue
-            answers = {index: _whole(answer) for index, answer in event.responses.items()}
+            answers = {index: whole(answer) for index, answer in event.responses.items()}
             stores.add({order[index]: (requests[index], answer) for index, answer in answers.items()}, event.seconds)
             responses.update((order[index], answer) for index, answer in answers.items())
             stores.note_runtime(backend.runtime)
             step(len(event.responses))
+            looked = looked or look(responses)
             failed = [answer for answer in event.responses.values() if answer.status == "failed"]
             n_failed += len(failed)
             if n_failed > max_failures:
@@ -227,102 +237,6 @@ def _ask_missing(
                     f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
                     f"{stores.run.path}: mend the cause and run the same command again"
                 )
-
-
-def _records(
-    selection: Selection, task: Task, asked: Asked, normalisation: Normalisation | None, *, chat: bool
-) -> list[Record]:
-    records = []
-    for (split, item), requests, keys in zip(selection.items, asked.requests, asked.keys, strict=True):
-        show = selection.manifest.redistributable
-        exchanges = tuple(
-            _exchange(request, asked.responses[key], show_prompt=show, chat=chat)
-            for request, key in zip(requests, keys, strict=True)
-        )
-        read = task.read(exchanges, normalisation)
-        facts = task.facts(item)
-        records.append(
-            Record(
-                item_id=item.item_id,
-                config=selection.config,
-                split=split,
-                status=read.status,
-                truncated=any(exchange.finish_reason == "length" for exchange in exchanges),
-                reason=read.reason,
-                cluster=facts.cluster,
-                pair_id=facts.pair_id,
-                target=facts.target,
-                reference=facts.reference,
-                groups=dict(facts.groups),
-                exchanges=exchanges,
-                reading=read.reading,
-            )
-        )
-    return records
-
-
-def _whole(response: Response) -> Response:
-    """The same with what no file can hold, halves of characters that an endpoint cut apart, marked as unknown ones."""
-    texts = {"text": response.text, "error": response.error, "finish_reason": response.finish_reason}
-    broken = {
-        name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        for name, text in texts.items()
-        if text is not None and any("\ud800" <= character <= "\udfff" for character in text)
-    }
-    return replace(response, **broken) if broken else response  # type: ignore[arg-type]
-
-
-def _exchange(request: Request, response: Response, *, show_prompt: bool, chat: bool) -> Exchange:
-    choice = request if isinstance(request, ChoiceRequest) else None
-    options = () if choice is None else choice.options
-    return Exchange(
-        kind="generate" if choice is None else "choice",
-        request_sha256=request.sha256,
-        prompt=request.prompt if show_prompt else None,
-        outcomes=request.outcomes,
-        options=options,
-        option_logprobs=response.option_logprobs,
-        option_end_logprobs=response.option_end_logprobs,
-        option_token_counts=response.option_token_counts,
-        # Through a chat template an option is scored without the space that separates it from a prompt.
-        option_byte_counts=tuple(len((option.lstrip() if chat else option).encode()) for option in options),
-        option_is_bound=response.option_is_bound,
-        n_moved_tokens=response.n_moved_tokens,
-        text=response.text,
-        finish_reason=response.finish_reason,
-        sample=request.sample if isinstance(request, GenerateRequest) else None,
-        n_prompt_tokens=response.n_prompt_tokens,
-        n_completion_tokens=response.n_completion_tokens,
-        status=response.status,
-        error=response.error,
-    )
-
-
-def check_failures(records: Sequence[Record], max_failure_rate: float) -> None:
-    """Refuse records too many of which failed, be it in the asking or in the reading.
-
-    Raises:
-        RunError: more of them failed than the rate allows.
-    """
-    failed = [record for record in records if record.status == "failed"]
-    if len(failed) > max_failure_rate * len(records):
-        raise RunError(
-            f"{len(failed)} of {len(records)} items failed, more than --max-failure-rate {max_failure_rate:g} allows: "
-            f"{failed[-1].reason}; answers are kept, no result was written"
-        )
-
-
-def count(records: Sequence[Record]) -> Counts:
-    """How many records ended how."""
-    by_status = Counter(record.status for record in records)
-    return Counts(
-        items=len(records),
-        scored=by_status["scored"],
-        refused=by_status["refused"],
-        unparsed=by_status["unparsed"],
-        failed=by_status["failed"],
-        truncated=sum(record.truncated for record in records),
-    )
 
 
 def _write(

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 
 from evaluators.metric import VALUE_TOLERANCE
-from evaluators.pipeline import MAX_FAILURE_RATE, check_failures, count, write_result
+from evaluators.pipeline import MAX_FAILURE_RATE, write_result
+from evaluators.records import check_failures, count
 from evaluators.run_folder import LOCK, RECORDS, read_run, run_folder
 from evaluators.scoring import compute_metrics
 from evaluators.task import load_task

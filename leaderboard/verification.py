@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.backend import ChoiceRequest
-from evaluators.pipeline import count
+from evaluators.records import count
 from evaluators.scoring import compute_metrics, resampled_values
 from evaluators.task import load_task, prompt_of
 from leaderboard.entries import PRIMARY_METRICS, Entry, Root

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from evaluators.backends._transformers_packed import PackedScorer
 from evaluators.backends._transformers_plain import Batch, PlainScorer, Score
 from evaluators.tokenizer import Rows
 
-_ROUNDING = {"float16": 0.003, "bfloat16": 0.02}
+_ROUNDING = {"float16": 0.0125, "bfloat16": 0.1}
 """Nats by which a half precision may differ from itself, per square root of tokens."""
 _EXACT = 1e-4
 _NOISE = 4.0
 """How far the two ways may lie apart, in multiples of what padding alone changes."""
 _N_HEAD = 4
+T = TypeVar("T")
 
 
 class _Sample(NamedTuple):
@@ -42,7 +43,8 @@ def difference(
         # A model that cannot be asked in this way may fail with anything; the plain way says whether it works at all.
         try:
             ours = packed.score([sample.requests], sample.n_prefix)
-            chosen = [sample.requests[index] for index in sample.compared]
+            chosen = [_ends(sample.requests[index]) for index in sample.compared]
+            ours = [_first_and_last(ours[index]) for index in sample.compared]
             # One option after the other: together, the plain way could need more memory than the packed one.
             expected = [[_alone(plain, rows, ids) for ids in rows.ids] for rows in chosen]
             together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
@@ -50,7 +52,7 @@ def difference(
             return f"{type(packed.network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
         noise = max(_apart(one, other) for one, other in _pairs(together, expected))
         tolerance = _EXACT if precision not in _ROUNDING else _ROUNDING[precision] + _NOISE * noise
-        for rows, scores, wanted in zip(chosen, (ours[index] for index in sample.compared), expected, strict=True):
+        for rows, scores, wanted in zip(chosen, ours, expected, strict=True):
             for ids, one, other in zip(rows.ids, scores, wanted, strict=True):
                 found = _apart(one, other)
                 # Not a number compares false: a difference that cannot be told is one.
@@ -87,6 +89,15 @@ def _made(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
     requests = [Rows((text,), len(text) - 1, 0) for text in long]
     requests.append(Rows((short,), _N_HEAD + 1, 0))
     yield _Sample(requests, _N_HEAD, [1, 2])
+
+
+def _ends(rows: Rows) -> Rows:
+    """The request with its first and its last option, which stand at the two ends of its tree."""
+    return rows._replace(ids=tuple(_first_and_last(rows.ids)))
+
+
+def _first_and_last(values: Sequence[T]) -> list[T]:
+    return [values[index] for index in sorted({0, len(values) - 1})]
 
 
 def _alone(plain: PlainScorer, rows: Rows, ids: list[int]) -> Score:

@@ -235,8 +235,8 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "device": device.partition(":")[0],
         "chat_template": tokenizer.chat_template_sha256,
         "tokenizer": tokenizer.sha256 if options.tokenizer else None,
-        # Whoever insists on a way must not be given answers that another way found.
-        "scoring": options.scoring,
+        # Whoever insists on the plain way must not be given answers that the packed one found.
+        "scoring": "plain" if options.scoring == "plain" else None,
     }
     return TransformersBackend(
         network=network,

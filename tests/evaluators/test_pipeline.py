@@ -228,6 +228,27 @@ def test_few_failures_and_refusals_are_statuses_and_never_wrong_answers(dataset:
     assert ucerf.n_excluded == sum(n < 2 for n in pairs.values())
 
 
+def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp_path: Path) -> None:
+    class Merging(LoggingBackend):
+        def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+            return [replace(answer, n_moved_tokens=1) for answer in super().answer(requests)]
+
+    manifest = read_manifest(dataset)
+    with pytest.raises(RunError, match=r"first 20 items .* use the normalisation sum; the rest was not asked"):
+        run(
+            select(dataset, manifest, "type2"),
+            TASK,
+            prompt_of(TASK, "mcq2-v1"),
+            Merging(tmp_path / "log"),
+            root=tmp_path / "runs",
+            normalisation="token_mean",
+            command="tests",
+        )
+    assert len((tmp_path / "log").read_text().split()) < N_REQUESTS
+    folder = ask(dataset, tmp_path / "runs", Merging(tmp_path / "log"))
+    assert read_run(folder).result.counts.failed == 0
+
+
 def test_half_a_character_of_an_endpoint_is_stored_as_an_unknown_one(dataset: Path, tmp_path: Path) -> None:
     class CutApart(LoggingBackend):
         def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
