@@ -188,12 +188,12 @@ def obstacle(network: PreTrainedModel, longest: int) -> str | None:
         longest: Tokens of the longest request.
     """
     config = network.config.get_text_config()
-    if "position_ids" not in inspect.signature(network.forward).parameters:
-        return f"{config.model_type} takes no positions"
     if "local" in str(getattr(config, "attention_types", "")):
         return f"{config.model_type} looks back a number of places in the row"
     if getattr(network, "_is_stateful", False):
         return f"{config.model_type} keeps a state that runs through all tokens"
+    if "position_ids" not in inspect.signature(network.forward).parameters:
+        return f"{config.model_type} takes no positions"
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     windows = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
     window = min((value for value in windows if isinstance(value, int) and value > 0), default=None)

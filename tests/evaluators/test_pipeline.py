@@ -370,7 +370,7 @@ def test_a_store_that_breaks_later_is_a_clear_error_too(dataset: Path, tmp_path:
 def test_items_that_cannot_be_read_leave_no_result(dataset: Path, tmp_path: Path) -> None:
     manifest = read_manifest(dataset)
     backend = LoggingBackend(tmp_path / "log")
-    with pytest.raises(RunError, match=r"200 of 200 items failed, .* the model has no end token"):
+    with pytest.raises(RunError, match=r"first 20 items .* failed to be read: the model has no end token"):
         run(
             select(dataset, manifest, "type2"),
             TASK,
@@ -378,6 +378,32 @@ def test_items_that_cannot_be_read_leave_no_result(dataset: Path, tmp_path: Path
             backend,
             root=tmp_path / "runs",
             normalisation="sum_with_end",
+            command="tests",
+        )
+    assert not list((tmp_path / "runs").rglob("result.json"))
+    assert 20 <= len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) < 200
+
+
+def test_items_that_cannot_be_read_later_on_leave_no_result_either(dataset: Path, tmp_path: Path) -> None:
+    class PartlyMerging(LoggingBackend):
+        def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+            return [
+                replace(answer, n_moved_tokens=int(request.sha256[0] in "01234567"))
+                for request, answer in zip(requests, super().answer(requests), strict=True)
+            ]
+
+    manifest = read_manifest(dataset)
+    # Half of the items cannot be read, and of the first twenty some can.
+    with pytest.raises(
+        RunError, match=r"of 200 items failed, more than --max-failure-rate 0\.05 allows: the tokenizer"
+    ):
+        run(
+            select(dataset, manifest, "type2"),
+            TASK,
+            prompt_of(TASK, None),
+            PartlyMerging(tmp_path / "log", batch=200),
+            root=tmp_path / "runs",
+            normalisation="token_mean",
             command="tests",
         )
     assert not list((tmp_path / "runs").rglob("result.json"))

@@ -101,13 +101,20 @@ def test_what_does_not_fit_fails_alone(engine: VllmBackend) -> None:
     long = "The guard waited. " * 80
     asked: list[Request] = [
         ChoiceRequest(prompt=long, options=(" a", " b"), outcomes=("a", "b")),
-        GenerateRequest(prompt=PROMPT, max_tokens=300),
+        GenerateRequest(prompt=long, max_tokens=8),
         *choices(1),
+        GenerateRequest(prompt=PROMPT, max_tokens=300),
     ]
     answers = all_answers_of(engine, asked)
-    assert [answer.status for answer in answers] == ["failed", "failed", "answered"]
+    assert [answer.status for answer in answers] == ["failed", "failed", "answered", "answered"]
     assert str(answers[0].error).endswith("tokens, the model 256")
-    assert str(answers[1].error).endswith("tokens, the model 256")
+    assert "of the model's 256 tokens" in str(answers[1].error) or "leaves none of the model's 256" in str(
+        answers[1].error
+    )
+    # An answer that is cut off at the end of the room, not one that is refused for what it might have become.
+    counts = answers[3].n_prompt_tokens, answers[3].n_completion_tokens
+    assert None not in counts
+    assert sum(count or 0 for count in counts) <= 256
 
 
 def test_a_context_as_long_as_the_model_is_scored(engine: VllmBackend, tokenizer: Any) -> None:
