@@ -228,27 +228,6 @@ def test_few_failures_and_refusals_are_statuses_and_never_wrong_answers(dataset:
     assert ucerf.n_excluded == sum(n < 2 for n in pairs.values())
 
 
-def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp_path: Path) -> None:
-    class Merging(LoggingBackend):
-        def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-            return [replace(answer, n_moved_tokens=1) for answer in super().answer(requests)]
-
-    manifest = read_manifest(dataset)
-    with pytest.raises(RunError, match=r"first 20 items .* use the normalisation sum; the rest was not asked"):
-        run(
-            select(dataset, manifest, "type2"),
-            TASK,
-            prompt_of(TASK, "mcq2-v1"),
-            Merging(tmp_path / "log"),
-            root=tmp_path / "runs",
-            normalisation="token_mean",
-            command="tests",
-        )
-    assert len((tmp_path / "log").read_text().split()) < N_REQUESTS
-    folder = ask(dataset, tmp_path / "runs", Merging(tmp_path / "log"))
-    assert read_run(folder).result.counts.failed == 0
-
-
 def test_half_a_character_of_an_endpoint_is_stored_as_an_unknown_one(dataset: Path, tmp_path: Path) -> None:
     class CutApart(LoggingBackend):
         def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
@@ -365,49 +344,6 @@ def test_a_store_that_breaks_later_is_a_clear_error_too(dataset: Path, tmp_path:
         connection.execute("UPDATE responses SET response = '{}'")
     with pytest.raises(RunError, match="not a usable response store"):
         ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
-
-
-def test_items_that_cannot_be_read_leave_no_result(dataset: Path, tmp_path: Path) -> None:
-    manifest = read_manifest(dataset)
-    backend = LoggingBackend(tmp_path / "log")
-    with pytest.raises(RunError, match=r"first 20 items .* failed to be read: the model has no end token"):
-        run(
-            select(dataset, manifest, "type2"),
-            TASK,
-            prompt_of(TASK, None),
-            backend,
-            root=tmp_path / "runs",
-            normalisation="sum_with_end",
-            command="tests",
-        )
-    assert not list((tmp_path / "runs").rglob("result.json"))
-    assert 20 <= len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) < 200
-
-
-def test_items_that_cannot_be_read_later_on_leave_no_result_either(dataset: Path, tmp_path: Path) -> None:
-    class PartlyMerging(LoggingBackend):
-        def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-            return [
-                replace(answer, n_moved_tokens=int(request.sha256[0] in "01234567"))
-                for request, answer in zip(requests, super().answer(requests), strict=True)
-            ]
-
-    manifest = read_manifest(dataset)
-    # Half of the items cannot be read, and of the first twenty some can.
-    with pytest.raises(
-        RunError, match=r"of 200 items failed, more than --max-failure-rate 0\.05 allows: the tokenizer"
-    ):
-        run(
-            select(dataset, manifest, "type2"),
-            TASK,
-            prompt_of(TASK, None),
-            PartlyMerging(tmp_path / "log", batch=200),
-            root=tmp_path / "runs",
-            normalisation="token_mean",
-            command="tests",
-        )
-    assert not list((tmp_path / "runs").rglob("result.json"))
-    assert len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) == 200
 
 
 def test_changed_records_are_noticed(dataset: Path, tmp_path: Path) -> None:
