@@ -45,6 +45,8 @@ _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
 _PATIENCE = 0.05
 """Share of the time in which answers came that a run waits for their commit, before it goes on asking beside it."""
+_UNHURRIED = 1e-3
+"""Seconds per answer from which it waits at all: where answers come faster, waiting costs more than it may save."""
 
 
 class Totals(NamedTuple):
@@ -158,7 +160,8 @@ class ResponseStore:
         """
         self._settle()
         self._writing.append(self._thread.submit(self._write, answers, seconds))
-        self._settle(timeout=_PATIENCE * seconds)
+        if seconds >= _UNHURRIED * len(answers):
+            self._settle(timeout=_PATIENCE * seconds)
 
     def _settle(self, timeout: float | None = None) -> None:
         """Wait for what is being written, so that no fault of the disk passes unseen."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaluators.backends._transformers_last import last_layer_at
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ class Wanted(NamedTuple):
 
 
 def wanted_logprobs(
-    network: PreTrainedModel, arguments: dict[str, Any], wanted: Sequence[Wanted], *, shape: tuple[int, int]
+    network: PreTrainedModel,
+    arguments: dict[str, Any],
+    wanted: Sequence[Wanted],
+    *,
+    shape: tuple[int, int],
+    whole_last_layer: bool,
 ) -> list[float]:
     """Log-probabilities of tokens, in nats, from one forward pass.
 
@@ -39,6 +45,7 @@ def wanted_logprobs(
         arguments: Of its forward pass.
         wanted: Tokens, each with the place that predicts it.
         shape: Rows and columns of the pass.
+        whole_last_layer: Whether the last layer too runs on every position.
 
     Returns:
         One per wanted token, computed from float32 logits whatever the precision of the model.
@@ -61,7 +68,8 @@ def wanted_logprobs(
 
     handle = None if head is None else head.register_forward_pre_hook(select)
     try:
-        logits = network(**arguments).logits
+        with nullcontext() if whole_last_layer else last_layer_at(network, rows, columns, shape):
+            logits = network(**arguments).logits
     finally:
         if handle is not None:
             handle.remove()

@@ -101,7 +101,8 @@ class PackedScorer:
                 "past_key_values": _prefix_cache(prefix, len(rows)),
                 "use_cache": prefix is not None,
             }
-            values = wanted_logprobs(self.network, arguments, wanted, shape=(len(rows), width))
+            shape = (len(rows), width)
+            values = wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=False)
         known = dict(zip(wanted, values, strict=True))
         return [scores for index, row in enumerate(rows) for scores in row.scores(known, index)]
 

@@ -79,7 +79,8 @@ class PlainScorer:
         ]
         arguments = {"input_ids": ids, "attention_mask": mask, "use_cache": False}
         with torch.inference_mode():
-            values = iter(wanted_logprobs(self.network, arguments, wanted, shape=(len(flat), width)))
+            shape = (len(flat), width)
+            values = iter(wanted_logprobs(self.network, arguments, wanted, shape=shape, whole_last_layer=True))
         return [
             [Score(sum(next(values) for _ in row[rows.n_context :]), next(values) if end else None) for row in rows.ids]
             for rows in requests

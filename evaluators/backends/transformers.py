@@ -56,6 +56,7 @@ SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, C
 MODELS: tuple[str, ...] = ()
 
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
+"""On a CPU as many as stay in its cache in float32; twice as many of half the size."""
 _LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 """Logits per batch."""
 _BLOCK = BlockLimits(n_texts=16384, n_characters=32_000_000)
@@ -78,6 +79,8 @@ class TransformersBackend:
     settings: dict[str, str] = field(default_factory=dict)
     block_limits: BlockLimits = _BLOCK
     """How much is tokenised and planned at a time."""
+    _packs_up_to: int = field(default=0, repr=False)
+    """Tokens of the longest text in requests that the packed and the plain way scored alike."""
 
     @property
     def runtime(self) -> Runtime:
@@ -117,8 +120,8 @@ class TransformersBackend:
                 unfit[place] = Response(status="failed", error=reason)
         if unfit:
             yield Answers(unfit, 0.0)
-        scorer = self._scorer(encoded)
-        for batch in scorer.plan(encoded):
+        scorer, plan = self._planned(encoded)
+        for batch in plan:
             # Batches are stored whole: where only a part is known, the rest of it failed before and is asked anew.
             trees = [tuple(place for place in tree if place in missing) for tree in batch.rows]
             left = Batch(tuple(tree for tree in trees if tree), batch.n_prefix)
@@ -165,27 +168,32 @@ class TransformersBackend:
             n_completion_tokens=0,
         )
 
-    def _scorer(self, encoded: Sequence[Rows | None]) -> PackedScorer | PlainScorer:
-        """The way that options are scored in this run; noted in the settings."""
+    def _planned(self, encoded: Sequence[Rows | None]) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
+        """The way that options are scored in this run, which is noted in the settings, and the batches for it.
+
+        Both ways are compared on the first requests, and again where texts get longer.
+        """
         plain = PlainScorer(self.network, self.tokenizer.end_id, self.batch_tokens)
         self.settings["option_scoring"] = "plain"
         if self.scoring == "plain":
-            return plain
+            return plain, plain.plan(encoded)
         vocabulary = self.network.config.get_text_config().vocab_size
         places = max(64, _LOGITS.get(self.device.partition(":")[0], 2**26) // vocabulary)
         packed = PackedScorer(self.network, self.tokenizer.end_id, self.batch_tokens, places)
         longest = max((len(ids) for rows in encoded if rows is not None for ids in rows.ids), default=0)
         reason = obstacle(self.network, longest)
-        if reason is None and (plan := packed.plan(encoded)):
+        plan = packed.plan(encoded) if reason is None else []
+        if plan and longest > self._packs_up_to:
             reason = difference(packed, plain, encoded, plan, str(self.model.precision))
         if reason is None:
             self.settings["option_scoring"] = "packed"
             self.settings.pop("packed_scoring_left_out", None)
-            return packed
+            self._packs_up_to = max(self._packs_up_to, longest)
+            return packed, plan
         if self.scoring == "packed":
             raise ConfigError(f"--scoring packed cannot be used: {reason}; leave it out")
         self.settings["packed_scoring_left_out"] = reason
-        return plain
+        return plain, plain.plan(encoded)
 
     @property
     def _embeddings(self) -> Any:
@@ -244,7 +252,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         device=device,
         scoring=options.scoring,
         arguments=_arguments(options, files.public_name, files.commit, precision),
-        batch_tokens=options.batch_tokens or _BATCH_TOKENS.get(device.partition(":")[0], 8192),
+        batch_tokens=options.batch_tokens or _batch_tokens(device, network.dtype.itemsize),
         model=Model(
             id=model_id,
             revision=files.revision,
@@ -255,6 +263,12 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
             identity_sha256=model_identity(identity),
         ),
     )
+
+
+def _batch_tokens(device: str, itemsize: int) -> int:
+    kind = device.partition(":")[0]
+    most = _BATCH_TOKENS.get(kind, 8192)
+    return 2 * most if kind == "cpu" and itemsize == 2 else most
 
 
 _USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring")

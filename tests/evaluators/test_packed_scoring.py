@@ -119,6 +119,9 @@ PACKED: dict[str, tuple[str, dict[str, Any]]] = {
     "parallel layers": ("GPTNeoX", {}),
     "window wider than any text": ("Mistral", {"sliding_window": 200, "num_key_value_heads": 2}),
     "normed queries": ("Qwen3", {"num_key_value_heads": 2, "head_dim": 8}),
+    "one product for queries, keys and values": ("Phi3", {"num_key_value_heads": 2, "pad_token_id": 0}),
+    "experts": ("Mixtral", {"num_key_value_heads": 2, "num_local_experts": 2, "num_experts_per_tok": 1}),
+    "biased projections": ("OPT", {"ffn_dim": 64, "word_embed_proj_dim": 32}),
 }
 PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "sliding window": ("Mistral", {"sliding_window": 8, "num_key_value_heads": 2}),
@@ -173,6 +176,29 @@ def test_tokenizers_with_and_without_a_first_token(tmp_path: Path, tokenizer: st
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model(tmp_path_factory.mktemp("models") / "llama", "Llama")
+
+
+def test_the_last_layer_runs_where_a_token_is_predicted_and_nowhere_else(llama: Path) -> None:
+    backend = open_backend(str(llama), BackendOptions(device="cpu", scoring="packed"))
+    network: Any = backend.network
+    layers = network.model.layers
+    requests = [choice(text, " A", " the market") for text in (TEXTS[0], f"Now {TEXTS[30]}")]
+    expected = answers_of(backend, requests)  # From here on no two ways are compared.
+    n_tokens: list[int] = []
+    for layer in (layers[0], layers[-1]):
+        for part in (layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.o_proj, layer.mlp.up_proj):
+            part.register_forward_hook(lambda _module, _given, output: n_tokens.append(output.shape[:2].numel()))
+    assert answers_of(backend, requests) == expected
+    n_all = n_tokens[0]
+    n_needed = 0
+    for request in requests:
+        rows = load_tokenizer(str(llama)).rows(request)
+        assert not isinstance(rows, str)
+        # The context's end, and every distinct beginning of an option.
+        starts = {tuple(ids[rows.n_context : end]) for ids in rows.ids for end in range(rows.n_context, len(ids) + 1)}
+        n_needed += len(starts)
+    assert n_needed < n_all / 2
+    assert n_tokens == [n_all] * 4 + [n_needed, n_all, n_needed, n_needed]
 
 
 def test_options_that_begin_one_another_are_scored_apart(llama: Path) -> None:
