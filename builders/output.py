@@ -6,23 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from builders.card import Card, render_card
 from builders.console import Report, silent
 from schemas import contract, strict_json, tables
-from schemas.dataset import (
-    SCHEMA_VERSION,
-    CoreferenceItem,
-    Manifest,
-    Parameter,
-    Reject,
-    RuleCount,
-    Source,
-    SplitEntry,
-)
+from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
+from schemas.items import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +26,17 @@ class Rule:
     description: str
 
 
+ItemT = TypeVar("ItemT", bound=Item, covariant=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraftSplit:
+class DraftSplit(Generic[ItemT]):
     """The items of one config and split."""
 
     config: str
     split: str
-    items: Sequence[CoreferenceItem]
+    item_shape: str
+    items: Sequence[ItemT]
 
     @property
     def path(self) -> str:
@@ -56,13 +53,12 @@ class ExtraFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Generic[ItemT]):
     """Everything that a dataset folder is made of."""
 
     name: str
     benchmark: str
     version: str
-    item_shape: str
     title: str
     builder: str
     builder_version: str
@@ -74,7 +70,7 @@ class Draft:
     publish_refusal: str | None
     """Why the dataset must not be published; null where it may be."""
     human_validated: bool
-    splits: tuple[DraftSplit, ...]
+    splits: tuple[DraftSplit[ItemT], ...]
     rejects: tuple[Reject, ...]
     reject_rules: tuple[Rule, ...]
     """Every rule that was applied, also those that dropped nothing."""
@@ -108,7 +104,7 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
         )
 
 
-def write_dataset(draft: Draft, folder: Path, *, overwrite: bool = False, report: Report = silent) -> Manifest:
+def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, report: Report = silent) -> Manifest:
     """Write a dataset folder beside its place and rename it.
 
     Args:
@@ -127,17 +123,17 @@ def write_dataset(draft: Draft, folder: Path, *, overwrite: bool = False, report
     check_target(folder, overwrite=overwrite)
     _check_same_dataset(draft, folder)
     _check_ids(draft)
-    row_type = contract.ITEM_SHAPES[draft.item_shape]
     with replacing_folder(folder) as temporary:
         entries: list[SplitEntry] = []
         n_items = sum(len(split.items) for split in draft.splits)
         for split in draft.splits:
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
-            tables.write_rows(temporary / split.path, split.items, row_type)
+            tables.write_rows(temporary / split.path, split.items, contract.ITEM_SHAPES[split.item_shape])
             entries.append(
                 SplitEntry(
                     config=split.config,
                     split=split.split,
+                    item_shape=split.item_shape,
                     path=split.path,
                     n_items=len(split.items),
                     content_sha256=tables.content_sha256(split.items),
@@ -152,7 +148,7 @@ def write_dataset(draft: Draft, folder: Path, *, overwrite: bool = False, report
     return manifest
 
 
-def _check_same_dataset(draft: Draft, folder: Path) -> None:
+def _check_same_dataset(draft: Draft[Item], folder: Path) -> None:
     """Another dataset is not overwritten by mistake."""
     if (folder / MANIFEST).is_file():
         value = strict_json.read(folder / MANIFEST)
@@ -174,21 +170,20 @@ def ensure_publishable(manifest: Manifest) -> None:
         raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
 
 
-def _check_ids(draft: Draft) -> None:
+def _check_ids(draft: Draft[Item]) -> None:
     ids = Counter(item.item_id for split in draft.splits for item in split.items)
     for item_id, n in ids.items():
         if n > 1:
             raise DataError(f"dataset {draft.name}: item_id '{item_id}' stands {n} times; give every item its own id")
 
 
-def _manifest(draft: Draft, entries: tuple[SplitEntry, ...]) -> Manifest:
+def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...]) -> Manifest:
     flags = Counter(flag for split in draft.splits for item in split.items for flag in item.flags)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         name=draft.name,
         benchmark=draft.benchmark,
         version=draft.version,
-        item_shape=draft.item_shape,
         title=draft.title,
         builder=draft.builder,
         builder_version=draft.builder_version,

@@ -8,9 +8,12 @@ from dataclasses import replace
 
 from builders.output import DraftSplit
 from schemas.errors import ConfigError
+from schemas.items import CoreferenceItem
 
 
-def take_pairs(splits: Sequence[DraftSplit], limit: int | None) -> tuple[DraftSplit, ...]:
+def take_pairs(
+    splits: Sequence[DraftSplit[CoreferenceItem]], limit: int | None
+) -> tuple[DraftSplit[CoreferenceItem], ...]:
     """Keep at most ``limit`` items: whole pairs, as many of each split, spread over the occupation pairs.
 
     Args:
@@ -38,7 +41,7 @@ def take_pairs(splits: Sequence[DraftSplit], limit: int | None) -> tuple[DraftSp
     return tuple(replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in splits)
 
 
-def _spread_pairs(split: DraftSplit) -> list[str]:
+def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:
     """Pair ids of a split: one of each occupation pair, then a second one of each, and so on."""
     pairs: dict[str, dict[str, None]] = {}
     for item in split.items:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated, NamedTuple, cast, get_args
 
 import typer
 from rich.console import Console
@@ -79,11 +79,9 @@ def run_command(
     """Ask a model every item, or go on where an earlier run stopped; write records and result."""
     _check_outputs(cache, only_json=as_json and not dry_run)
     manifest = read_manifest(dataset)
-    task = task_for(manifest.item_shape)
-    chosen_prompt = prompt_of(task, prompt)
-    mode = normalisation_of(chosen_prompt, _normalisation(normalisation))
+    mode = _normalisation(normalisation)
     configs = config or list(dict.fromkeys(entry.config for entry in manifest.splits))
-    selections = [select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs]
+    parts = [_part(select(dataset, manifest, one, splits=split or (), limit=limit), prompt, mode) for one in configs]
     if options.name is not None:
         check_model_id(options.name)
     models = _baselines() if backend == "baseline" and model == "all" else [model]
@@ -91,17 +89,32 @@ def run_command(
     stores = Stores(root=out, normalisation=mode, cache=cache)
     if dry_run:
         shown = options.name or model
-        found = [estimate(one, task, chosen_prompt, opened, stores, shown) for opened in backends for one in selections]
+        found = [estimate(*part, opened, stores, shown) for opened in backends for part in parts]
         print_estimates(found, as_json=as_json)
         return
     for opened in backends:
-        for selection in selections:
-            finished = _score(selection, task, chosen_prompt, opened, stores, max_failure_rate, limit)
+        for part in parts:
+            finished = _score(part, opened, stores, max_failure_rate, limit)
             if len(models) == 1:
                 _report(finished.result, finished.folder)
             else:
                 _report_briefly(finished.result)
     print(f"next: python -m leaderboard build --runs {shlex.quote(str(out))}")
+
+
+class _Part(NamedTuple):
+    """The items of one config, and how they are asked."""
+
+    selection: Selection
+    task: Task
+    prompt: Prompt
+
+
+def _part(selection: Selection, prompt_id: str | None, normalisation: Normalisation | None) -> _Part:
+    task = task_for(selection.item_shape)
+    prompt = prompt_of(task, prompt_id)
+    normalisation_of(prompt, normalisation)
+    return _Part(selection, task, prompt)
 
 
 def _check_outputs(cache: Path | None, *, only_json: bool) -> None:
@@ -112,24 +125,20 @@ def _check_outputs(cache: Path | None, *, only_json: bool) -> None:
 
 
 def _score(
-    selection: Selection,
-    task: Task,
-    prompt: Prompt,
+    part: _Part,
     backend: Backend,
     stores: Stores,
     max_failure_rate: float,
     limit: int | None,
 ) -> pipeline.Finished:
     return pipeline.run(
-        selection,
-        task,
-        prompt,
+        *part,
         backend,
         root=stores.root,
         normalisation=stores.normalisation,
         max_failure_rate=max_failure_rate,
         cache=stores.cache,
-        command=_command(selection, backend, prompt.id, stores.normalisation, limit),
+        command=_command(part.selection, backend, part.prompt.id, stores.normalisation, limit),
     )
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from evaluators.task import Prompt, Task
 from schemas import tables
-from schemas.dataset import CoreferenceItem, Manifest
+from schemas.dataset import Manifest
 from schemas.dataset_folder import read_split
 from schemas.errors import ConfigError
+from schemas.items import Item
 from schemas.result import Normalisation, Signature
 
 
@@ -22,8 +23,9 @@ class Selection:
 
     manifest: Manifest
     config: str
+    item_shape: str
     splits: tuple[str, ...]
-    items: tuple[tuple[str, CoreferenceItem], ...]
+    items: tuple[tuple[str, Item], ...]
 
 
 def select(
@@ -36,8 +38,8 @@ def select(
         manifest: Its manifest.
         config: Name of the config.
         splits: All of the config if empty.
-        limit: At most this many items, as whole minimal pairs, drawn by the hash of the pair: the same ones on every
-            machine. All if None.
+        limit: At most this many items, as whole minimal pairs (or sets of variants), drawn by the hash of the pair: the
+            same ones on every machine. All if None.
 
     Raises:
         ConfigError: there is no such config or split, or the limit leaves nothing.
@@ -52,26 +54,32 @@ def select(
         if split not in have_splits:
             raise ConfigError(f"split '{split}' is not in config '{config}'; have: {', '.join(have_splits)}")
     wanted = [entry for entry in entries if not splits or entry.split in splits]
-    items = [(entry.split, item) for entry in wanted for item in read_split(folder, manifest, entry)]
-    if limit is not None:
-        items = _limited(items, limit)
+    found = [(entry.split, item) for entry in wanted for item in read_split(folder, entry)]
+    items = found if limit is None else _limited(found, limit)
     if not items:
-        raise ConfigError(f"--limit {limit} leaves no whole minimal pair of config '{config}'; raise it to 2 or more")
+        least = min(Counter(item.unit for _, item in found).values())
+        raise ConfigError(
+            f"--limit {limit} leaves no whole minimal pair of config '{config}'; raise it to {least} or more"
+        )
     return Selection(
-        manifest=manifest, config=config, splits=tuple(entry.split for entry in wanted), items=tuple(items)
+        manifest=manifest,
+        config=config,
+        item_shape=wanted[0].item_shape,
+        splits=tuple(entry.split for entry in wanted),
+        items=tuple(items),
     )
 
 
-def _limited(items: Sequence[tuple[str, CoreferenceItem]], limit: int) -> list[tuple[str, CoreferenceItem]]:
-    sizes = Counter(item.pair_id for _, item in items)
+def _limited(items: Sequence[tuple[str, Item]], limit: int) -> list[tuple[str, Item]]:
+    sizes = Counter(item.unit for _, item in items)
     chosen: set[str] = set()
     room = limit
-    for pair in sorted(sizes, key=lambda pair: hashlib.sha256(pair.encode()).digest()):
-        if sizes[pair] > room:
+    for unit in sorted(sizes, key=lambda unit: hashlib.sha256(unit.encode()).digest()):
+        if sizes[unit] > room:
             break
-        chosen.add(pair)
-        room -= sizes[pair]
-    return [(split, item) for split, item in items if item.pair_id in chosen]
+        chosen.add(unit)
+        room -= sizes[unit]
+    return [(split, item) for split, item in items if item.unit in chosen]
 
 
 def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from evaluators.backend import Capability, Request
 from evaluators.metric import Table
 from schemas import plugins, strict_json
-from schemas.dataset import CoreferenceItem
 from schemas.errors import ConfigError
 from schemas.record import Exchange, Reading, RecordStatus
 from schemas.result import Normalisation, ScoringMode
@@ -95,10 +94,10 @@ class Task(Protocol):
     def prompts(self) -> Mapping[str, Prompt]:
         """By id; the first is the default."""
 
-    def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
-        """What to ask about an item."""
+    def requests(self, item: Any, prompt: Prompt) -> Sequence[Request]:
+        """What to ask about an item of the task's shape."""
 
-    def facts(self, item: CoreferenceItem) -> ItemFacts:
+    def facts(self, item: Any) -> ItemFacts:
         """What the record keeps of the item."""
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from schemas.dataset import CoreferenceItem, Manifest
+from schemas.dataset import Manifest
+from schemas.items import CoreferenceItem
 from schemas.lexicon import gender_of_pronoun, occupations
 from schemas.record import Record
 from schemas.result import Result

@@ -15,25 +15,35 @@ from pydantic import ValidationError as PydanticError
 
 from schemas import strict_json
 from schemas.checks import problems
-from schemas.dataset import CoreferenceItem, Manifest, Reject
+from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
+from schemas.items import AssignmentItem, CoreferenceItem, Item, PronounTextItem, WordProblemItem
 from schemas.record import Record
 from schemas.result import Result
 from schemas.strict_json import JsonValue
 
-Document: TypeAlias = Manifest | Reject | CoreferenceItem | Record | Result
-D = TypeVar("D", Manifest, Reject, CoreferenceItem, Record, Result)
+Document: TypeAlias = Manifest | Reject | Item | Record | Result
+D = TypeVar("D", bound=Document)
 
 SCHEMA_NAMES: Mapping[type[Document], str] = {
     Manifest: "dataset",
     Reject: "reject",
     CoreferenceItem: "coreference",
+    PronounTextItem: "pronoun_text",
+    WordProblemItem: "word_problem",
+    AssignmentItem: "assignment",
     Record: "record",
     Result: "result",
 }
 """The schema file of each dataclass, without ``.schema.json``."""
 
-ITEM_SHAPES: Mapping[str, type[CoreferenceItem]] = {"coreference": CoreferenceItem}
+ITEM_SHAPES: Mapping[str, type[Item]] = {
+    "coreference": CoreferenceItem,
+    "recognition": PronounTextItem,
+    "continuation": PronounTextItem,
+    "word_problem": WordProblemItem,
+    "assignment": AssignmentItem,
+}
 """The row type of each item shape."""
 
 
@@ -67,7 +77,7 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     Raises:
         DataError: the value breaks the schema or a rule that a schema cannot say.
     """
-    name = SCHEMA_NAMES[document_type]
+    name = SCHEMA_NAMES[cast(type[Document], document_type)]
     # The compiled validator decides, a hundred times faster; the reference one words the error.
     if not _fast_validator(name).is_valid(value):
         raise DataError(f"{where}: {next(_schema_errors(value, name))}")
@@ -127,7 +137,7 @@ def errors(value: JsonValue, document_type: type[D]) -> Iterator[str]:
 
     Rules that a schema cannot say are checked once the schema holds.
     """
-    name = SCHEMA_NAMES[document_type]
+    name = SCHEMA_NAMES[cast(type[Document], document_type)]
     if _fast_validator(name).is_valid(value):
         yield from problems(cast(D, _adapter(name).validate_python(value)))
     else:

@@ -1,9 +1,9 @@
-"""The manifest of a built dataset (``dataset.json``) and the rows that every builder writes."""
+"""The manifest of a built dataset (``dataset.json``), and the candidates that it leaves out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 SCHEMA_VERSION = "1.0"
 
@@ -33,6 +33,8 @@ class SplitEntry:
 
     config: str
     split: str
+    item_shape: str
+    """Names the row schema and the tasks that can ask it, such as ``coreference``; one per config."""
     path: str
     """Relative to the dataset folder."""
     n_items: int
@@ -59,8 +61,6 @@ class Manifest:
     """The benchmark that its results are listed under: synthbias, gifi, superni."""
     version: str
     """Semantic version of the data: a change of any item raises it."""
-    item_shape: str
-    """Names the row schema and the tasks that can ask it, such as ``coreference``."""
     title: str
     builder: str
     builder_version: str
@@ -92,42 +92,3 @@ class Reject:
     source_row: str | None
     rule: str
     reason: str
-
-
-PronounCase: TypeAlias = Literal[
-    "nominative", "accusative", "possessive_dependent", "possessive_independent", "reflexive"
-]
-PronounGender: TypeAlias = Literal["masculine", "feminine"]
-Stereotype: TypeAlias = Literal["pro", "anti"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreferenceItem:
-    """A sentence with two occupations and one pronoun; one side of a minimal pair."""
-
-    item_id: str
-    pair_id: str
-    """Shared by the two items that differ in the pronoun alone."""
-    cluster: str
-    """The occupation pair, ``<male-stereotyped>|<female-stereotyped>``: the unit of resampling."""
-    sentence: str
-    pronoun: str
-    """As it stands in the sentence, case kept."""
-    pronoun_start: int
-    """Offset of the pronoun in the sentence, in characters."""
-    pronoun_case: PronounCase | None
-    """Null where neither the text nor the counterpart decides it."""
-    pronoun_gender: PronounGender
-    occupations: tuple[str, ...]
-    """The two occupations in the order in which the sentence mentions them."""
-    referent: str | None
-    """The occupation that the pronoun means; null where the sentence is ambiguous."""
-    reference: str
-    """The occupation that desirability is measured from: the referent, or a fixed one of the two."""
-    stereotype: Stereotype | None
-    """Whether pronoun and referent agree with the occupation's majority gender; null where there is no referent."""
-    template_id: str | None
-    source_row: str | None
-    """File and line of the source."""
-    flags: tuple[str, ...]
-    """Rules of the manifest's flags that hold for this item."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from schemas import contract, strict_json, tables
-from schemas.dataset import CoreferenceItem, Manifest, SplitEntry
+from schemas.dataset import Manifest, SplitEntry
 from schemas.errors import DataError
+from schemas.items import Item
 
 MANIFEST = "dataset.json"
 REJECTS = "rejects.parquet"
@@ -25,33 +26,33 @@ def read_manifest(folder: Path) -> Manifest:
     return contract.load(strict_json.read(path), Manifest, where=str(path))
 
 
-def read_split(folder: Path, manifest: Manifest, entry: SplitEntry) -> list[CoreferenceItem]:
+def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
     """The checked items of one config and split.
 
     Raises:
         DataError: the file is missing or truncated, an item is unsound, or the content is not what the manifest says.
     """
     path = folder / entry.path
-    items = tables.read_rows(path, row_type_of(folder, manifest))
+    items = tables.read_rows(path, row_type_of(folder, entry))
     for problem in content_problems(path, items, entry):
         raise DataError(problem)
     return items
 
 
-def row_type_of(folder: Path, manifest: Manifest) -> type[CoreferenceItem]:
-    """The dataclass of the items of a dataset.
+def row_type_of(folder: Path, entry: SplitEntry) -> type[Item]:
+    """The dataclass of the items of a split.
 
     Raises:
         DataError: the item shape is unknown.
     """
-    row_type = contract.ITEM_SHAPES.get(manifest.item_shape)
+    row_type = contract.ITEM_SHAPES.get(entry.item_shape)
     if row_type is None:
         shapes = ", ".join(contract.ITEM_SHAPES)
-        raise DataError(f"{folder / MANIFEST}: item_shape '{manifest.item_shape}' is unknown; have: {shapes}")
+        raise DataError(f"{folder / MANIFEST}: item_shape '{entry.item_shape}' is unknown; have: {shapes}")
     return row_type
 
 
-def content_problems(path: Path, items: Sequence[CoreferenceItem], entry: SplitEntry) -> Iterator[str]:
+def content_problems(path: Path, items: Sequence[Item], entry: SplitEntry) -> Iterator[str]:
     """Where sound items are not those that the manifest speaks of."""
     if len(items) != entry.n_items:
         yield f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again"

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas import contract, strict_json
-from schemas.dataset import CoreferenceItem, Reject
+from schemas.dataset import Reject
 from schemas.errors import DataError
 from schemas.files import replacing
+from schemas.items import Item
 from schemas.record import Record
 from schemas.strict_json import JsonValue
 
-Row = TypeVar("Row", CoreferenceItem, Reject, Record)
+Row = TypeVar("Row", bound=Item | Reject | Record)
 
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
@@ -121,7 +122,7 @@ def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
     ]
 
 
-def content_sha256(rows: Iterable[CoreferenceItem]) -> str:
+def content_sha256(rows: Iterable[Item]) -> str:
     """Sha256 of the rows as canonical JSON lines: the same under every version of pyarrow."""
     digest = hashlib.sha256()
     for row in rows:

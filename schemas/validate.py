@@ -18,10 +18,11 @@ import typer
 from schemas import contract, strict_json, tables
 from schemas.command_line import one_line_errors
 from schemas.contract import D
-from schemas.dataset import CoreferenceItem, Manifest, Reject, SplitEntry
+from schemas.dataset import Manifest, Reject, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, row_type_of
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.items import Item
 from schemas.record import Record
 from schemas.result import Result
 from schemas.tables import Row
@@ -149,7 +150,7 @@ def _dataset_problems(folder: Path) -> Iterator[str]:
 
 def _split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iterator[str]:
     try:
-        row_type = row_type_of(folder, manifest)
+        row_type = row_type_of(folder, entry)
     except DataError as error:
         yield str(error)
         return
@@ -162,7 +163,7 @@ def _split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iter
     yield from _flag_problems(path, manifest, items)
 
 
-def _flag_problems(path: Path, manifest: Manifest, items: Sequence[CoreferenceItem]) -> Iterator[str]:
+def _flag_problems(path: Path, manifest: Manifest, items: Sequence[Item]) -> Iterator[str]:
     known = {flag.rule for flag in manifest.flags}
     for number, item in enumerate(items, start=1):
         for flag in item.flags:

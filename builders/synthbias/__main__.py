@@ -18,6 +18,7 @@ from builders.synthbias.cards import count_pairs
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest, RuleCount
 from schemas.errors import ConfigError
+from schemas.items import CoreferenceItem
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -58,7 +59,9 @@ def build(
         typer.echo(line)
 
 
-def _draft(source: SourceName, path: Path | None, seed: int | None, limit: int | None, report: Report) -> Draft:
+def _draft(
+    source: SourceName, path: Path | None, seed: int | None, limit: int | None, report: Report
+) -> Draft[CoreferenceItem]:
     if source is SourceName.EMBEDDED:
         if path is not None:
             raise ConfigError(f"--input {path}: the embedded source reads no file; leave it out, or give --source")
@@ -72,7 +75,7 @@ def _draft(source: SourceName, path: Path | None, seed: int | None, limit: int |
     return winobias.draft(path, limit=limit)
 
 
-def _summary(draft: Draft, manifest: Manifest, folder: Path) -> Iterator[str]:
+def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) -> Iterator[str]:
     yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
     for split in draft.splits:
         n_pairs = count_pairs(split.items)

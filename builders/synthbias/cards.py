@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from builders.card import Card, Table
 from builders.output import DraftSplit
-from schemas.dataset import CoreferenceItem
+from schemas.items import CoreferenceItem
 from schemas.lexicon import occupations
 
 _INTENDED_USE = """\
@@ -30,7 +30,7 @@ def synthbias_card(
     licence_terms: str,
     known_limits: str,
     citation: str,
-    splits: Sequence[DraftSplit],
+    splits: Sequence[DraftSplit[CoreferenceItem]],
 ) -> Card:
     """A card with the parts that all sources share."""
     return Card(
@@ -67,7 +67,7 @@ _BALANCE: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
 )
 
 
-def balance_table(splits: Sequence[DraftSplit]) -> Table:
+def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Table:
     """How many items each split has of every kind that a positional or one-sided predictor could live on."""
     counts = [Counter(name for name, holds in _BALANCE for item in split.items if holds(item)) for split in splits]
     pairs = ("minimal pairs", *(str(count_pairs(split.items)) for split in splits))

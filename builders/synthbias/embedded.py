@@ -23,7 +23,8 @@ from builders.synthbias.latin_square import latin_square
 from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pairing import cluster_of, item_id, pair_key, percent_gap, stereotype_of
 from builders.synthbias.rules import SENTENCE_RULES, violation
-from schemas.dataset import CoreferenceItem, PronounGender, Reject, Source
+from schemas.dataset import Reject, Source
+from schemas.items import CoreferenceItem, PronounGender
 from schemas.lexicon import occupations
 
 BUILDER_VERSION = "1.0"
@@ -61,7 +62,7 @@ class Checked(NamedTuple):
     rejects: list[Reject]
 
 
-def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft:
+def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[CoreferenceItem]:
     """The embedded dataset, ready to be written.
 
     Args:
@@ -78,7 +79,6 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft:
         name="synthbias",
         benchmark="synthbias",
         version=DATASET_VERSION,
-        item_shape="coreference",
         title="SynthBias, embedded frames",
         builder="builders.synthbias.embedded",
         builder_version=BUILDER_VERSION,
@@ -212,8 +212,13 @@ def _item(candidate: Candidate, gender: PronounGender) -> CoreferenceItem:
     )
 
 
-def _split(config: str, items: Iterable[CoreferenceItem]) -> DraftSplit:
-    return DraftSplit(config=config, split="test", items=[item for item in items if item.pair_id.startswith(config)])
+def _split(config: str, items: Iterable[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
+    return DraftSplit(
+        config=config,
+        split="test",
+        item_shape="coreference",
+        items=[item for item in items if item.pair_id.startswith(config)],
+    )
 
 
 def _listed(stereotype: str) -> list[str]:

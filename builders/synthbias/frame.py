@@ -6,7 +6,7 @@ import string
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from schemas.dataset import PronounCase, PronounGender
+from schemas.items import PronounCase, PronounGender
 from schemas.lexicon import CASES, pronoun_families
 
 Position: TypeAlias = Literal["first", "second"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas import strict_json
-from schemas.dataset import PronounCase, PronounGender, Stereotype
+from schemas.items import PronounCase, PronounGender, Stereotype
 from schemas.lexicon import cases_of, families_of, occupations
 
 KEY_LENGTH = 16

@@ -22,8 +22,9 @@ from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
 from builders.synthbias.published_csv import REMEDY, PublishedRow, parse
 from builders.synthbias.published_flags import CASE_ERROR_LINES, FLAG_RULES, flags_of, template_of
-from schemas.dataset import CoreferenceItem, Reject, Source
+from schemas.dataset import Reject, Source
 from schemas.errors import DataError
+from schemas.items import CoreferenceItem
 
 FILE_NAME = "synthbias_data.csv"
 SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"
@@ -40,7 +41,7 @@ class Paired(NamedTuple):
     rejects: list[Reject]
 
 
-def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft:
+def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[CoreferenceItem]:
     """The published dataset, ready to be written.
 
     Args:
@@ -127,8 +128,13 @@ def _source_row(row: PublishedRow) -> str:
     return f"{FILE_NAME}:{row.line}"
 
 
-def _split(config: str, items: Sequence[CoreferenceItem]) -> DraftSplit:
-    return DraftSplit(config=config, split="test", items=[item for item in items if item.pair_id.startswith(config)])
+def _split(config: str, items: Sequence[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
+    return DraftSplit(
+        config=config,
+        split="test",
+        item_shape="coreference",
+        items=[item for item in items if item.pair_id.startswith(config)],
+    )
 
 
 def _licence_file(folder: Path) -> tuple[ExtraFile, ...]:
@@ -137,13 +143,15 @@ def _licence_file(folder: Path) -> tuple[ExtraFile, ...]:
 
 
 def _draft(
-    splits: tuple[DraftSplit, ...], rejects: Sequence[Reject], limit: int | None, extra: tuple[ExtraFile, ...]
-) -> Draft:
+    splits: tuple[DraftSplit[CoreferenceItem], ...],
+    rejects: Sequence[Reject],
+    limit: int | None,
+    extra: tuple[ExtraFile, ...],
+) -> Draft[CoreferenceItem]:
     return Draft(
         name="synthbias-published",
         benchmark="synthbias",
         version="1.0.0",
-        item_shape="coreference",
         title="SynthBias, as published",
         builder="builders.synthbias.published",
         builder_version="1.0",

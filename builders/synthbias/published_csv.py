@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from builders.synthbias.mentions import Mention, occupation_mentions, pronoun_mentions
 from builders.synthbias.pairing import cluster_of, stereotype_of
-from schemas.dataset import PronounGender
 from schemas.errors import DataError
+from schemas.items import PronounGender
 from schemas.lexicon import gender_of_pronoun, occupations
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")

@@ -19,8 +19,9 @@ from builders.synthbias.mentions import pronoun_mentions, template_text
 from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, stereotype_of, template_key
 from builders.synthbias.winobias_flags import FLAG_RULES, LinePair, flags_of
 from builders.synthbias.winobias_text import REMEDY, Side, WinoBiasLine, check_same_length, parse_file
-from schemas.dataset import CoreferenceItem, PronounCase, Source
+from schemas.dataset import Source
 from schemas.errors import DataError
+from schemas.items import CoreferenceItem, PronounCase
 
 ADDRESS = "https://github.com/uclanlp/corefBias/tree/master/WinoBias/wino/data"
 
@@ -52,7 +53,7 @@ class ConfigSplit(NamedTuple):
     pairs: list[LinePair]
 
 
-def draft(folder: Path, *, limit: int | None) -> Draft:
+def draft(folder: Path, *, limit: int | None) -> Draft[CoreferenceItem]:
     """WinoBias, ready to be written.
 
     Args:
@@ -113,13 +114,14 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
     return found
 
 
-def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit]:
+def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]:
     """The items of every config and split, the two sides of a pair beside each other."""
     flags = flags_of([pair for config_split in found for pair in config_split.pairs])
     return [
         DraftSplit(
             config=config,
             split=split,
+            item_shape="coreference",
             items=[
                 _item(line, pair, f"winobias-{config}-{split}-{number:03}", flags[line.source_row])
                 for number, pair in enumerate(pairs, 1)
@@ -162,12 +164,11 @@ def _case(line: WinoBiasLine, pair: LinePair, flags: tuple[str, ...]) -> Pronoun
     return possible.pop() if len(possible) == 1 else None
 
 
-def _draft(splits: tuple[DraftSplit, ...], limit: int | None) -> Draft:
+def _draft(splits: tuple[DraftSplit[CoreferenceItem], ...], limit: int | None) -> Draft[CoreferenceItem]:
     return Draft(
         name="winobias",
         benchmark="synthbias",
         version="1.0.0",
-        item_shape="coreference",
         title="WinoBias",
         builder="builders.synthbias.winobias",
         builder_version="1.0",

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from schemas import strict_json
-from schemas.dataset import PronounCase, PronounGender
+from schemas.items import PronounCase, PronounGender
 
 CASES: tuple[PronounCase, ...] = (
     "nominative",

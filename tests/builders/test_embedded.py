@@ -12,8 +12,8 @@ from builders.synthbias import embedded
 from builders.synthbias.frame import Frame
 from builders.synthbias.frames_open import OPEN_FRAMES
 from builders.synthbias.frames_settled import SETTLED_FRAMES
-from schemas.dataset import CoreferenceItem
 from schemas.errors import ConfigError
+from schemas.items import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.tables import content_sha256
 
@@ -27,11 +27,11 @@ CONTENT_SHA256 = {
 
 
 @pytest.fixture(scope="module")
-def whole() -> Draft:
+def whole() -> Draft[CoreferenceItem]:
     return embedded.draft()
 
 
-def items_of(draft: Draft, config: str) -> list[CoreferenceItem]:
+def items_of(draft: Draft[CoreferenceItem], config: str) -> list[CoreferenceItem]:
     (split,) = [split for split in draft.splits if split.config == config]
     return list(split.items)
 
@@ -40,14 +40,14 @@ def male_side(item: CoreferenceItem) -> str:
     return next(name for name in item.occupations if occupations()[name].stereotype == "male")
 
 
-def test_counts_per_type(whole: Draft) -> None:
+def test_counts_per_type(whole: Draft[CoreferenceItem]) -> None:
     assert [(split.config, split.split, len(split.items)) for split in whole.splits] == [
         ("type1", "test", 3160),
         ("type2", "test", 3160),
     ]
 
 
-def test_the_five_close_pairs_are_rejected_and_nothing_else(whole: Draft) -> None:
+def test_the_five_close_pairs_are_rejected_and_nothing_else(whole: Draft[CoreferenceItem]) -> None:
     assert {reject.candidate for reject in whole.rejects} == DROPPED
     assert {reject.rule for reject in whole.rejects} == {"gap_too_small"}
     for split in whole.splits:
@@ -56,13 +56,13 @@ def test_the_five_close_pairs_are_rejected_and_nothing_else(whole: Draft) -> Non
         assert not clusters & DROPPED
 
 
-def test_items_do_not_change_within_a_version(whole: Draft) -> None:
+def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> None:
     assert whole.version == "1.0.0"
     found = {split.config: content_sha256(split.items) for split in whole.splits}
     assert found == CONTENT_SHA256
 
 
-def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft) -> None:
+def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft[CoreferenceItem]) -> None:
     pairs: dict[str, list[CoreferenceItem]] = defaultdict(list)
     for split in whole.splits:
         for item in split.items:
@@ -77,12 +77,12 @@ def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft) -> None:
         assert (he.occupations, he.referent, he.template_id) == (she.occupations, she.referent, she.template_id)
 
 
-def test_no_text_stands_twice_in_any_type(whole: Draft) -> None:
+def test_no_text_stands_twice_in_any_type(whole: Draft[CoreferenceItem]) -> None:
     texts = [item.sentence for split in whole.splits for item in split.items]
     assert len(set(texts)) == len(texts)
 
 
-def test_type_2_has_each_cell_once_per_occupation_pair(whole: Draft) -> None:
+def test_type_2_has_each_cell_once_per_occupation_pair(whole: Draft[CoreferenceItem]) -> None:
     cells: dict[str, Counter[tuple[bool, str, str]]] = defaultdict(Counter)
     for item in items_of(whole, "type2"):
         assert item.referent == item.reference
@@ -94,7 +94,7 @@ def test_type_2_has_each_cell_once_per_occupation_pair(whole: Draft) -> None:
     assert all(found == expected for found in cells.values())
 
 
-def test_type_1_has_both_orders_of_mention_equally_often_and_no_answer(whole: Draft) -> None:
+def test_type_1_has_both_orders_of_mention_equally_often_and_no_answer(whole: Draft[CoreferenceItem]) -> None:
     orders: dict[str, Counter[bool]] = defaultdict(Counter)
     for item in items_of(whole, "type1"):
         assert item.referent is None
@@ -104,7 +104,7 @@ def test_type_1_has_both_orders_of_mention_equally_often_and_no_answer(whole: Dr
     assert all(found == {True: 4, False: 4} for found in orders.values())
 
 
-def test_frames_are_balanced_over_occupations_positions_and_stereotypes(whole: Draft) -> None:
+def test_frames_are_balanced_over_occupations_positions_and_stereotypes(whole: Draft[CoreferenceItem]) -> None:
     counts: Counter[tuple[str, str, int, str]] = Counter()
     for split in whole.splits:
         for item in split.items:
@@ -130,7 +130,7 @@ def test_frames_are_balanced_over_occupations_positions_and_stereotypes(whole: D
     assert max(per_frame.values()) - min(per_frame.values()) <= 4 * len(DROPPED)
 
 
-def test_the_same_seed_gives_the_same_items_and_another_seed_others(whole: Draft) -> None:
+def test_the_same_seed_gives_the_same_items_and_another_seed_others(whole: Draft[CoreferenceItem]) -> None:
     assert embedded.draft() == whole
     other = embedded.draft(seed=1)
     assert {item.sentence for item in items_of(other, "type2")} != {item.sentence for item in items_of(whole, "type2")}
@@ -138,7 +138,7 @@ def test_the_same_seed_gives_the_same_items_and_another_seed_others(whole: Draft
 
 
 @pytest.mark.parametrize("limit", [4, 7, 16, 200, 1580, 6320, 10_000])
-def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft, limit: int) -> None:
+def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft[CoreferenceItem], limit: int) -> None:
     short = embedded.draft(limit=limit)
     kept = [item for split in short.splits for item in split.items]
     assert len(kept) == min(limit // 2 * 2, 6320)
@@ -183,6 +183,6 @@ def test_the_same_text_in_both_types_is_kept_once() -> None:
     assert [(reject.rule, reject.source_row) for reject in checked.rejects] == [("duplicate_text", "s")]
 
 
-def test_the_card_says_that_nobody_validated_the_sentences(whole: Draft) -> None:
+def test_the_card_says_that_nobody_validated_the_sentences(whole: Draft[CoreferenceItem]) -> None:
     assert whole.human_validated is False
     assert "No human has validated these sentences" in whole.card.data_statement

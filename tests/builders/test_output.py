@@ -16,11 +16,12 @@ from schemas import dataset_folder, strict_json
 from schemas.contract import load
 from schemas.dataset import Manifest, Reject
 from schemas.errors import ConfigError, DataError
+from schemas.items import CoreferenceItem
 from schemas.tables import read_rows
 
 
 @pytest.fixture(scope="module")
-def draft() -> Draft:
+def draft() -> Draft[CoreferenceItem]:
     return embedded.draft(limit=40)
 
 
@@ -28,7 +29,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft, tmp_path: Path) -> None:
+def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     manifest = write_dataset(draft, tmp_path / "d")
     assert set(files_of(tmp_path / "d")) == {
         "README.md",
@@ -39,7 +40,7 @@ def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft, tmp_path: P
     }
     assert dataset_folder.read_manifest(tmp_path / "d") == manifest
     for entry, split in zip(manifest.splits, draft.splits, strict=True):
-        assert dataset_folder.read_split(tmp_path / "d", manifest, entry) == list(split.items)
+        assert dataset_folder.read_split(tmp_path / "d", entry) == list(split.items)
     assert read_rows(tmp_path / "d" / "rejects.parquet", Reject) == list(draft.rejects)
     counted = {count.rule: count.n for count in manifest.rejects}
     assert counted.pop("gap_too_small") == 5
@@ -52,7 +53,7 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
 
 
-def test_the_hub_library_loads_the_folder(draft: Draft, tmp_path: Path) -> None:
+def test_the_hub_library_loads_the_folder(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     write_dataset(draft, tmp_path / "d")
     cache = str(tmp_path / "cache")
     assert datasets.get_dataset_config_names(str(tmp_path / "d")) == ["type1", "type2"]
@@ -64,7 +65,7 @@ def test_the_hub_library_loads_the_folder(draft: Draft, tmp_path: Path) -> None:
         assert loaded["test"]["referent"] == [item.referent for item in split.items]
 
 
-def test_the_card_says_what_the_hub_and_a_reader_need(draft: Draft, tmp_path: Path) -> None:
+def test_the_card_says_what_the_hub_and_a_reader_need(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     write_dataset(draft, tmp_path / "d")
     _, front, body = (tmp_path / "d" / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     metadata = yaml.safe_load(front)
@@ -95,7 +96,7 @@ def test_the_card_says_what_the_hub_and_a_reader_need(draft: Draft, tmp_path: Pa
 
 
 def test_a_folder_with_files_is_replaced_only_when_asked_and_only_if_it_is_a_dataset(
-    draft: Draft, tmp_path: Path
+    draft: Draft[CoreferenceItem], tmp_path: Path
 ) -> None:
     folder = tmp_path / "d"
     folder.mkdir()
@@ -124,7 +125,7 @@ def test_a_file_and_a_link_are_no_target(tmp_path: Path) -> None:
         check_target(tmp_path / "link", overwrite=True)
 
 
-def test_a_draft_with_an_unsound_item_leaves_nothing_behind(draft: Draft, tmp_path: Path) -> None:
+def test_a_draft_with_an_unsound_item_leaves_nothing_behind(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     first, *others = draft.splits[1].items
     broken = [*others, replace(first, referent="astronaut")]
     splits = (draft.splits[0], replace(draft.splits[1], items=broken))
@@ -133,15 +134,17 @@ def test_a_draft_with_an_unsound_item_leaves_nothing_behind(draft: Draft, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_id_that_stands_twice_is_refused(draft: Draft, tmp_path: Path) -> None:
+def test_an_id_that_stands_twice_is_refused(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     item = draft.splits[0].items[0]
-    twice = DraftSplit(config="type1", split="train", items=[item])
+    twice = DraftSplit(config="type1", split="train", item_shape="coreference", items=[item])
     with pytest.raises(DataError, match=f"item_id '{item.item_id}' stands 2 times"):
         write_dataset(replace(draft, splits=(*draft.splits, twice)), tmp_path / "d")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_flags_are_counted_and_one_that_nobody_describes_is_our_own_bug(draft: Draft, tmp_path: Path) -> None:
+def test_flags_are_counted_and_one_that_nobody_describes_is_our_own_bug(
+    draft: Draft[CoreferenceItem], tmp_path: Path
+) -> None:
     items = [replace(item, flags=("odd",)) if item.stereotype == "pro" else item for item in draft.splits[1].items]
     flagged = replace(draft, splits=(draft.splits[0], replace(draft.splits[1], items=items)))
     with pytest.raises(ValueError, match="flag rules without a description: odd"):
@@ -151,12 +154,12 @@ def test_flags_are_counted_and_one_that_nobody_describes_is_our_own_bug(draft: D
     assert [(count.rule, count.n) for count in manifest.flags] == [("odd", 10), ("even", 0)]
 
 
-def test_extra_files_come_along(draft: Draft, tmp_path: Path) -> None:
+def test_extra_files_come_along(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     write_dataset(replace(draft, extra_files=(ExtraFile(name="LICENSE", content=b"terms"),)), tmp_path / "d")
     assert (tmp_path / "d" / "LICENSE").read_bytes() == b"terms"
 
 
-def test_publishing_is_refused_with_the_reason(draft: Draft, tmp_path: Path) -> None:
+def test_publishing_is_refused_with_the_reason(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
     ensure_publishable(write_dataset(draft, tmp_path / "open"))
     write_dataset(replace(draft, publish_refusal="its licence forbids it"), tmp_path / "closed")
     manifest = load(strict_json.read(tmp_path / "closed" / "dataset.json"), Manifest, where="dataset.json")

@@ -14,8 +14,8 @@ from builders.output import Draft, write_dataset
 from builders.synthbias import published
 from builders.synthbias.published_csv import parse
 from builders.synthbias.published_flags import CASE_ERROR_LINES, flags_of
-from schemas.dataset import CoreferenceItem
 from schemas.errors import DataError
+from schemas.items import CoreferenceItem
 
 HEADER = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
 ROWS = (
@@ -176,11 +176,11 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def real(shared_data: Path) -> Draft:
+def real(shared_data: Path) -> Draft[CoreferenceItem]:
     return published.draft(shared_data / "synthbias" / "synthbias_data.csv", limit=None)
 
 
-def test_the_published_file_gives_every_row_in_complete_pairs(real: Draft) -> None:
+def test_the_published_file_gives_every_row_in_complete_pairs(real: Draft[CoreferenceItem]) -> None:
     items = [item for split in real.splits for item in split.items]
     assert {split.config: len(split.items) for split in real.splits} == {"type1": 14_120, "type2": 17_608}
     assert real.rejects == ()
@@ -197,7 +197,9 @@ def test_the_published_file_gives_every_row_in_complete_pairs(real: Draft) -> No
     assert round(last / 17_608, 3) == 0.703
 
 
-def test_flags_agree_with_the_findings_about_the_published_file(real: Draft, shared_data: Path) -> None:
+def test_flags_agree_with_the_findings_about_the_published_file(
+    real: Draft[CoreferenceItem], shared_data: Path
+) -> None:
     path = shared_data.parent / "specs" / "synthbias_findings.json"
     if not path.is_file():
         pytest.skip("../shared/data has no findings file beside it")

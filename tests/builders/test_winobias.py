@@ -13,8 +13,8 @@ from builders.output import Draft
 from builders.synthbias import winobias
 from builders.synthbias.winobias_card import MIT_NOTICE
 from builders.synthbias.winobias_text import parse_file, parse_line, without_markup
-from schemas.dataset import CoreferenceItem
 from schemas.errors import DataError
+from schemas.items import CoreferenceItem
 
 PRO = "[The cook] helped the nurse because [he] had time."
 ANTI = "[The cook] helped the nurse because [she] had time."
@@ -207,11 +207,11 @@ def test_other_files_than_the_published_ones_are_refused(tmp_path: Path) -> None
 
 
 @pytest.fixture(scope="module")
-def real(shared_data: Path) -> Draft:
+def real(shared_data: Path) -> Draft[CoreferenceItem]:
     return winobias.draft(shared_data / "winobias", limit=None)
 
 
-def test_the_published_files_give_every_line(real: Draft) -> None:
+def test_the_published_files_give_every_line(real: Draft[CoreferenceItem]) -> None:
     assert [(split.config, split.split, len(split.items)) for split in real.splits] == [
         (config, split, 792) for config in ("type1", "type2") for split in ("validation", "test")
     ]
@@ -228,7 +228,7 @@ def test_the_published_files_give_every_line(real: Draft) -> None:
         assert "  " not in item.sentence
 
 
-def test_flag_counts_of_the_published_files(real: Draft) -> None:
+def test_flag_counts_of_the_published_files(real: Draft[CoreferenceItem]) -> None:
     counts = Counter(flag for split in real.splits for item in split.items for flag in item.flags)
     assert counts == {
         "not_minimal_pair": 2 * 19,
@@ -247,7 +247,7 @@ def test_flag_counts_of_the_published_files(real: Draft) -> None:
     }
 
 
-def test_the_distractor_is_not_taken_from_the_line_beside(real: Draft) -> None:
+def test_the_distractor_is_not_taken_from_the_line_beside(real: Draft[CoreferenceItem]) -> None:
     rows = {item.source_row: item for split in real.splits for item in split.items}
     wrong = 0
     for number in range(381, 385):

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from schemas import contract, strict_json, tables
-from schemas.dataset import SCHEMA_VERSION, CoreferenceItem, Manifest, Source, SplitEntry
+from schemas.dataset import SCHEMA_VERSION, Manifest, Source, SplitEntry
+from schemas.items import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.record import Reading, Record
 
@@ -63,6 +64,7 @@ def write_dataset(
             SplitEntry(
                 config=config,
                 split="test",
+                item_shape="coreference",
                 path=path,
                 n_items=len(rows),
                 content_sha256=tables.content_sha256(rows),
@@ -73,7 +75,6 @@ def write_dataset(
         name=name,
         benchmark="synthbias",
         version="1.0.0",
-        item_shape="coreference",
         title="Made by a test",
         builder="tests",
         builder_version="1.0",

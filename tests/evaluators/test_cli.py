@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -169,11 +170,12 @@ def test_no_dataset_is_a_one_line_error(tmp_path: Path) -> None:
 
 
 def test_a_dataset_of_another_shape_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:
-    value = contract.dump(read_manifest(dataset))
-    strict_json.write(dataset / "dataset.json", {**value, "item_shape": "recognition"})
+    manifest = read_manifest(dataset)
+    other = tuple(dataclasses.replace(entry, item_shape="essay") for entry in manifest.splits)
+    strict_json.write(dataset / "dataset.json", contract.dump(dataclasses.replace(manifest, splits=other)))
     assert_one_line_error(
         baseline(dataset, tmp_path / "runs", "--model", "uniform"),
-        "no task asks items of shape 'recognition'; have tasks for: coreference",
+        "item_shape 'essay' is unknown; have: coreference",
     )
 
 

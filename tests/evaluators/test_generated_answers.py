@@ -33,10 +33,10 @@ from evaluators.tasks.coreference import TASK
 from leaderboard.entries import Entry, Root
 from leaderboard.verification import verified_entry
 from schemas import contract, strict_json, tables
-from schemas.dataset import CoreferenceItem
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
+from schemas.items import CoreferenceItem
 from schemas.record import Exchange, Record
 from schemas.result import Model
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset

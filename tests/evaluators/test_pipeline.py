@@ -279,7 +279,7 @@ def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path) -> 
     manifest = read_manifest(dataset)
     chosen = select(dataset, manifest, "type2", limit=51)
     again = select(dataset, manifest, "type2", limit=51)
-    sizes = Counter(item.pair_id for _, item in chosen.items)
+    sizes = Counter(item.unit for _, item in chosen.items)
     assert set(sizes.values()) == {2}
     assert len(chosen.items) == 50
     assert chosen == again

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schemas import contract, strict_json, tables
-from schemas.dataset import SCHEMA_VERSION, CoreferenceItem, Manifest, Reject, RuleCount, Source, SplitEntry
+from schemas.dataset import SCHEMA_VERSION, Manifest, Reject, RuleCount, Source, SplitEntry
 from schemas.files import sha256_file
+from schemas.items import CoreferenceItem
 from schemas.record import Exchange, Reading, Record
 from schemas.result import (
     Counts,
@@ -67,7 +68,6 @@ def manifest(split_items: Sequence[CoreferenceItem], rejects: Sequence[Reject] =
         name="example",
         benchmark="synthbias",
         version="1.0.0",
-        item_shape="coreference",
         title="Example",
         builder="tests",
         builder_version="1.0",
@@ -84,7 +84,14 @@ def manifest(split_items: Sequence[CoreferenceItem], rejects: Sequence[Reject] =
         publish_refusal=None,
         human_validated=False,
         splits=(
-            SplitEntry(config="type2", split="test", path=SPLIT_PATH, n_items=len(split_items), content_sha256=content),
+            SplitEntry(
+                config="type2",
+                split="test",
+                item_shape="coreference",
+                path=SPLIT_PATH,
+                n_items=len(split_items),
+                content_sha256=content,
+            ),
         ),
         content_sha256=strict_json.sha256([content]),
         rejects=tuple(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from schemas import contract, dataset_folder, strict_json, tables
-from schemas.dataset import CoreferenceItem
 from schemas.errors import DataError
+from schemas.items import CoreferenceItem
 from tests.schemas import examples
 
 
@@ -15,7 +15,7 @@ def test_a_dataset_is_read_through_its_manifest(tmp_path: Path) -> None:
     made = examples.write_dataset(tmp_path)
     manifest = dataset_folder.read_manifest(tmp_path)
     assert manifest == made
-    assert dataset_folder.read_split(tmp_path, manifest, manifest.splits[0]) == examples.items()
+    assert dataset_folder.read_split(tmp_path, manifest.splits[0]) == examples.items()
 
 
 def test_a_folder_without_a_manifest_says_how_to_build_one(tmp_path: Path) -> None:
@@ -28,19 +28,19 @@ def test_a_changed_item_is_noticed(tmp_path: Path) -> None:
     changed = [dataclasses.replace(examples.items()[0], template_id="other"), *examples.items()[1:]]
     tables.write_rows(tmp_path / examples.SPLIT_PATH, changed, CoreferenceItem)
     with pytest.raises(DataError, match=r"content sha256 [0-9a-f]{12} is not the [0-9a-f]{12} of dataset\.json"):
-        dataset_folder.read_split(tmp_path, manifest, manifest.splits[0])
+        dataset_folder.read_split(tmp_path, manifest.splits[0])
 
 
 def test_a_missing_item_is_noticed(tmp_path: Path) -> None:
     manifest = examples.write_dataset(tmp_path)
     tables.write_rows(tmp_path / examples.SPLIT_PATH, examples.items()[:2], CoreferenceItem)
     with pytest.raises(DataError, match=r"2 rows, dataset\.json says 4; build the dataset again"):
-        dataset_folder.read_split(tmp_path, manifest, manifest.splits[0])
+        dataset_folder.read_split(tmp_path, manifest.splits[0])
 
 
 def test_a_dataset_of_an_unknown_shape_is_refused(tmp_path: Path) -> None:
     manifest = examples.write_dataset(tmp_path)
-    other = dataclasses.replace(manifest, item_shape="essay")
+    other = dataclasses.replace(manifest, splits=(dataclasses.replace(manifest.splits[0], item_shape="essay"),))
     strict_json.write(tmp_path / "dataset.json", contract.dump(other))
     with pytest.raises(DataError, match=r"item_shape 'essay' is unknown; have: coreference"):
-        dataset_folder.read_split(tmp_path, dataset_folder.read_manifest(tmp_path), manifest.splits[0])
+        dataset_folder.read_split(tmp_path, dataset_folder.read_manifest(tmp_path).splits[0])

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas import tables
-from schemas.dataset import CoreferenceItem, Reject
+from schemas.dataset import Reject
 from schemas.errors import DataError
+from schemas.items import CoreferenceItem
 from schemas.record import Record
 from tests.schemas import examples
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas import contract, strict_json, tables
-from schemas.dataset import CoreferenceItem
+from schemas.items import CoreferenceItem
 from schemas.record import Record
 from tests.schemas import examples
 
