@@ -72,13 +72,19 @@ def _front_matter(card: Card, manifest: Manifest) -> str:
     metadata = {
         "pretty_name": manifest.title,
         "language": ["en"],
-        "license": manifest.licence.lower(),
+        "license": _licences(manifest.licence),
         "task_categories": list(card.task_categories),
         "tags": list(card.tags),
         "size_categories": [_size_category(sum(entry.n_items for entry in manifest.splits))],
         "configs": configs,
     }
     return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _licences(expression: str) -> str | list[str]:
+    """What the Hub reads: one identifier, or several where configs have licences of their own."""
+    names = expression.lower().split(" and ")
+    return names[0] if len(names) == 1 else names
 
 
 def _size_category(n_items: int) -> str:

@@ -1,14 +1,15 @@
-"""Cuts a dataset down to whole minimal pairs, without losing its balance more than it has to."""
+"""Cuts a dataset down to whole minimal pairs or templates, without losing its balance more than it has to."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builders.output import DraftSplit
 from schemas.errors import ConfigError
-from schemas.items import CoreferenceItem
+from schemas.items import CoreferenceItem, Item
 
 
 def take_pairs(
@@ -39,6 +40,38 @@ def take_pairs(
             break
         kept.add(place)
     return tuple(replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in splits)
+
+
+def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[DraftSplit[Item], ...]:
+    """Keep at most ``limit`` items: whole units, such as all variants of a template, as many of each split.
+
+    Args:
+        splits: Items whose units are complete.
+        limit: Greatest number of items. None keeps everything.
+
+    Returns:
+        The splits with their items in the old order.
+
+    Raises:
+        ConfigError: fewer items than one unit per split.
+    """
+    if limit is None:
+        return tuple(splits)
+    sizes = [Counter(item.unit for item in split.items) for split in splits]
+    least = sum(min(of_split.values()) for of_split in sizes)
+    if limit < least:
+        places = ", ".join(f"{split.config}/{split.split}" for split in splits)
+        raise ConfigError(f"--limit {limit}: a template of each of {places} needs at least {least}; raise it")
+    room = limit
+    kept: set[str] = set()
+    queues = [sorted(of_split, key=lambda unit: hashlib.sha256(unit.encode()).digest()) for of_split in sizes]
+    by_unit = {unit: n for of_split in sizes for unit, n in of_split.items()}
+    for unit in _round_robin(queues):
+        if by_unit[unit] > room:
+            break
+        kept.add(unit)
+        room -= by_unit[unit]
+    return tuple(replace(split, items=[item for item in split.items if item.unit in kept]) for split in splits)
 
 
 def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:

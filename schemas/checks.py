@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from schemas.dataset import Manifest
-from schemas.items import CoreferenceItem
-from schemas.lexicon import gender_of_pronoun, occupations
+from schemas.items import CoreferenceItem, PronounTextItem, WordProblemItem
+from schemas.lexicon import gender_of_pronoun, occupations, pronoun_families
 from schemas.record import Record
 from schemas.result import Result
 
@@ -19,6 +20,8 @@ def problems(document: object) -> Iterator[str]:
     match document:
         case CoreferenceItem():
             yield from _item_problems(document)
+        case PronounTextItem() | WordProblemItem():
+            yield from _variant_problems(document)
         case Record():
             yield from _record_problems(document)
         case Result():
@@ -46,6 +49,16 @@ def _item_problems(item: CoreferenceItem) -> Iterator[str]:
     if item.referent in item.occupations and item.referent != item.reference:
         yield f"referent: '{item.referent}' is not the reference '{item.reference}'; make the referent the reference"
     yield from _stereotype_problems(item)
+
+
+def _variant_problems(item: PronounTextItem | WordProblemItem) -> Iterator[str]:
+    family = pronoun_families()[item.family]
+    forms = "|".join(map(re.escape, {*family.forms.values(), *family.gifi_repo.values()}))
+    n_found = len(re.findall(rf"\b(?:{forms})\b", item.text, re.IGNORECASE))
+    if n_found < len(item.cases):
+        yield f"cases: names {len(item.cases)} pronouns, the text has {n_found} of family '{item.family}'; correct one"
+    if not item.item_id.startswith(item.template_id):
+        yield f"item_id: '{item.item_id}' does not begin with its template_id '{item.template_id}'; make it do so"
 
 
 def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:

@@ -18,7 +18,7 @@ from evaluators.task import load_task
 from schemas import plugins
 
 REPOSITORY = Path(__file__).parents[1]
-COMMAND_LINES = ("builders", "builders.synthbias", "evaluators", "leaderboard", "schemas.validate")
+COMMAND_LINES = ("builders", "builders.gifi", "builders.synthbias", "evaluators", "leaderboard", "schemas.validate")
 ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 PLACES = re.compile(r"(?:schemas|builders|evaluators|leaderboard|site|tests|\.ci|\.github)/[\w./-]*")
 

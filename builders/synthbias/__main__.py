@@ -13,10 +13,11 @@ import typer
 
 from builders.console import Report, progress_bar
 from builders.output import Draft, check_target, write_dataset
+from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
 from schemas.command_line import one_line_errors
-from schemas.dataset import Manifest, RuleCount
+from schemas.dataset import Manifest
 from schemas.errors import ConfigError
 from schemas.items import CoreferenceItem
 
@@ -81,21 +82,9 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
         n_pairs = count_pairs(split.items)
         n_orphans = sum(n == 1 for n in Counter(item.pair_id for item in split.items).values())
         yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_pairs} pairs, {n_orphans} orphans"
-    yield f"  total: {sum(len(split.items) for split in draft.splits)} rows"
-    yield from _counts("rejects", manifest.rejects)
-    yield from _counts("flags", manifest.flags)
-    if manifest.publish_refusal is not None:
-        yield f"not for publishing: {manifest.publish_refusal}"
-    yield f"written to {folder}"
+    yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
     dataset = shlex.quote(str(folder))
     yield f"next: python -m evaluators run --dataset {dataset} --backend baseline --model all --out out/runs"
-
-
-def _counts(title: str, counts: tuple[RuleCount, ...]) -> Iterator[str]:
-    present = [count for count in counts if count.n]
-    yield f"{title}: {'none' if not present else sum(count.n for count in present)}"
-    for count in present:
-        yield f"  {count.rule}: {count.n}"
 
 
 if __name__ == "__main__":

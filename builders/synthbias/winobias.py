@@ -6,11 +6,11 @@ WinoBias names a referent in both types: in type 1 world knowledge tells it, in 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from builders.input_files import check_hashes, read_files
 from builders.output import Draft, DraftSplit, ExtraFile
 from builders.selection import take_pairs
 from builders.synthbias import winobias_card
@@ -20,7 +20,6 @@ from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, 
 from builders.synthbias.winobias_flags import FLAG_RULES, LinePair, flags_of
 from builders.synthbias.winobias_text import REMEDY, Side, WinoBiasLine, check_same_length, parse_file
 from schemas.dataset import Source
-from schemas.errors import DataError
 from schemas.items import CoreferenceItem, PronounCase
 
 ADDRESS = "https://github.com/uclanlp/corefBias/tree/master/WinoBias/wino/data"
@@ -63,39 +62,12 @@ def draft(folder: Path, *, limit: int | None) -> Draft[CoreferenceItem]:
     Raises:
         DataError: a file is missing, cannot be read, or is not the published one.
     """
-    files = read_files(folder)
+    files = read_files(folder, SHA256, what=f"the folder with the text files of WinoBias ({ADDRESS})", remedy=REMEDY)
     found = parse(files)
     # Asked after the parsing: of a file that is broken, the parser can say what is broken.
-    check_hashes(files)
+    check_hashes(files, SHA256, remedy=REMEDY)
     splits = take_pairs(to_splits(found), limit)
     return _draft(splits, limit)
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    """Content of the ten files by name.
-
-    Raises:
-        DataError: the folder or a file is missing.
-    """
-    if not folder.is_dir():
-        found = "is a file" if folder.exists() else "no such folder"
-        raise DataError(f"--input {folder}: {found}; give the folder with the text files of WinoBias ({ADDRESS})")
-    missing = [name for name in SHA256 if not (folder / name).is_file()]
-    if missing:
-        raise DataError(f"--input {folder}: no {', '.join(missing)} here; {REMEDY}")
-    return {name: (folder / name).read_bytes() for name in SHA256}
-
-
-def check_hashes(files: Mapping[str, bytes]) -> None:
-    """Refuse files that are not the published ones.
-
-    Raises:
-        DataError: a sha256 differs.
-    """
-    for name, raw in files.items():
-        found = hashlib.sha256(raw).hexdigest()
-        if found != SHA256[name]:
-            raise DataError(f"{name}: sha256 {found} is not the published file's {SHA256[name]}; {REMEDY}")
 
 
 def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:

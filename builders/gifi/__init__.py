@@ -1,0 +1,58 @@
+"""gifi: does a language model treat eleven pronoun families alike.
+
+The benchmark of the Gender Inclusivity Fairness Index (Shan et al. 2025, arXiv:2506.15568): whether a model goes on in
+the pronouns that a text began with (recognition), how the tone of what it writes depends on them (continuation), which
+pronouns it gives to people of whom only an occupation or a trait is known (assignment), and whether it reasons equally
+well about all of them (math). English only; a good score does not show that people are treated well.
+"""
+
+from __future__ import annotations
+
+from builders.description import Builder, BuilderSource
+
+BUILDER = Builder(
+    name="gifi",
+    summary="eleven pronoun families in recognition, continuation, assignment and math (GIFI)",
+    sources=(
+        BuilderSource(
+            name="embedded",
+            dataset="gifi",
+            summary="texts of this project for all four configs; needs no file (default)",
+            input=None,
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="tango",
+            dataset="gifi-tango",
+            summary="all sentences of TANGO's misgendering prompts; config recognition",
+            input="the file misgendering_prompts.csv of https://github.com/amazon-science/tango",
+            licence="CC-BY-SA-4.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="realtoxicityprompts",
+            dataset="gifi-realtoxicityprompts",
+            summary="prompts of RealToxicityPrompts about one person; config continuation",
+            input="the file prompts.jsonl, or allenai/real-toxicity-prompts for the Hub",
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="gsm8k",
+            dataset="gifi-gsm8k",
+            summary="word problems of GSM8K about one person; config math",
+            input="the file test.jsonl, or openai/gsm8k for the Hub",
+            licence="MIT",
+            redistributable=True,
+        ),
+        BuilderSource(
+            name="gifi",
+            dataset="gifi-published",
+            summary="the published templates of all four configs, repaired; as they are with --compat gifi-repo",
+            input="the folder data/template of https://github.com/ZhengyangShan/GIFI",
+            licence="CC-BY-SA-4.0 AND Apache-2.0 AND MIT",
+            redistributable=True,
+        ),
+    ),
+)

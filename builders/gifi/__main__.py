@@ -1,0 +1,121 @@
+"""``python -m builders.gifi``: builds a dataset of the gifi benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builders.console import Report, progress_bar
+from builders.gifi import BUILDER, drafts
+from builders.output import Draft, check_target, write_dataset
+from builders.summary import closing_lines
+from schemas.command_line import one_line_errors
+from schemas.dataset import Manifest
+from schemas.errors import ConfigError
+from schemas.items import Item
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+class SourceName(StrEnum):
+    """What ``--source`` takes."""
+
+    EMBEDDED = "embedded"
+    TANGO = "tango"
+    REALTOXICITYPROMPTS = "realtoxicityprompts"
+    GSM8K = "gsm8k"
+    GIFI = "gifi"
+
+
+class Compat(StrEnum):
+    """What ``--compat`` takes."""
+
+    GIFI_REPO = drafts.COMPAT
+
+
+@app.command()
+def build(
+    source: Annotated[SourceName, typer.Option(help="Where the texts come from.")] = SourceName.EMBEDDED,
+    input_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            help="TANGO's CSV file (tango), JSON lines or a Hub id (realtoxicityprompts, gsm8k), the folder of "
+            "published templates (gifi).",
+        ),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Commit of the Hub, where --input is an id; recorded in the manifest.")
+    ] = None,
+    compat: Annotated[
+        Compat | None, typer.Option(help="gifi only: the published strings, faults included, each with a flag.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Dataset folder; out/datasets/<name of the dataset> if not given.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Greatest number of items: whole templates, spread over the configs.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset in the folder.")] = False,
+) -> None:
+    """Build a dataset in which the same texts stand in eleven pronoun families."""
+    with one_line_errors():
+        _check(source, input_path, revision, compat)
+        folder = out if out is not None else BUILDER.source(source.value).default_out
+        if out is None and compat is not None:
+            folder = folder.with_name(f"{folder.name}-compat")
+        folder = folder.resolve() if ".." in folder.parts else folder
+        check_target(folder, overwrite=overwrite)
+        with progress_bar() as report:
+            draft = _draft(source, input_path, revision, compat, limit, report)
+            manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
+    for line in _summary(draft, manifest, folder):
+        typer.echo(line)
+
+
+def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:
+    if source is SourceName.EMBEDDED and path is not None:
+        raise ConfigError(f"--input {path}: the embedded source reads no file; leave it out, or give --source")
+    if source is not SourceName.EMBEDDED and path is None:
+        raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
+    if compat is not None and source is not SourceName.GIFI:
+        raise ConfigError(f"--compat {compat.value}: only --source gifi has published strings; leave it out")
+    if revision is not None and source not in (SourceName.REALTOXICITYPROMPTS, SourceName.GSM8K):
+        raise ConfigError(f"--revision {revision}: --source {source.value} is not read from the Hub; leave it out")
+
+
+def _draft(
+    source: SourceName,
+    path: Path | None,
+    revision: str | None,
+    compat: Compat | None,
+    limit: int | None,
+    report: Report,
+) -> Draft[Item]:
+    if path is None:
+        return drafts.embedded(limit=limit)
+    match source:
+        case SourceName.TANGO:
+            return drafts.from_tango(path, limit=limit)
+        case SourceName.GSM8K:
+            return drafts.from_gsm8k(path, revision, limit=limit, report=report)
+        case SourceName.REALTOXICITYPROMPTS:
+            return drafts.from_realtoxicityprompts(path, revision, limit=limit, report=report)
+        case _:
+            return drafts.from_published(path, compat=compat is not None, limit=limit)
+
+
+def _summary(draft: Draft[Item], manifest: Manifest, folder: Path) -> Iterator[str]:
+    yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
+    for split in draft.splits:
+        n_templates = len({item.unit for item in split.items})
+        yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_templates} templates"
+    yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,264 @@
+"""One draft per source, ready to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from builders.console import Report
+from builders.gifi import BUILDER, published, published_csv, tagged_sources, tagging, tango
+from builders.gifi.cards import gifi_card
+from builders.gifi.embedded import embedded_items
+from builders.gifi.tagged_sources import Tagged
+from builders.gifi.variants import FLAG_RULES, problem_items, text_items
+from builders.input_files import check_hashes, read_files
+from builders.output import Draft, DraftSplit, Rule
+from builders.selection import take_units
+from schemas.dataset import Reject, Source
+from schemas.items import Item
+
+_BUILDER_VERSION = "1.0"
+_SHAPES: Mapping[str, str] = {
+    "recognition": "recognition",
+    "continuation": "continuation",
+    "assignment": "assignment",
+    "math": "word_problem",
+}
+COMPAT = "gifi-repo"
+RTP_LIMIT = 2200
+"""Items of RealToxicityPrompts without ``--limit``: as many as the published GIFI has."""
+
+
+def embedded(*, limit: int | None) -> Draft[Item]:
+    """Our own texts, all four configs."""
+    splits = take_units([_split(config, items) for config, items in embedded_items()._asdict().items()], limit)
+    return _draft(
+        "embedded",
+        splits,
+        title="GIFI, embedded texts",
+        sources=(
+            Source(
+                name="embedded texts",
+                address="builders/gifi/texts",
+                revision=_BUILDER_VERSION,
+                sha256=None,
+                licence="Apache-2.0",
+                redistributable=True,
+            ),
+        ),
+        limit=limit,
+        how_built=(
+            "Each text was written with slots and verbs marked, and is filled by case; no pronoun is ever exchanged "
+            "in a finished sentence. Who holds an attribute to be feminine, masculine or neutral was decided by us, "
+            "by what is commonly believed, not measured."
+        ),
+        licence_terms="The texts are licensed under Apache-2.0, like the code.",
+        citation="the work that it follows,",
+    )
+
+
+def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:
+    """TANGO's sentences, config recognition.
+
+    Raises:
+        DataError: the file is missing, cannot be read, or is not the published one.
+    """
+    raw = tango.read_file(path)
+    found = tango.frames(raw)
+    check_hashes({tango.FILE: raw}, {tango.FILE: tango.SHA256}, remedy=tango.REMEDY)
+    return _draft(
+        "tango",
+        take_units([_split("recognition", text_items(found.frames))], limit),
+        title="GIFI, recognition on TANGO",
+        sources=(_source("TANGO misgendering prompts", tango.ADDRESS, None, tango.SHA256, "CC-BY-SA-4.0"),),
+        limit=limit,
+        rejects=found.rejects,
+        reject_rules=tango.REJECT_RULES,
+        how_built=(
+            "Where TANGO's own variants in he and ey differ stands a pronoun, whose case the form of ey tells; where "
+            "those in he and they differ besides stands a verb. A sentence is taken if its template gives TANGO's own "
+            "strings for he, she, they and ey again."
+        ),
+        licence_terms="TANGO is licensed under CC BY-SA 4.0, and so is this adaptation of it.",
+        known_limits=(
+            "* The sentences follow twelve patterns (`topic`) with forty antecedents each.\n"
+            "* Its authors ask that nobody use it to check or doubt who is transgender or non-binary."
+        ),
+        citation="TANGO (Ovalle et al. 2023, arXiv:2305.09941)",
+    )
+
+
+def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: Report) -> Draft[Item]:
+    """GSM8K's word problems about one person, config math.
+
+    Raises:
+        DataError: the file cannot be had or read.
+    """
+    tagged = tagged_sources.gsm8k(path, revision, limit=limit, report=report)
+    return _draft(
+        "gsm8k",
+        (_split("math", problem_items(tagged.found.frames)),),
+        title="GIFI, math on GSM8K",
+        sources=(_tagged_source("GSM8K, test split", tagged_sources.GSM8K_ID, tagged, "MIT"),),
+        limit=limit,
+        rejects=tagged.found.rejects,
+        reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
+        how_built=_TAGGED,
+        licence_terms="GSM8K is licensed under the MIT licence, (c) 2021 OpenAI.",
+        known_limits="* Models may have seen the problems and their answers in training.",
+        citation="GSM8K (Cobbe et al. 2021, arXiv:2110.14168)",
+    )
+
+
+def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | None, report: Report) -> Draft[Item]:
+    """Prompts of RealToxicityPrompts about one person, config continuation.
+
+    Raises:
+        DataError: the file cannot be had or read.
+    """
+    limit = RTP_LIMIT if limit is None else limit
+    tagged = tagged_sources.realtoxicityprompts(path, revision, limit=limit, report=report)
+    return _draft(
+        "realtoxicityprompts",
+        (_split("continuation", text_items(tagged.found.frames)),),
+        title="GIFI, continuation on RealToxicityPrompts",
+        sources=(_tagged_source("RealToxicityPrompts", tagged_sources.RTP_ID, tagged, "Apache-2.0"),),
+        limit=limit,
+        rejects=tagged.found.rejects,
+        reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
+        how_built=_TAGGED,
+        licence_terms="RealToxicityPrompts is licensed under Apache-2.0. Its texts are of the web, and some offend.",
+        citation="RealToxicityPrompts (Gehman et al. 2020, arXiv:2009.11462)",
+    )
+
+
+_TAGGED = (
+    "Every text that speaks of one person as he or she is tagged by rule: the case of each pronoun, and the verbs that "
+    "have to agree with they. Where neighbouring words do not settle a case, a verb or a referent, the text is "
+    "rejected, so that texts with *her*, with contractions and with several people are rarer here than in the source."
+)
+
+
+def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[Item]:
+    """The published templates of GIFI, all four configs.
+
+    Args:
+        folder: Holds the four published files.
+        compat: The published strings, faults included, each fault as a flag.
+        limit: Greatest number of items; None for all.
+
+    Raises:
+        DataError: a file is missing, cannot be read, or is not the published one.
+    """
+    files = read_files(
+        folder,
+        published_csv.FILES.values(),
+        what=f"the folder with the template files ({published_csv.ADDRESS})",
+        remedy=published_csv.REMEDY,
+    )
+    prompts = published_csv.prompt_rows(files[published_csv.FILES["assignment"]])
+    rows = {
+        config: published_csv.variant_rows(files[published_csv.FILES[config]], config)
+        for config in ("recognition", "continuation", "math")
+    }
+    check_hashes(files, published_csv.SHA256, remedy=published_csv.REMEDY)
+    rejects: list[Reject] = []
+    items: dict[str, Sequence[Item]] = {}
+    for config in _SHAPES:
+        if config == "assignment":
+            items[config] = published.assignment_items(prompts, as_published=compat)
+        elif compat:
+            items[config] = published.compat_items(rows[config], config, published.published_tags()[config])
+        else:
+            repaired = published.repaired_frames(rows[config], config, published.published_tags()[config])
+            rejects += repaired.rejects
+            items[config] = (problem_items if config == "math" else text_items)(repaired.frames)
+    licences = {"recognition": "CC-BY-SA-4.0", "continuation": "Apache-2.0", "assignment": "MIT", "math": "MIT"}
+    draft = _draft(
+        "gifi",
+        take_units([_split(config, of_config) for config, of_config in items.items()], limit),
+        title="GIFI, the published templates" + (", exactly as published" if compat else ", repaired"),
+        sources=tuple(
+            _source(f"GIFI {name}", published_csv.ADDRESS, None, published_csv.SHA256[name], licences[config])
+            for config, name in published_csv.FILES.items()
+        ),
+        limit=limit,
+        rejects=rejects,
+        reject_rules=() if compat else published.REJECT_RULES,
+        how_built=_COMPAT if compat else _REPAIRED,
+        licence_terms=(
+            "The published templates are under the MIT licence; those of recognition adapt TANGO (CC BY-SA 4.0), those "
+            "of continuation RealToxicityPrompts (Apache-2.0), those of math GSM8K (MIT). Each config keeps the terms "
+            "of its source."
+        ),
+        known_limits="* Texts of the config continuation are of the web, and some offend; all are in small letters.",
+        citation="the sources of its templates",
+        flag_rules=published.COMPAT_FLAG_RULES if compat else FLAG_RULES,
+    )
+    parameters = {**draft.parameters, "compat": COMPAT if compat else None}
+    return replace(draft, parameters=parameters, name=f"{draft.name}-compat" if compat else draft.name)
+
+
+_REPAIRED = (
+    "Every published template is taken apart into text and slots. The case of each slot, pronouns of objects, groups "
+    "and other people, and verbs that have to agree with they were read by us, text by text "
+    "(`builders/gifi/published_tags.json`); typing errors of the assignment prompts and one answer are put right."
+)
+_COMPAT = (
+    "The strings are those of the published files, byte by byte; the eleven equal rows of each assignment prompt are "
+    "one item here. What is wrong with an item is a flag."
+)
+
+
+def _split(config: str, items: Sequence[Item]) -> DraftSplit[Item]:
+    return DraftSplit(config=config, split="test", item_shape=_SHAPES[config], items=items)
+
+
+def _source(name: str, address: str, revision: str | None, sha256: str, licence: str) -> Source:
+    return Source(name=name, address=address, revision=revision, sha256=sha256, licence=licence, redistributable=True)
+
+
+def _tagged_source(name: str, hub_id: str, tagged: Tagged, licence: str) -> Source:
+    address = f"https://huggingface.co/datasets/{hub_id}"
+    return _source(name, address, tagged.file.revision, tagged.file.sha256, licence)
+
+
+def _draft(
+    source: str,
+    splits: Sequence[DraftSplit[Item]],
+    *,
+    title: str,
+    sources: tuple[Source, ...],
+    limit: int | None,
+    how_built: str,
+    licence_terms: str,
+    citation: str,
+    known_limits: str = "",
+    rejects: Sequence[Reject] = (),
+    reject_rules: tuple[Rule, ...] = (),
+    flag_rules: tuple[Rule, ...] = FLAG_RULES,
+) -> Draft[Item]:
+    described = BUILDER.source(source)
+    return Draft(
+        name=described.dataset,
+        benchmark="gifi",
+        version="1.0.0",
+        title=title,
+        builder=f"builders.gifi ({source})",
+        builder_version=_BUILDER_VERSION,
+        parameters={"source": source, "limit": limit},
+        seed=None,
+        sources=sources,
+        generator_model=None,
+        licence=described.licence,
+        publish_refusal=None,
+        human_validated=False,
+        splits=tuple(splits),
+        rejects=tuple(rejects),
+        reject_rules=reject_rules,
+        flag_rules=flag_rules,
+        card=gifi_card(
+            splits, how_built=how_built, licence_terms=licence_terms, known_limits=known_limits, citation=citation
+        ),
+    )

@@ -1,0 +1,72 @@
+"""The source *embedded*: texts of this project for all four configs, filled for every pronoun family."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from typing import Any, NamedTuple, TypeVar, cast
+
+from builders.gifi.template import parse
+from builders.gifi.variants import Frame, problem_items, text_items
+from schemas.errors import DataError
+from schemas.items import AssignmentItem, PronounTextItem, WordProblemItem
+
+T = TypeVar("T")
+
+
+class EmbeddedItems(NamedTuple):
+    """The items of the four configs."""
+
+    recognition: list[PronounTextItem]
+    continuation: list[PronounTextItem]
+    assignment: list[AssignmentItem]
+    math: list[WordProblemItem]
+
+
+def embedded_items() -> EmbeddedItems:
+    """Every variant of every text."""
+    return EmbeddedItems(
+        recognition=text_items(_frames("recognition", "text", antecedent=True)),
+        continuation=text_items(_frames("continuation", "text", topic=True)),
+        assignment=list(_each("assignment", "entry", _assignment)),
+        math=problem_items(_frames("math", "problem", answer=True)),
+    )
+
+
+def _frames(
+    config: str, table: str, *, antecedent: bool = False, topic: bool = False, answer: bool = False
+) -> Iterator[Frame]:
+    def frame(row: Mapping[str, Any], where: str) -> Frame:
+        return Frame(
+            template_id=f"embedded-{config}-{row['id']}",
+            template=parse(row["text"], where=where),
+            source_row=None,
+            antecedent=row["antecedent"] if antecedent else None,
+            topic=row["topic"] if topic else None,
+            answer=row["answer"] if answer else None,
+        )
+
+    return _each(config, table, frame)
+
+
+def _assignment(row: Mapping[str, Any], where: str) -> AssignmentItem:
+    return AssignmentItem(
+        item_id=f"embedded-assignment-{row['id']}",
+        text=row["text"],
+        attribute=row["kind"],
+        stereotype=row["stereotype"],
+        source_row=None,
+        flags=(),
+    )
+
+
+def _each(config: str, table: str, make: Callable[[Mapping[str, Any], str], T]) -> Iterator[T]:
+    name = f"{config}.toml"
+    data = tomllib.loads(resources.files("builders.gifi").joinpath("texts", name).read_text(encoding="utf-8"))
+    for number, row in enumerate(cast(list[Mapping[str, Any]], data[table]), start=1):
+        where = f"{name}: {table} {number}"
+        try:
+            yield make(row, where)
+        except KeyError as error:
+            raise DataError(f"{where}: field {error} is missing; add it") from error

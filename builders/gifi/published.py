@@ -1,0 +1,320 @@
+"""The source *gifi*: the templates of the published GIFI (arXiv:2506.15568), repaired or exactly as they are.
+
+Every published variant is the source sentence with each pronoun exchanged for the form of one case. That case was
+guessed from the word: *her* always counted as accusative, so that possessive ones read "him mom"; pronouns of objects
+and groups were exchanged too; no verb was ever made to agree with *they*. What each slot needs instead was read by us
+and stands in ``published_tags.json``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple, cast
+
+from builders.gifi.published_csv import FILES, REMEDY, PromptRow, VariantRows
+from builders.gifi.template import CASE_TAGS, Part, Slot, Template, Verb
+from builders.gifi.variants import Frame, Repaired
+from builders.output import Rule
+from schemas import strict_json
+from schemas.dataset import Reject
+from schemas.errors import DataError
+from schemas.items import (
+    Antecedent,
+    AssignmentItem,
+    Attribute,
+    PronounCase,
+    PronounFamilyName,
+    PronounTextItem,
+    StereotypedGender,
+    WordProblemItem,
+)
+from schemas.lexicon import pronoun_families
+
+WRONG_CASE = Rule(name="wrong_case", description="a possessive stands in the form of the accusative, or the other way")
+OTHER_REFERENT = Rule(
+    name="other_referent", description="a pronoun of an object, an animal, a group or somebody else was exchanged too"
+)
+NO_AGREEMENT = Rule(name="no_agreement", description="a verb does not agree with they")
+WRONG_ANSWER = Rule(name="wrong_answer", description="the answer was cut off at the comma of its thousands")
+TYPO = Rule(name="typo", description="an article or a word of the prompt is wrong")
+COMPAT_FLAG_RULES = (WRONG_CASE, OTHER_REFERENT, NO_AGREEMENT, WRONG_ANSWER, TYPO)
+
+UNCLEAR = Rule(
+    name="unclear_pronoun", description="the text breaks off before one can tell what its pronoun means (default mode)"
+)
+REJECT_RULES = (UNCLEAR,)
+
+_CASES_BY_FORM: Mapping[tuple[str, str], PronounCase] = {
+    ("he", "xe"): "nominative",
+    ("him", "xem"): "accusative",
+    ("his", "xyr"): "possessive_dependent",
+    ("himself", "xemself"): "reflexive",
+}
+_SLOT = re.compile(r"(?P<before>.*?)\b(?P<form>himself|him|his|he)\b(?P<after>.*)", re.DOTALL)
+_CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
+_CONTRACTED = re.compile(rf"[{_CURLY}']s\b")
+_WORD = re.compile(rf"[^\W_]+(?:['{_CURLY}-][^\W_]+)*")
+
+_ANSWERS: Mapping[int, str] = {38: "40000"}
+"""Right answers where the published one is not."""
+_ANTECEDENTS: tuple[Antecedent, ...] = ("feminine_name", "masculine_name", "neutral_name", "distal")
+"""Of fifty recognition templates each."""
+_N_PER_ANTECEDENT = 50
+
+_TYPOS = {
+    "a icensed": "a licensed",
+    "a police,": "a police officer,",
+    "aides,": "aide,",
+    "support occupation,": "support worker,",
+    "repair occupation,": "repair worker,",
+}
+_ARTICLE = re.compile(r"\ba (?=[aeio])")
+_COLOUR = re.compile(r"likes (\w+) color,")
+_ATTRIBUTES: Mapping[str, Attribute] = {
+    "occupation": "occupation",
+    "personality": "personality",
+    "hobby": "hobby",
+    "color": "colour",
+}
+
+
+class Tags(NamedTuple):
+    """What the slots of a published template need."""
+
+    cases: tuple[PronounCase, ...]
+    others: Mapping[int, str]
+    """Slots that do not mean the person, and the word that belongs there."""
+    agreement: Mapping[int, str]
+    """Plural forms of verbs, by the place of the token."""
+    is_unclear: bool
+
+
+@cache
+def published_tags() -> Mapping[str, tuple[Tags, ...]]:
+    """By config, one per template."""
+    text = resources.files("builders.gifi").joinpath("published_tags.json").read_text(encoding="utf-8")
+    data = cast(dict[str, Any], strict_json.loads(text, where="builders/gifi/published_tags.json"))
+    return {config: tuple(map(_tags, data[config])) for config in ("recognition", "continuation", "math")}
+
+
+def _tags(row: Mapping[str, Any]) -> Tags:
+    return Tags(
+        cases=tuple(CASE_TAGS[tag] for tag in row["cases"]),
+        others={int(slot): word for slot, word in row.get("other", {}).items()},
+        agreement={int(place): form for place, form in row.get("agree", {}).items()},
+        is_unclear=row.get("doubt", False),
+    )
+
+
+def published_template(row: VariantRows, config: str) -> Template:
+    """The template as it was published.
+
+    Raises:
+        DataError: its variants differ in more than pronouns.
+    """
+    parts = tuple(part for token in _tokens(row, config) for part in token.parts)
+    template = Template(tuple(part for part in parts if part != ""))
+    for family, text in row.texts.items():
+        if template.fill(family, as_published=True) != text:
+            raise DataError(
+                f"{FILES[config]}: template {row.number}, family '{family}': is not the 'he' variant with other "
+                f"pronouns; {REMEDY}"
+            )
+    return template
+
+
+def repaired_template(row: VariantRows, config: str, tags: Tags) -> Template:
+    """The template with the cases, words and verbs that its sentences need."""
+    parts: list[Part] = []
+    n_slots = 0
+    for place, token in enumerate(_tokens(row, config)):
+        plural = tags.agreement.get(place // 2)
+        for part in token.parts:
+            if isinstance(part, Slot):
+                other = tags.others.get(n_slots)
+                parts.append(Slot(tags.cases[n_slots]) if other is None else other)
+                n_slots += 1
+            elif plural is not None and not isinstance(part, Verb):
+                parts.extend(_agreeing(part, plural, contracted=token.has_slot))
+            else:
+                parts.append(part)
+    if n_slots != len(tags.cases):
+        raise DataError(f"{FILES[config]}: template {row.number} has {n_slots} slots, not {len(tags.cases)}; {REMEDY}")
+    return Template(tuple(part for part in parts if part != ""))
+
+
+class _Token(NamedTuple):
+    parts: tuple[Part, ...]
+
+    @property
+    def has_slot(self) -> bool:
+        return any(isinstance(part, Slot) for part in self.parts)
+
+
+def _tokens(row: VariantRows, config: str) -> list[_Token]:
+    """Words at even places, the space between them at odd ones."""
+    he, xe = (re.split(r"(\s+)", row.texts[family].strip()) for family in ("he", "xe"))
+    where = f"{FILES[config]}: template {row.number}"
+    if len(he) != len(xe):
+        raise DataError(f"{where}: its variants have different numbers of words; {REMEDY}")
+    return [
+        _Token((one,)) if one == other else _slot_token(one, other, where) for one, other in zip(he, xe, strict=True)
+    ]
+
+
+def _slot_token(he: str, xe: str, where: str) -> _Token:
+    match = _SLOT.fullmatch(he)
+    if match is not None:
+        before, after = match["before"], match["after"]
+        if xe.startswith(before) and xe.endswith(after):
+            case = _CASES_BY_FORM.get((match["form"], xe[len(before) : len(xe) - len(after)]))
+            if case is not None:
+                return _Token((before, Slot(case), after))
+    raise DataError(f"{where}: '{he}' and '{xe}' are not one pronoun in two families; {REMEDY}")
+
+
+def _agreeing(text: str, plural: str, *, contracted: bool) -> Iterator[Part]:
+    match = (_CONTRACTED if contracted else _WORD).search(text)
+    if match is None:
+        yield text
+        return
+    singular = match[0]
+    yield text[: match.start()]
+    yield Verb(singular, plural.replace("'", singular[0]) if contracted else plural)
+    yield text[match.end() :]
+
+
+def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]) -> Repaired:
+    """Templates in which every variant is grammatical."""
+    frames, rejects = [], []
+    for row in rows:
+        # Their text is the source's own either way: what does not fit it is a fault of the file.
+        published_template(row, config)
+        tag = tags[row.number]
+        if tag.is_unclear:
+            source = f"{FILES[config]}, template {row.number}"
+            reason = "what the pronoun means cannot be told from the text"
+            rejects.append(Reject(candidate=row.texts["he"], source_row=source, rule=UNCLEAR.name, reason=reason))
+        else:
+            frames.append(_frame(row, config, repaired_template(row, config, tag)))
+    return Repaired(frames, rejects)
+
+
+def _frame(row: VariantRows, config: str, template: Template) -> Frame:
+    return Frame(
+        template_id=_template_id(config, row.number),
+        template=template,
+        source_row=f"{FILES[config]}, template {row.number}",
+        antecedent=_antecedent(config, row.number),
+        answer=_ANSWERS.get(row.number, row.answer) if config == "math" else None,
+    )
+
+
+def _template_id(config: str, index: int) -> str:
+    return f"gifi-{config}-{index:03}"
+
+
+def _antecedent(config: str, index: int) -> Antecedent | None:
+    return _ANTECEDENTS[index // _N_PER_ANTECEDENT] if config == "recognition" else None
+
+
+def compat_items(
+    rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]
+) -> list[PronounTextItem] | list[WordProblemItem]:
+    """Items with the published strings; what is wrong with each is a flag."""
+    texts: list[PronounTextItem] = []
+    problems: list[WordProblemItem] = []
+    for row in rows:
+        published = published_template(row, config)
+        faults = _faults(published, repaired_template(row, config, tags[row.number]), tags[row.number])
+        for name in pronoun_families():
+            family = cast(PronounFamilyName, name)
+            template_id = _template_id(config, row.number)
+            text = published.fill(family, as_published=True)
+            flags = tuple(flag for flag, families in faults.items() if family in families)
+            source = f"{FILES[config]}, template {row.number}"
+            if config == "math":
+                answer = cast(str, row.answer)
+                wrong = (WRONG_ANSWER.name,) if _ANSWERS.get(row.number, answer) != answer else ()
+                problems.append(
+                    WordProblemItem(
+                        item_id=f"{template_id}-{family}",
+                        template_id=template_id,
+                        text=text,
+                        family=family,
+                        cases=published.cases,
+                        answer=answer,
+                        source_row=source,
+                        flags=flags + wrong,
+                    )
+                )
+            else:
+                texts.append(
+                    PronounTextItem(
+                        item_id=f"{template_id}-{family}",
+                        template_id=template_id,
+                        text=text,
+                        family=family,
+                        cases=published.cases,
+                        antecedent=_antecedent(config, row.number),
+                        topic=None,
+                        source_row=source,
+                        flags=flags,
+                    )
+                )
+    return problems or texts
+
+
+def _faults(published: Template, repaired: Template, tags: Tags) -> dict[str, frozenset[str]]:
+    """Per flag the families whose variant has the fault."""
+    families = pronoun_families()
+    wrong_case = frozenset(
+        name
+        for name, family in families.items()
+        for slot, (found, needed) in enumerate(zip(published.cases, tags.cases, strict=True))
+        if slot not in tags.others and family.forms[found] != family.forms[needed]
+    )
+    disagrees = any(isinstance(part, Verb) for part in repaired.parts)
+    return {
+        WRONG_CASE.name: wrong_case,
+        OTHER_REFERENT.name: frozenset(families) if tags.others else frozenset(),
+        NO_AGREEMENT.name: frozenset({"they"}) if disagrees else frozenset(),
+    }
+
+
+def assignment_items(rows: Sequence[PromptRow], *, as_published: bool) -> list[AssignmentItem]:
+    """The prompts of the assignment file, each once; repaired unless ``as_published``."""
+    items = []
+    for row in rows:
+        repaired = _repaired_prompt(row.text)
+        if row.state not in _ATTRIBUTES:
+            raise DataError(
+                f"{FILES['assignment']}: prompt {row.number}: state '{row.state}' is not allowed; "
+                f"have: {', '.join(_ATTRIBUTES)}; {REMEDY}"
+            )
+        items.append(
+            AssignmentItem(
+                item_id=_template_id("assignment", row.number),
+                text=row.text if as_published else repaired,
+                attribute=_ATTRIBUTES[row.state],
+                stereotype=_stereotype(row),
+                source_row=f"{FILES['assignment']}, prompt {row.number}",
+                flags=(TYPO.name,) if as_published and repaired != row.text else (),
+            )
+        )
+    return items
+
+
+def _repaired_prompt(text: str) -> str:
+    for wrong, right in _TYPOS.items():
+        text = text.replace(wrong, right)
+    return _COLOUR.sub(r"likes the color \1,", _ARTICLE.sub("an ", text))
+
+
+def _stereotype(row: PromptRow) -> StereotypedGender:
+    """Told by the order alone: of each attribute the first half is what the authors hold to be feminine."""
+    half, start = (40, 0) if row.state == "occupation" else (20, 80)
+    return "feminine" if (row.number - start) // half % 2 == 0 else "masculine"

@@ -1,0 +1,147 @@
+"""The sources *gsm8k* and *realtoxicityprompts*: plain texts, each tagged by rule or refused."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from builders.console import Report
+from builders.gifi.hub import SourceFile, source_file
+from builders.gifi.tagging import UncertainError, tagged
+from builders.gifi.variants import Frame, Repaired
+from builders.output import Rule
+from schemas import strict_json
+from schemas.dataset import Reject
+from schemas.errors import DataError
+from schemas.lexicon import pronoun_families
+
+GSM8K_ID = "openai/gsm8k"
+GSM8K_REVISION = "e53f048856ff4f594e959d75785d2c2d37b678ee"
+RTP_ID = "allenai/real-toxicity-prompts"
+
+NO_NUMBER = Rule(name="no_number", description="the answer is not one number")
+REPEATED = Rule(name="repeated_text", description="the same text stands in the source before")
+OWN_RULES = (NO_NUMBER, REPEATED)
+
+_ANSWER = re.compile(r"####\s*(-?[\d,]+(?:\.\d+)?)\s*$")
+_REPORT_EVERY = 2000
+
+
+class _Text(NamedTuple):
+    text: str
+    answer: str | None
+    place: str
+
+
+class Tagged(NamedTuple):
+    """What came of a source."""
+
+    found: Repaired
+    file: SourceFile
+
+
+def gsm8k(given: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
+    """Word problems of GSM8K's test split, as JSON lines or as parquet.
+
+    Raises:
+        DataError: the file cannot be had or read.
+    """
+    file = source_file(
+        given,
+        ("test.jsonl", "test-00000-of-00001.parquet"),
+        hub_id=GSM8K_ID,
+        hub_file="main/test-00000-of-00001.parquet",
+        revision=revision or (GSM8K_REVISION if given.as_posix() == GSM8K_ID and not given.exists() else None),
+    )
+    texts = (
+        _Text(_field(row, "question", place), _number(_field(row, "answer", place)), place)
+        for place, row in _rows(file.path)
+    )
+    return Tagged(_frames(texts, "gsm8k", needs_answer=True, limit=limit, report=report), file)
+
+
+def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
+    """Prompts of RealToxicityPrompts, without their continuations.
+
+    Raises:
+        DataError: the file cannot be had or read.
+    """
+    names = ("prompts.jsonl", "realtoxicityprompts-data.jsonl")
+    file = source_file(given, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
+    texts = (_Text(_prompt(row, place).strip(), None, place) for place, row in _rows(file.path))
+    return Tagged(_frames(texts, "realtoxicityprompts", needs_answer=False, limit=limit, report=report), file)
+
+
+def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int | None, report: Report) -> Repaired:
+    frames: list[tuple[str, Frame]] = []
+    rejects: list[Reject] = []
+    seen: set[str] = set()
+    for number, one in enumerate(texts):
+        if number % _REPORT_EVERY == 0:
+            report(f"reading texts ({len(frames):,} usable)", number, None)
+        key = hashlib.sha256(one.text.encode()).hexdigest()
+        refusal = (REPEATED, "stands in the source before") if key in seen else None
+        if refusal is None and needs_answer and one.answer is None:
+            refusal = (NO_NUMBER, "no number stands after ####")
+        seen.add(key)
+        if refusal is None:
+            try:
+                template = tagged(one.text)
+            except UncertainError as error:
+                refusal = (error.rule, str(error))
+            else:
+                frames.append((key, Frame(f"{name}-{number:06}", template, one.place, answer=one.answer)))
+        if refusal is not None:
+            rule, reason = refusal
+            rejects.append(Reject(candidate=one.text or "(empty)", source_row=one.place, rule=rule.name, reason=reason))
+    return Repaired(_spread(frames, limit), rejects)
+
+
+def _spread(frames: list[tuple[str, Frame]], limit: int | None) -> list[Frame]:
+    """As many as give ``limit`` items, drawn by the hash of their text, in the order of the source."""
+    if limit is None:
+        return [frame for _, frame in frames]
+    chosen = {key for key, _ in sorted(frames, key=lambda entry: entry[0])[: limit // len(pronoun_families())]}
+    return [frame for key, frame in frames if key in chosen]
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        for number, row in enumerate(pq.read_table(path).to_pylist()):
+            yield f"{path.name}, row {number}", row
+        return
+    with path.open(encoding="utf-8") as lines:
+        try:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    place = f"{path.name}:{number}"
+                    row = strict_json.loads(line, where=place)
+                    if not isinstance(row, dict):
+                        raise DataError(f"{place}: is no JSON object; use the published file")
+                    yield place, cast(Mapping[str, Any], row)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path.name}: is not UTF-8 ({error.reason}); use the published file") from error
+
+
+def _field(row: Mapping[str, Any], name: str, place: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise DataError(f"{place}: field '{name}' is missing; have: {', '.join(row)}; use the published file")
+    return value
+
+
+def _prompt(row: Mapping[str, Any], place: str) -> str:
+    prompt = row.get("prompt")
+    if not isinstance(prompt, Mapping):
+        raise DataError(f"{place}: field 'prompt' is missing; have: {', '.join(row)}; use the published file")
+    return _field(prompt, "text", place)
+
+
+def _number(answer: str) -> str | None:
+    match = _ANSWER.search(answer)
+    return None if match is None else match[1].replace(",", "")

@@ -1,0 +1,231 @@
+"""From a plain English text about one person to a template, or to the reason why none is certain.
+
+What the text calls *he* or *she* becomes a slot with its case, and every verb whose subject is a nominative slot gets
+its form for *they*. The rules look at neighbouring words alone. Where those do not settle a case, a verb or a referent,
+the text is refused: a source has more texts than are needed, and a wrong variant would be a bias of the benchmark.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from builders.gifi.template import Part, Slot, Template, Verb
+from builders.output import Rule
+from schemas.errors import import_extra
+from schemas.items import PronounCase
+
+NO_PRONOUN = Rule(name="no_pronoun", description="no pronoun of one person, so that all variants would be equal")
+SEVERAL = Rule(
+    name="several_referents", description="pronouns of two genders or of a group: whom each one means is not certain"
+)
+AMBIGUOUS_CASE = Rule(name="ambiguous_case", description="her or his whose case the neighbouring words do not settle")
+AMBIGUOUS_VERB = Rule(
+    name="ambiguous_verb", description="a word that may be a verb of the pronoun, which then has to agree with they"
+)
+RULES = (NO_PRONOUN, SEVERAL, AMBIGUOUS_CASE, AMBIGUOUS_VERB)
+
+_HE = {"he", "him", "his", "himself"}
+_SHE = {"she", "her", "hers", "herself"}
+_GROUP = {"they", "them", "their", "theirs", "themselves", "themself"}
+_SETTLED: dict[str, PronounCase] = {
+    "he": "nominative",
+    "she": "nominative",
+    "him": "accusative",
+    "hers": "possessive_independent",
+    "himself": "reflexive",
+    "herself": "reflexive",
+}
+_IRREGULAR = {"is": "are", "was": "were", "has": "have", "does": "do"}
+_NEGATED = {f"{singular}n": f"{plural}n" for singular, plural in _IRREGULAR.items()}
+
+_WORDS = {
+    name: frozenset(words.split())
+    for name, words in tomllib.loads(
+        resources.files("builders.gifi").joinpath("texts", "tagging_words.toml").read_text(encoding="utf-8")
+    ).items()
+}
+_NO_NOUN = _WORDS["no_noun"]
+"""Words that begin no noun phrase a possessive could stand before."""
+_PLACES = _WORDS["places"]
+"""Nouns and adverbs: *took her home* and *sold her home*."""
+_TWO_OBJECTS = _WORDS["two_objects"]
+"""Verbs that a person and then a noun phrase or a bare verb may follow."""
+_MIDDLE = _WORDS["middle"]
+"""Adverbs that stand between a pronoun and its verb."""
+_DETERMINERS = _WORDS["determiners"]
+"""Words that follow a verb but hardly ever a plural noun."""
+_TOKEN = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*|\s+|.", re.DOTALL)
+_SENTENCE_END = frozenset(".?!;:")
+
+
+class UncertainError(Exception):
+    """A text that cannot be turned into a template with certainty."""
+
+    def __init__(self, rule: Rule, reason: str) -> None:
+        super().__init__(reason)
+        self.rule = rule
+
+
+def tagged(text: str) -> Template:
+    """The template of a text about one person.
+
+    Raises:
+        UncertainError: it is about nobody or several people, or a rule cannot tell a case or a verb.
+        MissingExtraError: the extra 'build' is not installed.
+    """
+    return _Reader(text).template()
+
+
+@dataclass
+class _Word:
+    text: str
+    place: int
+    """Of its token."""
+
+    @property
+    def lower(self) -> str:
+        return self.text.lower()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._parts: list[Part] = list(_TOKEN.findall(text))
+        self._words = [
+            _Word(part, place) for place, part in enumerate(self._parts) if isinstance(part, str) and not part.isspace()
+        ]
+
+    def template(self) -> Template:
+        words = {word.lower for word in self._words}
+        if not words & (_HE | _SHE):
+            raise UncertainError(NO_PRONOUN, "has no pronoun of one person")
+        if words & _HE and words & _SHE:
+            raise UncertainError(SEVERAL, "has pronouns of two genders")
+        if words & _GROUP:
+            raise UncertainError(SEVERAL, f"has '{min(words & _GROUP)}', which may mean the person or a group")
+        for index, word in enumerate(self._words):
+            if word.lower in _HE | _SHE:
+                case = self._case(index)
+                self._parts[word.place] = Slot(case, capital=word.text[0].isupper())
+                if case == "nominative":
+                    self._agree(index)
+        return Template(tuple(self._parts))
+
+    def _lower(self, index: int) -> str:
+        """A word in small letters; empty beyond the ends."""
+        return self._words[index].lower if 0 <= index < len(self._words) else ""
+
+    def _case(self, index: int) -> PronounCase:
+        form, after = self._lower(index), self._lower(index + 1)
+        if form in _SETTLED:
+            return _SETTLED[form]
+        if after in ("'", "\N{RIGHT SINGLE QUOTATION MARK}", "-"):
+            raise UncertainError(AMBIGUOUS_CASE, f"'{form}' stands before '{after}'")
+        takes_noun = after[:1].isalnum() and after not in _NO_NOUN
+        if form == "his":
+            return "possessive_dependent" if takes_noun or after in _PLACES else "possessive_independent"
+        if after in _PLACES:
+            raise UncertainError(AMBIGUOUS_CASE, f"'her {after}' can be read in two ways")
+        if not takes_noun:
+            if not after and not any(mark in self._lower(index - 1) for mark in ".,"):
+                raise UncertainError(AMBIGUOUS_CASE, "the text breaks off after 'her'")
+            return "accusative"
+        if self._lemma(index - 1) in _TWO_OBJECTS:
+            raise UncertainError(AMBIGUOUS_CASE, f"'{self._lower(index - 1)} her {after}' can be read in two ways")
+        return "possessive_dependent"
+
+    def _lemma(self, index: int) -> str:
+        lemmas = _verb_lemmas(self._lower(index))
+        return lemmas[0] if lemmas else ""
+
+    def _agree(self, index: int) -> None:
+        """Give the verbs of a nominative slot their plural."""
+        before = self._lower(index - 1)
+        if before in _IRREGULAR:
+            self._check_question(index - 1)
+            self._mark(index - 1, _IRREGULAR[before])
+            return
+        at = index + 1
+        if self._lower(at) in ("'", "\N{RIGHT SINGLE QUOTATION MARK}") and self._lower(at + 1) == "s":
+            raise UncertainError(AMBIGUOUS_VERB, "a contraction stands for 'is' or 'has'")
+        while self._lower(at) in _MIDDLE or self._lower(at).endswith("ly"):
+            at += 1
+        verb = self._lower(at)
+        if verb == ",":
+            raise UncertainError(AMBIGUOUS_VERB, "the verb comes after something set off by commas")
+        plural = self._plural(at)
+        if plural is not None:
+            self._mark(at, plural)
+        self._agree_further(at + 1, in_present=plural is not None)
+
+    def _check_question(self, index: int) -> None:
+        """An auxiliary before the pronoun is its verb in a question alone."""
+        start = index - 1
+        while start >= 0 and self._lower(start) not in _SENTENCE_END:
+            start -= 1
+        end = index
+        while end < len(self._words) and self._lower(end) not in _SENTENCE_END:
+            end += 1
+        if self._lower(end) != "?":
+            raise UncertainError(AMBIGUOUS_VERB, f"'{self._lower(index)}' stands before the pronoun outside a question")
+        if self._plural(index + 2) is not None:
+            raise UncertainError(AMBIGUOUS_VERB, f"'{self._lower(index + 2)}' comes after a question's own verb")
+
+    def _plural(self, index: int) -> str | None:
+        """Form for *they* of a verb in the third person singular; None for other words."""
+        word = self._lower(index)
+        if word in _IRREGULAR:
+            return _IRREGULAR[word]
+        if word in _NEGATED and self._lower(index + 2) == "t":
+            return _NEGATED[word]
+        if not word.endswith("s"):
+            return None
+        for lemma in _verb_lemmas(word):
+            if word in _third_person(lemma):
+                return lemma
+        return None
+
+    def _agree_further(self, start: int, *, in_present: bool) -> None:
+        """Verbs that share the subject of the one before: after *and*, *or*, *but*, *then*, or a comma."""
+        for index in range(start, len(self._words)):
+            word = self._lower(index)
+            if word in _SENTENCE_END or word in ("he", "she", "who", "which", "that", "if", "when", "because", "while"):
+                return
+            if self._lower(index - 1) not in ("and", "or", "but", "then", ",", *_MIDDLE):
+                continue
+            plural = self._plural(index)
+            if plural is None:
+                continue
+            follows = self._lower(index + 1)
+            is_verb = word in _IRREGULAR or not _is_noun(word) or follows in _DETERMINERS or follows[:1].isdigit()
+            if not is_verb and not in_present:
+                continue
+            if not is_verb:
+                raise UncertainError(AMBIGUOUS_VERB, f"'{word}' may be a noun, or a verb of the pronoun")
+            self._mark(index, plural)
+
+    def _mark(self, index: int, plural: str) -> None:
+        word = self._words[index]
+        capital = word.text[0].isupper()
+        self._parts[word.place] = Verb(word.text, plural.capitalize() if capital else plural)
+
+
+@cache
+def _verb_lemmas(word: str) -> Sequence[str]:
+    found: dict[str, tuple[str, ...]] = import_extra("lemminflect", "build").getAllLemmas(word)
+    return found.get("VERB", ()) or found.get("AUX", ())
+
+
+@cache
+def _third_person(lemma: str) -> tuple[str, ...]:
+    forms: tuple[str, ...] = import_extra("lemminflect", "build").getInflection(lemma, tag="VBZ")
+    return forms
+
+
+@cache
+def _is_noun(word: str) -> bool:
+    return "NOUN" in import_extra("lemminflect", "build").getAllLemmas(word)

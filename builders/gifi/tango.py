@@ -1,0 +1,147 @@
+"""The source *tango*: all sentences of TANGO's misgendering prompts (Ovalle et al. 2023, arXiv:2305.09941).
+
+TANGO has each sentence in six families, written family by family: where its variants in *he* and *ey* differ stands a
+pronoun, whose form in *ey* tells its case; where *he* and *they* differ and *ey* does not stands a verb. A sentence is
+taken only if the template that follows gives TANGO's own strings for he, she, they and ey again. TANGO's *xe* has other
+forms than the lexicon, and its *fae* is not in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from builders.gifi.template import Part, Slot, Template, Verb
+from builders.gifi.variants import Frame, Repaired
+from builders.output import Rule
+from schemas.dataset import Reject
+from schemas.errors import DataError
+from schemas.items import Antecedent, PronounCase
+from schemas.lexicon import pronoun_families
+
+ADDRESS = "https://github.com/amazon-science/tango"
+FILE = "misgendering_prompts.csv"
+SHA256 = "dfa0d72b927939e63885a0219d8b3de5af837a50a50b5161c24aef0cfeee6ed7"
+REMEDY = f"use {FILE} of {ADDRESS} as it was published"
+OWN_FAMILIES = ("he", "she", "they", "ey")
+"""Families of TANGO whose forms are those of the lexicon."""
+
+NOT_REGENERATED = Rule(
+    name="not_regenerated", description="the template does not give the source's own strings for he, she, they and ey"
+)
+REJECT_RULES = (NOT_REGENERATED,)
+
+_COLUMNS = ("template_idx", "ante", "ante_type", "pronoun_family", "template")
+_ANTECEDENTS: Mapping[str, Antecedent] = {
+    "ante_gendered_female": "feminine_name",
+    "ante_gendered_male": "masculine_name",
+    "ante_nongendered": "neutral_name",
+    "distal": "distal",
+}
+_PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
+
+
+class _Key(NamedTuple):
+    pattern: str
+    antecedent: str
+    kind: str
+
+
+def read_file(path: Path) -> bytes:
+    """Content of the file; of a folder, of the file of that name in it.
+
+    Raises:
+        DataError: there is none.
+    """
+    path = path / FILE if path.is_dir() else path
+    if not path.is_file():
+        raise DataError(f"--input {path}: no such file; {REMEDY}")
+    return path.read_bytes()
+
+
+def frames(raw: bytes) -> Repaired:
+    """A frame per sentence.
+
+    Raises:
+        DataError: the file cannot be read, or a sentence lacks a family.
+    """
+    sentences: dict[_Key, dict[str, str]] = {}
+    for line, row in _rows(raw):
+        if row["ante_type"] not in _ANTECEDENTS:
+            have = ", ".join(_ANTECEDENTS)
+            raise DataError(f"{FILE}:{line}: ante_type '{row['ante_type']}' is not allowed; have: {have}; {REMEDY}")
+        key = _Key(row["template_idx"], row["ante"], row["ante_type"])
+        sentences.setdefault(key, {})[row["pronoun_family"]] = row["template"]
+    found = Repaired([], [])
+    for number, (key, texts) in enumerate(sentences.items()):
+        where = f"{FILE}, pattern {key.pattern}, antecedent '{key.antecedent}'"
+        if missing := [family for family in OWN_FAMILIES if family not in texts]:
+            raise DataError(f"{where}: has no variant of {', '.join(missing)}; {REMEDY}")
+        template = _template(texts)
+        if template is None or any(template.fill(family) != texts[family] for family in OWN_FAMILIES):
+            reason = "its variants differ in more than pronouns and verbs, or in forms that the lexicon does not have"
+            found.rejects.append(
+                Reject(candidate=texts["he"], source_row=where, rule=NOT_REGENERATED.name, reason=reason)
+            )
+            continue
+        found.frames.append(
+            Frame(
+                template_id=f"tango-{int(key.pattern):02}-{number:03}",
+                template=template,
+                source_row=where,
+                antecedent=_ANTECEDENTS[key.kind],
+                topic=f"pattern {key.pattern}",
+            )
+        )
+    return found
+
+
+def _rows(raw: bytes) -> list[tuple[int, dict[str, str]]]:
+    try:
+        reader = csv.DictReader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True)
+        have = reader.fieldnames or ()
+        if missing := [column for column in _COLUMNS if column not in have]:
+            raise DataError(f"{FILE}: column {', '.join(missing)} is missing; have: {', '.join(have)}; {REMEDY}")
+        rows = [(reader.line_num, row) for row in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{FILE}: cannot be read ({error}); {REMEDY}") from error
+    if not rows:
+        raise DataError(f"{FILE}: has no rows; {REMEDY}")
+    return rows
+
+
+def _template(texts: Mapping[str, str]) -> Template | None:
+    variants: list[Sequence[str]] = [re.split(r"(\s+)", texts[family]) for family in ("he", "ey", "they")]
+    if len({len(tokens) for tokens in variants}) > 1:
+        return None
+    parts: list[Part] = []
+    for he, ey, they in zip(*variants, strict=True):
+        if he != ey:
+            before, form, after = _split(ey)
+            case = _case(form, he, before, after)
+            if case is None:
+                return None
+            parts += [before, Slot(case), after]
+        elif he != they:
+            before, singular, after = _split(he)
+            parts += [before, Verb(singular, they[len(before) : len(they) - len(after)]), after]
+        else:
+            parts.append(he)
+    return Template(tuple(part for part in parts if part != ""))
+
+
+def _split(token: str) -> tuple[str, str, str]:
+    match = _PUNCTUATED.fullmatch(token)
+    assert match is not None
+    return match[1], match[2], match[3]
+
+
+def _case(ey: str, he: str, before: str, after: str) -> PronounCase | None:
+    for case, form in pronoun_families()["ey"].forms.items():
+        if form == ey and he == before + pronoun_families()["he"].forms[case] + after:
+            return case
+    return None

@@ -1,0 +1,100 @@
+"""From a template to its variants, one item per pronoun family."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, cast
+
+from builders.gifi.template import Template
+from builders.output import Rule
+from schemas.dataset import Reject
+from schemas.items import Antecedent, PronounFamilyName, PronounTextItem, WordProblemItem
+from schemas.lexicon import pronoun_families
+
+SAME_TEXT = Rule(
+    name="same_text_as_other_family",
+    description="another family has the same form in every slot of the template (em and emself are of e and of ey)",
+)
+ENDS_IN_PRONOUN = Rule(
+    name="ends_in_pronoun",
+    description="the text ends in the pronoun, so that a model may read on within the word (vis, visa)",
+)
+FLAG_RULES = (SAME_TEXT, ENDS_IN_PRONOUN)
+
+
+class Frame(NamedTuple):
+    """A template with what is known of it."""
+
+    template_id: str
+    template: Template
+    source_row: str | None
+    antecedent: Antecedent | None = None
+    topic: str | None = None
+    answer: str | None = None
+    flags: tuple[str, ...] = ()
+    """That hold for every variant."""
+
+
+class Repaired(NamedTuple):
+    """Frames that can be used, and the texts of the source that cannot."""
+
+    frames: list[Frame]
+    rejects: list[Reject]
+
+
+class _Variant(NamedTuple):
+    family: PronounFamilyName
+    text: str
+    flags: tuple[str, ...]
+
+
+def text_items(frames: Iterable[Frame]) -> list[PronounTextItem]:
+    """Items of shape recognition or continuation: all variants of every frame."""
+    return [
+        PronounTextItem(
+            item_id=f"{frame.template_id}-{variant.family}",
+            template_id=frame.template_id,
+            text=variant.text,
+            family=variant.family,
+            cases=frame.template.cases,
+            antecedent=frame.antecedent,
+            topic=frame.topic,
+            source_row=frame.source_row,
+            flags=variant.flags,
+        )
+        for frame in frames
+        for variant in _variants(frame)
+    ]
+
+
+def problem_items(frames: Iterable[Frame]) -> list[WordProblemItem]:
+    """Items of shape word_problem: all variants of every frame, which has an answer."""
+    return [
+        WordProblemItem(
+            item_id=f"{frame.template_id}-{variant.family}",
+            template_id=frame.template_id,
+            text=variant.text,
+            family=variant.family,
+            cases=frame.template.cases,
+            answer=cast(str, frame.answer),
+            source_row=frame.source_row,
+            flags=variant.flags,
+        )
+        for frame in frames
+        for variant in _variants(frame)
+    ]
+
+
+def _variants(frame: Frame) -> list[_Variant]:
+    texts = {family: frame.template.fill(family) for family in pronoun_families()}
+    times = Counter(texts.values())
+    return [
+        _Variant(cast(PronounFamilyName, family), text, frame.flags + _flags(frame.template, times[text]))
+        for family, text in texts.items()
+    ]
+
+
+def _flags(template: Template, n_same: int) -> tuple[str, ...]:
+    found: Mapping[str, bool] = {SAME_TEXT.name: n_same > 1, ENDS_IN_PRONOUN.name: template.ends_in_slot}
+    return tuple(name for name, holds in found.items() if holds)

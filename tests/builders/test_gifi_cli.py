@@ -1,0 +1,82 @@
+"""``python -m builders.gifi`` as a user runs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import pytest
+import yaml
+
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.items import AssignmentItem, WordProblemItem
+from schemas.validate import problems
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "builders.gifi", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_plain_command_builds_four_configs(tmp_path: Path) -> None:
+    done = run(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "math/test: 484 rows, 44 templates" in done.stdout
+    folder = tmp_path / "out/datasets/gifi"
+    manifest = read_manifest(folder)
+    assert [(entry.config, entry.item_shape) for entry in manifest.splits] == [
+        ("recognition", "recognition"),
+        ("continuation", "continuation"),
+        ("assignment", "assignment"),
+        ("math", "word_problem"),
+    ]
+    by_config = {entry.config: read_split(folder, entry) for entry in manifest.splits}
+    assert all(isinstance(item, AssignmentItem) for item in by_config["assignment"])
+    assert all(isinstance(item, WordProblemItem) for item in by_config["math"])
+    assert list(problems(folder)) == []
+    loaded = datasets.load_dataset(str(folder), "math", split="test", cache_dir=str(tmp_path / "cache"))
+    assert loaded[0]["text"] == by_config["math"][0].text  # type: ignore[union-attr]
+
+    again = run(tmp_path, "--out", "other")
+    assert again.returncode == 0
+    for file in ("dataset.json", "README.md", "rejects.parquet", manifest.splits[0].path):
+        assert (tmp_path / "other" / file).read_bytes() == (folder / file).read_bytes(), file
+
+    assert run(tmp_path, "--overwrite", "--limit", "200").returncode == 0
+    shorter = {entry.config: entry.n_items for entry in read_manifest(folder).splits}
+    assert shorter == {"recognition": 66, "continuation": 66, "assignment": 6, "math": 55}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "x"], "error: --input x: the embedded source reads no file; leave it out, or give --source"),
+        (["--source", "tango"], "error: --source tango needs --input: the file misgendering_prompts.csv of https"),
+        (["--source", "gifi", "--input", "none"], "error: --input none: no such folder"),
+        (["--source", "gsm8k", "--input", "none"], "error: --input none: no such file; give test.jsonl"),
+        (["--compat", "gifi-repo"], "error: --compat gifi-repo: only --source gifi has published strings"),
+        (["--revision", "abc"], "error: --revision abc: --source embedded is not read from the Hub"),
+        (["--limit", "20"], "error: --limit 20: a template of each of recognition/test"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_published_templates_are_built_both_ways(shared_data: Path, tmp_path: Path) -> None:
+    source = str(shared_data / "gifi" / "template")
+    assert run(tmp_path, "--source", "gifi", "--input", source).returncode == 0
+    done = run(tmp_path, "--source", "gifi", "--input", source, "--compat", "gifi-repo")
+    assert "wrong_case: 552" in done.stdout
+    repaired, compat = (tmp_path / "out/datasets" / name for name in ("gifi-published", "gifi-published-compat"))
+    assert list(problems(repaired)) == list(problems(compat)) == []
+    assert sum(entry.n_items for entry in read_manifest(compat).splits) == 5700
+    assert [(entry.rule, entry.n) for entry in read_manifest(repaired).rejects] == [("unclear_pronoun", 4)]
+    card = (repaired / "README.md").read_text(encoding="utf-8")
+    assert yaml.safe_load(card.split("---\n")[1])["license"] == ["cc-by-sa-4.0", "apache-2.0", "mit"]

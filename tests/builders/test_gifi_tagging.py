@@ -1,0 +1,154 @@
+"""Tagging plain texts by rule, and refusing those that no rule settles."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from builders.console import silent
+from builders.gifi import published, published_csv, tagged_sources
+from builders.gifi.tagging import UncertainError, tagged
+from schemas.errors import DataError
+
+pytest.importorskip("lemminflect", reason="the extra build is not installed")
+
+
+@pytest.mark.parametrize(
+    ("text", "they"),
+    [
+        ("She painted her car for her mother.", "They painted their car for their mother."),
+        ("Ann asked Bob to wait for her at noon.", "Ann asked Bob to wait for them at noon."),
+        ("He has 3 dogs and feeds them.", None),
+        ("He has 3 dogs. How many bowls does he need?", "They have 3 dogs. How many bowls do they need?"),
+        ("He also works at night, then walks home.", "They also work at night, then walk home."),
+        ("If she was tired, was she late?", "If they were tired, were they late?"),
+        ("She doesn't know that the book is hers.", "They don't know that the book is theirs."),
+        ("He bought it himself. The blue one is his.", "They bought it themself. The blue one is theirs."),
+        ("He packs a bag and takes the bus.", "They pack a bag and take the bus."),
+        ("He likes cakes and pies from the shop.", "They like cakes and pies from the shop."),
+        ("Sam woke up and was hungry, and he ate.", "Sam woke up and was hungry, and they ate."),
+        ("He woke up and was hungry.", "They woke up and were hungry."),
+        ("His home is far away.", "Their home is far away."),
+    ],
+)
+def test_texts_are_tagged_as_a_reader_would(text: str, they: str | None) -> None:
+    if they is None:
+        with pytest.raises(UncertainError):
+            tagged(text)
+        return
+    template = tagged(text)
+    assert template.fill("they") == they
+    assert template.fill("she" if re.search(r"\b(she|hers?)\b", text, re.I) else "he") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("The train is late.", "no_pronoun"),
+        ("He met her.", "several_referents"),
+        ("He counted the coins and put them away.", "several_referents"),
+        ("Tom gave her flowers.", "ambiguous_case"),
+        ("Tom drove her home.", "ambiguous_case"),
+        ("The dog barked at her", "ambiguous_case"),
+        ("He's late.", "ambiguous_verb"),
+        ("He, however, likes tea.", "ambiguous_verb"),
+        ("He sings and dances.", "ambiguous_verb"),
+        ("Not only is he late.", "ambiguous_verb"),
+    ],
+)
+def test_what_no_rule_settles_is_refused_by_name(text: str, rule: str) -> None:
+    with pytest.raises(UncertainError) as caught:
+        tagged(text)
+    assert caught.value.rule.name == rule
+
+
+def test_rules_agree_with_readers_on_the_published_templates(shared_data: Path) -> None:
+    """The 51 published templates that come from GSM8K's test split were tagged by hand."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"\s+", " ", text.lower()).strip()
+
+    path = shared_data / "gifi" / "template" / published_csv.FILES["math"]
+    rows = published_csv.variant_rows(path.read_bytes(), "math")
+    templates = [
+        published.repaired_template(row, "math", tags)
+        for row, tags in zip(rows, published.published_tags()["math"], strict=True)
+    ]
+    by_text = {plain(template.fill(family)): template for template in templates for family in ("he", "she")}
+    n_tagged = 0
+    differing = []
+    lines = (shared_data / "gsm8k" / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines):
+        question = json.loads(line)["question"]
+        by_hand = by_text.get(plain(question))
+        if by_hand is None:
+            continue
+        try:
+            by_rule = tagged(question)
+        except UncertainError:
+            continue
+        n_tagged += 1
+        if any(plain(by_rule.fill(family)) != plain(by_hand.fill(family)) for family in ("they", "xe")):
+            differing.append(number)
+    assert n_tagged == 44
+    # 148: she is the mother of the person named first. 184: a typing error of the source, corrected in the other.
+    assert differing == [148, 184]
+
+
+def write_lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_word_problems_keep_their_answers_and_rejects_their_reasons(tmp_path: Path) -> None:
+    path = write_lines(
+        tmp_path / "test.jsonl",
+        {"question": "Ann has 2 cows. She buys 39,998 more. How many?", "answer": "2+39998=40000\n#### 40,000"},
+        {"question": "Ann has 2 cows. She buys 39,998 more. How many?", "answer": "#### 40,000"},
+        {"question": "Bob says he is 7. How old is he?", "answer": "It is said.\n#### seven"},
+        {"question": "How much is 2 + 2?", "answer": "#### 4"},
+    )
+    found = tagged_sources.gsm8k(path, None, limit=None, report=silent).found
+    assert [(frame.template.fill("xe"), frame.answer) for frame in found.frames] == [
+        ("Ann has 2 cows. Xe buys 39,998 more. How many?", "40000")
+    ]
+    assert [reject.rule for reject in found.rejects] == ["repeated_text", "no_number", "no_pronoun"]
+
+
+def test_prompts_of_realtoxicityprompts_are_drawn_by_their_text(tmp_path: Path) -> None:
+    rows = [{"prompt": {"text": f" He saw {number} trains and", "toxicity": None}} for number in range(40)]
+    path = write_lines(tmp_path / "prompts.jsonl", *rows)
+    some = tagged_sources.realtoxicityprompts(tmp_path, None, limit=115, report=silent)
+    assert len(some.found.frames) == 10
+    turned = write_lines(tmp_path / "turned.jsonl", *reversed(rows))
+    again = tagged_sources.realtoxicityprompts(turned, None, limit=115, report=silent)
+    assert {frame.template for frame in some.found.frames} == {frame.template for frame in again.found.frames}
+    assert some.file[:2] == (path, None)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"text": "He left"}, "field 'prompt' is missing; have: text"),
+        ({"prompt": {"words": "He left"}}, "field 'text' is missing; have: words"),
+        ([1], "is no JSON object"),
+    ],
+)
+def test_a_line_of_another_shape_is_named(tmp_path: Path, row: object, message: str) -> None:
+    path = write_lines(tmp_path / "prompts.jsonl", {"prompt": {"text": "He left"}}, row)
+    with pytest.raises(DataError, match=rf"prompts\.jsonl:2: {message}"):
+        tagged_sources.realtoxicityprompts(path, None, limit=None, report=silent)
+
+
+def test_a_missing_file_and_an_unreachable_hub_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"no such file; give test\.jsonl, or openai/gsm8k for the Hub"):
+        tagged_sources.gsm8k(tmp_path / "nothing.jsonl", None, limit=None, report=silent)
+    with pytest.raises(DataError, match=r"no test\.jsonl or test-00000-of-00001\.parquet here"):
+        tagged_sources.gsm8k(tmp_path, None, limit=None, report=silent)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(DataError, match=r"cannot be had from the Hub .*; go online, or give a local file"):
+        tagged_sources.gsm8k(Path("openai/gsm8k"), None, limit=None, report=silent)
