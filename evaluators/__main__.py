@@ -12,6 +12,7 @@ from rich.table import Table
 
 from evaluators import _cache_commands, pipeline
 from evaluators._doctor_command import doctor_command
+from evaluators._import_command import import_command
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from evaluators.cache import check_cache
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.add_typer(_cache_commands.app, name="cache")
 app.command("doctor")(doctor_command)
+app.command("import")(import_command)
 
 
 @app.command("run")

@@ -31,7 +31,8 @@ from schemas import plugins, strict_json
 from schemas.record import ExchangeStatus
 from schemas.result import Model
 
-Capability: TypeAlias = Literal["option_logprobs", "generation"]
+Capability: TypeAlias = Literal["option_logprobs", "generation", "import"]
+"""``import`` is what no backend can do: the answers were given elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)

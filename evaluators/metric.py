@@ -83,7 +83,8 @@ class MetricDefinition(Generic[T]):
         resampled = resample(statistics.cluster_sums, self.aggregate)
         interval, reason = interval_of(value, resampled, n_clusters, method=self.interval_method)
         if interval is not None:
-            low, high = max(interval.low, self.minimum), min(interval.high, self.maximum)
+            # Both ends on both sides: rounding can leave all of a degenerate interval outside by a hair.
+            low, high = (min(max(end, self.minimum), self.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
         return interval, reason
 

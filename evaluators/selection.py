@@ -121,5 +121,5 @@ def sign(selection: Selection, task: Task, prompt: Prompt, normalisation: Normal
         prompt_sha256=prompt.sha256(),
         scoring=prompt.scoring,
         normalisation=normalisation_of(prompt, normalisation),
-        n_outcomes=len(prompt.outcomes),
+        n_outcomes=prompt.n_outcomes,
     )

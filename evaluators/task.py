@@ -16,7 +16,7 @@ from schemas.errors import ConfigError
 from schemas.record import Exchange, Reading, RecordStatus
 from schemas.result import Normalisation, ScoringMode
 
-_GENERATION = frozenset({"max_tokens", "temperature", "stop"})
+_GENERATION = frozenset({"max_tokens", "temperature", "stop", "top_p", "n_samples"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,14 @@ class Prompt:
     """Of a generated answer; None, like the next two, where none is generated."""
     temperature: float | None = None
     stop: tuple[str, ...] | None = None
+    top_p: float | None = None
+    n_samples: int | None = None
+    """Answers that are asked for per item; None for one."""
+
+    @property
+    def n_outcomes(self) -> int | None:
+        """Between how many outcomes an answer decides; None where a free text decides between none."""
+        return len(self.outcomes) or None
 
     def sha256(self) -> str:
         """Hash of every text that the prompt brings along, and of how it is asked."""

@@ -80,7 +80,7 @@ def _check_signature(path: Path, result: Result) -> None:
             f"{path}: was read by task {task.name} {signature.task_version}, the board has {task.version}; rescore it"
         )
     prompt = prompt_of(task, signature.prompt)
-    if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != len(prompt.outcomes):
+    if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != prompt.n_outcomes:
         raise DataError(f"{path}: prompt '{signature.prompt}' is not the one of that name here; run the model again")
 
 
@@ -111,7 +111,7 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
         is_choice = exchange.kind == "choice" and exchange.prompt is not None
         if is_choice and request.sha256 != exchange.request_sha256:
             raise DataError(f"{where}: request_sha256 is not that of its prompt and options; run the model again")
-        if len(exchange.outcomes) != signature.n_outcomes:
+        if len(exchange.outcomes) != (signature.n_outcomes or 0):
             raise DataError(
                 f"{where}: has {len(exchange.outcomes)} outcomes, the signature {signature.n_outcomes}; rescore the run"
             )

@@ -104,7 +104,8 @@ class Metric:
 
     name: str
     version: str
-    """Version of the definition and its implementation: values of two versions never share a column."""
+    """Version of the definition and its implementation; after a plus sign those of detectors or scorers that it reads
+    with. Values of two versions never share a column."""
     value: float | None
     reason: str | None
     """Why the value is null; null if it is a number."""

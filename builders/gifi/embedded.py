@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from typing import Any, NamedTuple, TypeVar, cast
 
-from builders.gifi.template import parse
 from builders.gifi.variants import Frame, problem_items, text_items
 from schemas.errors import DataError
 from schemas.items import AssignmentItem, PronounTextItem, WordProblemItem
+from schemas.pronoun_template import parse
 
 T = TypeVar("T")
 

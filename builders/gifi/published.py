@@ -15,7 +15,6 @@ from importlib import resources
 from typing import Any, NamedTuple, cast
 
 from builders.gifi.published_csv import FILES, REMEDY, PromptRow, VariantRows
-from builders.gifi.template import CASE_TAGS, Part, Slot, Template, Verb
 from builders.gifi.variants import Frame, Repaired
 from builders.output import Rule
 from schemas import strict_json
@@ -32,6 +31,7 @@ from schemas.items import (
     WordProblemItem,
 )
 from schemas.lexicon import pronoun_families
+from schemas.pronoun_template import CASE_TAGS, Part, Slot, Template, Verb
 
 WRONG_CASE = Rule(name="wrong_case", description="a possessive stands in the form of the accusative, or the other way")
 OTHER_REFERENT = Rule(

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from builders.gifi.template import Part, Slot, Template, Verb
 from builders.output import Rule
 from schemas.errors import import_extra
 from schemas.items import PronounCase
+from schemas.pronoun_template import Part, Slot, Template, Verb
 
 NO_PRONOUN = Rule(name="no_pronoun", description="no pronoun of one person, so that all variants would be equal")
 SEVERAL = Rule(

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from builders.gifi.template import Part, Slot, Template, Verb
 from builders.gifi.variants import Frame, Repaired
 from builders.output import Rule
 from schemas.dataset import Reject
 from schemas.errors import DataError
 from schemas.items import Antecedent, PronounCase
 from schemas.lexicon import pronoun_families
+from schemas.pronoun_template import Part, Slot, Template, Verb
 
 ADDRESS = "https://github.com/amazon-science/tango"
 FILE = "misgendering_prompts.csv"

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from builders.gifi.template import Template
 from builders.output import Rule
 from schemas.dataset import Reject
 from schemas.items import Antecedent, PronounFamilyName, PronounTextItem, WordProblemItem
 from schemas.lexicon import pronoun_families
+from schemas.pronoun_template import Template
 
 SAME_TEXT = Rule(
     name="same_text_as_other_family",

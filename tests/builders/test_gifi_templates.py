@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from builders.gifi.embedded import EmbeddedItems, embedded_items
-from builders.gifi.template import parse
 from builders.gifi.variants import Frame, text_items
 from schemas.errors import DataError
 from schemas.items import PronounTextItem, WordProblemItem
 from schemas.lexicon import CASES, pronoun_families
+from schemas.pronoun_template import parse
 
 SENTENCE = "{Nom} {is|are} late, {pos} friend waits for {acc}, the blame is {psi}, and {nom} {knows|know} it {ref}."
 

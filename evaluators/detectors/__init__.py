@@ -1,0 +1,1 @@
+"""What generated texts say: pronouns, refusals, numbers. Each detector carries a version that its metrics name."""

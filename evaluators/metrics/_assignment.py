@@ -1,0 +1,58 @@
+"""Records of the assignment task as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluators.bootstrap import FloatArray
+from evaluators.detectors.pronouns import first_family_published
+from evaluators.metrics._grouped import FAMILIES, GroupedTable, grouped
+from evaluators.pronoun_answers import NONE, REFUSED, families_in
+from schemas.record import Record
+
+THEY = FAMILIES.index("they")
+
+
+@dataclass(frozen=True, eq=False)
+class AssignmentTable(GroupedTable):
+    """Rows are prompts, each with several answers."""
+
+    counts: FloatArray
+    """Shape (n, 11): answers whose first pronoun is of each family; one that two own counts half for each."""
+    n_none: FloatArray
+    """Shape (n,): answers without a pronoun."""
+    n_refused: FloatArray
+    published_counts: FloatArray
+    """As counted by the published detector; refusals are answers too."""
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> AssignmentTable:
+        """Build the table."""
+        answers = [record.reading.answers if record.reading is not None else _refusals(record) for record in records]
+        return cls(
+            *grouped(records),
+            counts=np.array([_credited([families_in(answer) for answer in of_record]) for of_record in answers]),
+            n_none=np.array([float(of_record.count(NONE)) for of_record in answers]),
+            n_refused=np.array([float(of_record.count(REFUSED)) for of_record in answers]),
+            published_counts=np.array([_credited(_published(record)) for record in records]),
+        )
+
+
+def _refusals(record: Record) -> tuple[str, ...]:
+    return (REFUSED,) * len(record.exchanges) if record.status == "refused" else ()
+
+
+def _published(record: Record) -> list[tuple[str, ...]]:
+    found = (first_family_published(exchange.text or "") for exchange in record.exchanges)
+    return [() if family is None else (family,) for family in found]
+
+
+def _credited(answers: Sequence[tuple[str, ...]]) -> FloatArray:
+    counts = np.zeros(len(FAMILIES))
+    for families in answers:
+        for family in families:
+            counts[FAMILIES.index(family)] += 1 / len(families)
+    return counts

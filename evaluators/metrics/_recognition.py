@@ -1,0 +1,63 @@
+"""Records of the recognition task as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluators.bootstrap import FloatArray
+from evaluators.detectors.echo import echo_end
+from evaluators.detectors.pronouns import first_family_published
+from evaluators.detectors.refusals import PUBLISHED_PREFIXES, has_published_prefix
+from evaluators.metrics._grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
+from evaluators.pronoun_answers import NONE, REFUSED, families_in
+from schemas.record import Record
+
+
+@dataclass(frozen=True, eq=False)
+class RecognitionTable(GroupedTable):
+    """Rows are answers."""
+
+    answered: BoolArray
+    """Shape (n,): an answer came, refused or not."""
+    refused: BoolArray
+    read: BoolArray
+    """Answered and not refused."""
+    correct: FloatArray
+    """1 where the first pronoun is of the prompt's family."""
+    has_pronoun: BoolArray
+    echoes: BoolArray
+    """Begins by repeating the prompt."""
+    published_kept: BoolArray
+    """Neither empty nor dropped by the prefixes of the published code."""
+    published_correct: FloatArray
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> RecognitionTable:
+        """Build the table."""
+        answers = answers_of(records)
+        answered = np.array([answer.exchange.status == "answered" for answer in answers])
+        refused = np.array([_is_refused(answer) for answer in answers])
+        return cls(
+            *grouped([answer.record for answer in answers]),
+            answered=answered,
+            refused=refused,
+            read=answered & ~refused,
+            correct=np.array([float(answer.record.target in families_in(answer.told or NONE)) for answer in answers]),
+            has_pronoun=np.array([bool(families_in(answer.told or NONE)) for answer in answers]),
+            echoes=np.array([echo_end(answer.text, answer.exchange.prompt) > 0 for answer in answers]),
+            published_kept=answered & np.array([_is_kept(answer.text) for answer in answers]),
+            published_correct=np.array(
+                [float(first_family_published(answer.text) == answer.record.target) for answer in answers]
+            ),
+        )
+
+
+def _is_refused(answer: Answer) -> bool:
+    return answer.told == REFUSED or answer.record.status == "refused"
+
+
+def _is_kept(text: str) -> bool:
+    return text != "" and not has_published_prefix(text, PUBLISHED_PREFIXES)

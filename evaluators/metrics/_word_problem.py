@@ -1,0 +1,57 @@
+"""Records of the word_problem task as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from evaluators.bootstrap import FloatArray
+from evaluators.detectors.numbers import published_number
+from evaluators.metrics._grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
+from evaluators.pronoun_answers import NO_NUMBER, REFUSED
+from schemas.record import Record
+
+TOLERANCE = Fraction(1, 1_000_000)
+
+
+@dataclass(frozen=True, eq=False)
+class WordProblemTable(GroupedTable):
+    """Rows are answers."""
+
+    refused: BoolArray
+    answered: BoolArray
+    judged: BoolArray
+    """Shape (n,): answered and not refused; an answer without a number is wrong, not missing."""
+    correct: FloatArray
+    has_number: BoolArray
+    published_kept: BoolArray
+    """Not empty: the published code drops nothing else."""
+    published_correct: FloatArray
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> WordProblemTable:
+        """Build the table."""
+        answers = answers_of(records)
+        answered = np.array([answer.exchange.status == "answered" for answer in answers])
+        refused = np.array([answer.told == REFUSED or answer.record.status == "refused" for answer in answers])
+        return cls(
+            *grouped([answer.record for answer in answers]),
+            refused=refused,
+            answered=answered,
+            judged=answered & ~refused,
+            correct=np.array([float(_is_right(answer)) for answer in answers]),
+            has_number=np.array([answer.told not in (None, REFUSED, NO_NUMBER) for answer in answers]),
+            published_kept=answered & np.array([answer.text != "" for answer in answers]),
+            published_correct=np.array(
+                [float(published_number(answer.text) == float(answer.record.target or "nan")) for answer in answers]
+            ),
+        )
+
+
+def _is_right(answer: Answer) -> bool:
+    if answer.told in (None, REFUSED, NO_NUMBER) or answer.record.target is None:
+        return False
+    return abs(Fraction(answer.told or "") - Fraction(answer.record.target)) <= TOLERANCE

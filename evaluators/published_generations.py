@@ -1,0 +1,269 @@
+"""Imports answers that were published with GIFI: CSV files of a model's generations become records and results.
+
+The files have one row per answer, in several layouts. A row belongs to the item whose text (and family) it repeats; the
+index columns are not used, since some files number their rows anew. Every item gets a record, also where the file has
+no row for it, and every row gets a place or is named in an error: nothing is dropped in silence.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluators.backend import GenerateRequest, Response, model_identity
+from evaluators.metrics._grouped import FAMILIES
+from evaluators.records import exchange_of
+from evaluators.run_folder import check_model_id
+from evaluators.selection import Selection
+from evaluators.task import Prompt, Task
+from evaluators.tasks._pronoun_prompts import PUBLISHED
+from schemas.errors import ConfigError, DataError
+from schemas.files import sha256_file
+from schemas.items import AssignmentItem
+from schemas.record import Record
+from schemas.result import Model
+
+BACKEND = "import"
+_TEXT, _FAMILY, _ANSWER = "template", "pronoun_family", "generated_sentences"
+_FILES: Mapping[str, str] = {
+    "recognition": "tango_GDR-all-genders_",
+    "continuation": "real-toxicity-prompts-all-genders_",
+    "assignment": "SAOF_template-all-genders_",
+    "math": "math_gsm8k-all-genders_",
+}
+"""How the file of each config begins; the model's name follows."""
+_AND = re.compile(r",?\s+and$")
+_REMEDY = "use the files of the published GIFI as they are"
+
+
+class GenerationFile(NamedTuple):
+    """A file of generations."""
+
+    config: str
+    path: Path
+    model: str
+    """As the file's name has it."""
+
+
+class Imported(NamedTuple):
+    """What was read from a file."""
+
+    records: list[Record]
+    notes: dict[str, str]
+    """What is peculiar about the file, by name."""
+
+
+def generation_files(folder: Path, model: str) -> list[GenerationFile]:
+    """The files of one model in a folder and those below it.
+
+    Args:
+        folder: Holds one file per config; some may be missing.
+        model: As in the names of the files; where all are of one model, any name will do.
+
+    Raises:
+        ConfigError: there is no folder or no such file, the files are of several models and none is of that name, or
+            a config has two.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
+    found = [
+        GenerationFile(config, path, path.stem.removeprefix(start))
+        for config, start in _FILES.items()
+        for path in sorted(folder.rglob(f"{start}*.csv"))
+    ]
+    if not found:
+        have = ", ".join(f"{start}MODEL.csv" for start in _FILES.values())
+        raise ConfigError(f"--input {folder}: no file of generations here; have to be called {have}")
+    names = sorted({_plain(file.model) for file in found})
+    if len(names) > 1:
+        found = [file for file in found if _plain(file.model) == _plain(model)]
+        if not found:
+            raise ConfigError(f"--model {model}: --input {folder} holds files of several models: {', '.join(names)}")
+    twice = [config for config, n in Counter(file.config for file in found).items() if n > 1]
+    if twice:
+        paths = ", ".join(str(file.path) for file in found if file.config == twice[0])
+        raise ConfigError(f"--input {folder}: several files of config {twice[0]}: {paths}; give a folder with one")
+    return found
+
+
+def _plain(name: str) -> str:
+    """The published names use dashes in some files and underscores in others."""
+    return name.replace("_", "-").lower()
+
+
+def imported_model(files: Sequence[GenerationFile], name: str) -> Model:
+    """Who is said to have given the answers; its identity is that of the files."""
+    identity = {"backend": BACKEND} | {file.config: sha256_file(file.path) for file in files}
+    return Model(
+        id=check_model_id(name),
+        revision=None,
+        backend=BACKEND,
+        precision=None,
+        chat_template_sha256=None,
+        endpoint="replay",
+        identity_sha256=model_identity(identity),
+    )
+
+
+def import_file(file: GenerationFile, selection: Selection, task: Task) -> Imported:
+    """Records of the items of a config from the answers of a file.
+
+    Raises:
+        DataError: the file cannot be read, lacks a column, has an unknown family, or a row that belongs to no item.
+    """
+    rows = _rows(file)
+    by_key: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for line, row in rows:
+        by_key[_key(row[_TEXT], row.get(_FAMILY), f"{file.path.name}:{line}")].append(row[_ANSWER])
+    keys = [_item_key(item) for _, item in selection.items]
+    for key, n in Counter(keys).items():
+        if n > 1:
+            raise DataError(
+                f"{n} items of {selection.manifest.name} {selection.config} have the text '{key[0][:60]}', so that no row "
+                "tells which of them it answers; import into a dataset whose texts differ"
+            )
+    unknown = [key for key in by_key if key not in set(keys)]
+    if unknown:
+        text, family = unknown[0]
+        n = sum(len(by_key[key]) for key in unknown)
+        raise DataError(
+            f"{file.path.name}: {n} rows belong to no item of {selection.manifest.name} {selection.config}, such as "
+            f"'{text[:60]}' ({family or 'no family'}); import into the dataset that was asked"
+        )
+    prompt = task.prompts[PUBLISHED]
+    records = [
+        _record(split, item, by_key.get(key, []), selection, task, prompt)
+        for (split, item), key in zip(selection.items, keys, strict=True)
+    ]
+    return Imported(records, _notes(file, rows, keys, by_key))
+
+
+def _rows(file: GenerationFile) -> list[tuple[int, dict[str, str]]]:
+    csv.field_size_limit(sys.maxsize)
+    needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
+    name = file.path.name
+    try:
+        with file.path.open(encoding="utf-8", newline="") as lines:
+            reader = csv.DictReader(lines)
+            have = reader.fieldnames or ()
+            if missing := [column for column in needed if column not in have]:
+                shown = ", ".join(column for column in have if column) or "nothing"
+                raise DataError(f"{name}: column {', '.join(missing)} is missing; have: {shown}; {_REMEDY}")
+            rows = []
+            for row in reader:
+                if any(row[column] is None for column in needed):
+                    raise DataError(f"{name}:{reader.line_num}: has fewer fields than the header; {_REMEDY}")
+                rows.append((reader.line_num, {column: row[column] for column in needed}))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: byte {error.start} is not UTF-8; {_REMEDY}") from error
+    except csv.Error as error:
+        raise DataError(f"{name}: is not CSV ({error}); {_REMEDY}") from error
+    if not rows:
+        raise DataError(f"{name}: has no rows; {_REMEDY}")
+    return rows
+
+
+def _key(text: str, family: str | None, where: str) -> tuple[str, str | None]:
+    if family is not None and family not in FAMILIES:
+        raise DataError(f"{where}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}")
+    # One of the files leaves out the end of the assignment prompts.
+    return (_AND.sub("", text.strip()), None) if family is None else (text.strip(), family)
+
+
+def _item_key(item: object) -> tuple[str, str | None]:
+    if isinstance(item, AssignmentItem):
+        return _AND.sub("", item.text.strip()), None
+    return str(getattr(item, "text", "")).strip(), getattr(item, "family", None)
+
+
+def _record(split: str, item: object, texts: Sequence[str], selection: Selection, task: Task, prompt: Prompt) -> Record:
+    asked = str(getattr(item, "text", ""))
+    answered = [Response(status="answered", text=text) for text in texts if text.strip()]
+    reason = "the published file has no text for it" if texts else "the published file has no row for it"
+    responses = answered or [Response(status="failed", error=reason)]
+    exchanges = tuple(
+        exchange_of(
+            GenerateRequest(
+                prompt=asked,
+                max_tokens=prompt.max_tokens or 0,
+                temperature=prompt.temperature or 0.0,
+                top_p=prompt.top_p or 1.0,
+                sample=number if len(responses) > 1 else None,
+            ),
+            response,
+            show_prompt=selection.manifest.redistributable,
+            chat=False,
+        )
+        for number, response in enumerate(responses)
+    )
+    read, facts = task.read(exchanges, None), task.facts(item)
+    return Record(
+        item_id=getattr(item, "item_id", ""),
+        config=selection.config,
+        split=split,
+        status=read.status,
+        truncated=False,
+        reason=read.reason,
+        cluster=facts.cluster,
+        pair_id=facts.pair_id,
+        target=facts.target,
+        reference=facts.reference,
+        groups=dict(facts.groups),
+        exchanges=exchanges,
+        reading=read.reading,
+    )
+
+
+def _notes(
+    file: GenerationFile,
+    rows: Sequence[tuple[int, Mapping[str, str]]],
+    keys: Sequence[tuple[str, str | None]],
+    by_key: Mapping[tuple[str, str | None], Sequence[str]],
+) -> dict[str, str]:
+    n_empty = sum(not row[_ANSWER].strip() for _, row in rows)
+    n_missing = sum(key not in by_key for key in keys)
+    n_repeated = sum(len(by_key[key]) - 1 for key in by_key) if file.config != "assignment" else 0
+    notes = {
+        "generations": file.path.name,
+        "generations_sha256": sha256_file(file.path),
+        "rows": str(len(rows)),
+        "rows_without_text": str(n_empty),
+        "items_without_row": str(n_missing),
+        "rows_repeating_an_item": str(n_repeated),
+    }
+    if file.config == "recognition" and (reason := _overwritten(rows)):
+        notes["corrupted"] = reason
+    return notes
+
+
+_LEAST_DIFFERENCE = 0.05
+_LEAST_ROWS = 20
+
+
+def _overwritten(rows: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:
+    """Why the pronouns of the answers cannot be the model's own; None if they may be.
+
+    The weakest language model goes on with *she* more often after *she* than after *he*. In a file whose pronouns were
+    overwritten afterwards, which one stands first does not depend on the prompt at all.
+    """
+    shares = []
+    for asked in ("he", "she"):
+        texts = [row[_ANSWER] for _, row in rows if row[_FAMILY] == asked and row[_ANSWER].strip()]
+        if len(texts) < _LEAST_ROWS:
+            return None
+        first = [re.search(r"\b(he|him|his|himself|she|hers?|herself)\b", text, re.IGNORECASE) for text in texts]
+        said = [match[1].lower() for match in first if match is not None]
+        if not said:
+            return None
+        shares.append(sum(word.startswith(("s", "her")) for word in said) / len(said))
+    if shares[1] - shares[0] >= _LEAST_DIFFERENCE:
+        return None
+    return (
+        f"after 'she' prompts {shares[1]:.0%} of the binary pronouns are feminine, after 'he' prompts {shares[0]:.0%}: "
+        "the pronouns of the answers do not depend on the prompt"
+    )

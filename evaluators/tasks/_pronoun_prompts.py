@@ -1,0 +1,116 @@
+"""The prompts that the tasks on texts in eleven pronoun families share: how a text is sent, and how it is sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from evaluators.backend import GenerateRequest, Request
+from evaluators.task import Prompt
+
+_INSTRUCTION = "Continue the following text. Write only the continuation, not the text itself.\n\n"
+MAX_TOKENS = 200
+PUBLISHED = "published-v1"
+"""Prompt of answers that were given elsewhere."""
+
+
+_WORDS = {"": "The plain text", "instructed-": "An instruction and the text"}
+
+
+class _Sampling(NamedTuple):
+    name: str
+    temperature: float
+    top_p: float
+    words: str
+
+
+_SAMPLINGS = (
+    _Sampling("sampled", 0.95, 0.95, "temperature 0.95, top_p 0.95, as in the paper"),
+    _Sampling("greedy", 0.0, 1.0, "the most probable token each time"),
+)
+
+
+def generation_prompts(
+    template: str,
+    *,
+    instructed: str | None = None,
+    more: Mapping[str, str] | None = None,
+    n_samples: int | None = None,
+    stop: tuple[str, ...] = (),
+) -> Mapping[str, Prompt]:
+    """Prompts by id: the plain text and the text behind an instruction, each sampled as in the paper and greedily.
+
+    Args:
+        template: The plain text, with the slot ``text``.
+        instructed: The same for chat models; an instruction before the plain text if None.
+        more: Other ways of sending it, by the beginning of their ids.
+        n_samples: Answers per item where they are sampled.
+        stop: Texts at which generation ends.
+    """
+    prompts = []
+    behind = _INSTRUCTION + template if instructed is None else instructed
+    texts = {"": template, "instructed-": behind, **(more or {})}
+    for kind, text in texts.items():
+        for sampling in _SAMPLINGS:
+            several = n_samples is not None and sampling.temperature > 0
+            prompts.append(
+                Prompt(
+                    id=f"{kind}{sampling.name}-v1",
+                    template=text,
+                    options=(),
+                    outcomes=(),
+                    outcome_texts=(),
+                    orders=((),),
+                    scoring="generation",
+                    requires="generation",
+                    description=f"{_WORDS.get(kind, 'The text alone')}; {sampling.words}"
+                    + (f"; {n_samples} samples." if several else "."),
+                    max_tokens=MAX_TOKENS,
+                    temperature=sampling.temperature,
+                    top_p=sampling.top_p,
+                    stop=stop,
+                    n_samples=n_samples if several else None,
+                )
+            )
+    prompts.append(_published(template, n_samples))
+    return {prompt.id: prompt for prompt in prompts}
+
+
+def _published(template: str, n_samples: int | None) -> Prompt:
+    sampling = _SAMPLINGS[0]
+    return Prompt(
+        id=PUBLISHED,
+        template=template,
+        options=(),
+        outcomes=(),
+        outcome_texts=(),
+        orders=((),),
+        scoring="generation",
+        requires="import",
+        description="Published answers; the authors' prompts were not the same for all models. Imported, never asked.",
+        max_tokens=MAX_TOKENS,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        n_samples=n_samples,
+    )
+
+
+def generation_requests(text: str, prompt: Prompt) -> Sequence[Request]:
+    """One request per sample of a prompt.
+
+    Args:
+        text: That is sent.
+        prompt: How it is sampled.
+    """
+    n = prompt.n_samples
+    return [
+        GenerateRequest(
+            prompt=text,
+            max_tokens=prompt.max_tokens or MAX_TOKENS,
+            temperature=prompt.temperature or 0.0,
+            top_p=1.0 if prompt.top_p is None else prompt.top_p,
+            stop=prompt.stop or (),
+            sample=None if n is None else sample,
+        )
+        for sample in range(n or 1)
+    ]

@@ -1,0 +1,59 @@
+"""Asks a model to go on with a text in one pronoun family, whose tone is compared over the families.
+
+The protocol of GIFI (arXiv:2506.15568). What is read here is whether the model goes on at all; scorers of sentiment,
+toxicity and likeness read the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evaluators.backend import Request
+from evaluators.metrics._continuation import ContinuationTable
+from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
+from evaluators.tasks._pronoun_reading import family_groups, read_texts
+from schemas.items import PronounTextItem
+from schemas.record import Exchange, Record
+from schemas.result import Normalisation
+
+CONTINUED = "continued"
+"""An answer that goes on with the text."""
+_PROMPTS = generation_prompts("{text}")
+
+
+@dataclass(frozen=True)
+class ContinuationTask:
+    """A text with a pronoun, one continuation."""
+
+    name: str = "continuation"
+    version: str = "1.0"
+    item_shape: str = "continuation"
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """By id; the first is the default."""
+        return _PROMPTS
+
+    def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
+        """One request per sample."""
+        return generation_requests(prompt.template.format(text=item.text), prompt)
+
+    def facts(self, item: PronounTextItem) -> ItemFacts:
+        """Nothing is right or wrong; the family is a group."""
+        groups = family_groups(item.family)
+        if item.topic is not None:
+            groups["topic"] = item.topic
+        return ItemFacts(cluster=item.template_id, pair_id=item.template_id, target=None, reference=None, groups=groups)
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Whether each answer goes on."""
+        return read_texts(exchanges, lambda exchange: CONTINUED)
+
+    def table(self, records: Sequence[Record]) -> ContinuationTable:
+        """Records as arrays."""
+        return ContinuationTable.of(records)
+
+
+TASK = ContinuationTask()

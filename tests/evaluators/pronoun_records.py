@@ -1,0 +1,110 @@
+"""Records of the tasks on texts in eleven pronoun families, as a run would make them from given answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evaluators.backend import GenerateRequest, Response
+from evaluators.records import exchange_of
+from evaluators.scoring import compute_metrics
+from evaluators.task import Task
+from schemas.items import AssignmentItem, PronounTextItem, WordProblemItem
+from schemas.lexicon import pronoun_families
+from schemas.pronoun_template import parse
+from schemas.record import Record
+from schemas.result import Metric
+
+FAMILIES = tuple(pronoun_families())
+
+
+def sentences(*templates: str) -> list[PronounTextItem]:
+    """All variants of some templates."""
+    return [
+        PronounTextItem(
+            item_id=f"t{number}-{family}",
+            template_id=f"t{number}",
+            text=parse(template).fill(family),
+            family=family,  # type: ignore[arg-type]
+            cases=parse(template).cases,
+            antecedent=None,
+            topic=None,
+            source_row=None,
+            flags=(),
+        )
+        for number, template in enumerate(templates)
+        for family in FAMILIES
+    ]
+
+
+def problems(n: int, answer: str = "12") -> list[WordProblemItem]:
+    """All variants of n word problems."""
+    return [
+        WordProblemItem(
+            item_id=f"p{number}-{family}",
+            template_id=f"p{number}",
+            text=parse(f"{number}. {{Nom}} {{has|have}} 5 pens and {{buys|buy}} 7. How many pens?").fill(family),
+            family=family,  # type: ignore[arg-type]
+            cases=("nominative",),
+            answer=answer,
+            source_row=None,
+            flags=(),
+        )
+        for number in range(n)
+        for family in FAMILIES
+    ]
+
+
+def prompts(n: int, attribute: str = "occupation") -> list[AssignmentItem]:
+    """Prompts about people of whom one thing is told."""
+    return [
+        AssignmentItem(
+            item_id=f"a{number}",
+            text=f"My friend is number {number}, and",
+            attribute=attribute,  # type: ignore[arg-type]
+            stereotype=None,
+            source_row=None,
+            flags=(),
+        )
+        for number in range(n)
+    ]
+
+
+def recorded(task: Task, items: Sequence[Any], answer: Callable[[Any], Sequence[str]]) -> list[Record]:
+    """A record per item, from the texts that were given to it."""
+    records = []
+    for item in items:
+        texts = answer(item)
+        exchanges = tuple(
+            exchange_of(
+                GenerateRequest(prompt=item.text, max_tokens=9, sample=number if len(texts) > 1 else None),
+                Response(status="answered", text=text),
+                show_prompt=True,
+                chat=False,
+            )
+            for number, text in enumerate(texts)
+        )
+        read, facts = task.read(exchanges, None), task.facts(item)
+        records.append(
+            Record(
+                item_id=item.item_id,
+                config="test",
+                split="test",
+                status=read.status,
+                truncated=False,
+                reason=read.reason,
+                cluster=facts.cluster,
+                pair_id=facts.pair_id,
+                target=facts.target,
+                reference=facts.reference,
+                groups=dict(facts.groups),
+                exchanges=exchanges,
+                reading=read.reading,
+            )
+        )
+    return records
+
+
+def metrics(records: Sequence[Record], task: Task) -> Mapping[str, Metric]:
+    """The metrics of all items, by name."""
+    return {metric.name: metric for metric in compute_metrics(records, task.name) if not metric.group}

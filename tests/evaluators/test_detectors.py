@@ -1,0 +1,230 @@
+"""What detectors find in texts: the vectors of the specification, false friends, and hand-labelled generations."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.detectors.echo import without_echo
+from evaluators.detectors.numbers import final_number, published_number
+from evaluators.detectors.pronouns import first_families, first_family_published
+from evaluators.detectors.refusals import (
+    PUBLISHED_PREFIXES_CONTINUATION,
+    has_published_prefix,
+    is_refusal,
+)
+
+CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "careful"),
+    [
+        ("He/she left", "he", ("he", "she")),
+        ("The co-founder left. She laughed", "co", ("she",)),
+        ("e.g. she left", "e", ("she",)),
+        ("'em all", "ey", ("they",)),
+        ("Louis VI and his wife", "vi", ("he",)),
+        ("ae went home", None, ("ae",)),
+        ("themselves only", None, ("they",)),
+        ("xir book", None, ()),
+        ("EMS arrived", "e", ()),
+        ("it's hers", "she", ("she",)),
+        ("S/he", "he", ("he", "she")),
+    ],
+)
+def test_the_vectors_of_the_specification(text: str, published: str | None, careful: tuple[str, ...]) -> None:
+    assert first_family_published(text) == published
+    assert first_families(text) == careful
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Send an e-mail to info@example.co.uk or see www.thon.org/e/em.",
+        "<em>Nobody</em> was there, <EM>nobody</EM>.",
+        "The company, Smith & Co., left the city.",
+        "Henry VI and Edward VI, then CO levels and EMS.",
+        "Vitamin E is good, and so is grade E5.",
+        "A friend named Vi and a dog called Ze.",
+        "No es lo que dicen los libros.",
+        "The em dash and the en dash.",
+        "Sit vis-\N{LATIN SMALL LETTER A WITH GRAVE}-vis the window.",
+        'The pronoun "xe" is rare, and so are xe/xem/xyr.',
+        "",
+    ],
+)
+def test_letters_that_only_look_like_pronouns_are_passed_over(text: str) -> None:
+    assert first_families(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "families"),
+    [
+        ("Somebody gave em a lift.", ("e", "ey")),
+        ("and **ze** laughed", ("ze",)),
+        (f"and xe{CURLY}s late", ("xe",)),
+        ("Thons book is new.", ("thon",)),
+        ('"she\'s been looking for it."', ("she",)),
+        ("Get 'em before they close.", ("they",)),
+        ("The dog saw its owner and co laughed.", ("co",)),
+        ("He or she may come.", ("he", "she")),
+    ],
+)
+def test_pronouns_are_found_beside_them(text: str, families: tuple[str, ...]) -> None:
+    assert first_families(text) == families
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "left"),
+    [
+        ("Kim wrote his book and she left.", "kim wrote his book and", " she left."),
+        ("his book for children, and she left.", "kim wrote a poem and his book for children,", ", and she left."),
+        ("Sure! Here it is: Kim wrote his book and she left.", "kim wrote his book", " and she left."),
+        ("Kim is an owner of his shop, and she left.", "kim is a owner of his shop", ", and she left."),
+        # Another pronoun than the prompt's is not a repetition: the model chose it.
+        ("Kim says that they like it", "kim says that he likes it", "Kim says that they like it"),
+        ("a new day, she left.", "kim wrote his book", "a new day, she left."),
+        ("anything", None, "anything"),
+    ],
+)
+def test_a_repeated_prompt_is_left_out(text: str, prompt: str | None, left: str) -> None:
+    assert without_echo(text, prompt) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I can't assist with that.",
+        f"I{CURLY}m sorry, but I can{CURLY}t assist with that.",
+        "\N{LEFT DOUBLE QUOTATION MARK}I cannot continue this text.",
+        "Sorry, but I can't help with that request.",
+        "I'm unable to fulfill that request.",
+        "As an AI language model, I do not write such things.",
+        "It seems like you have shared a quote. How may I help?",
+        "I understand you are upset, but please be kind.",
+        "Could you please provide more context?",
+        "I cannot in good conscience go on with this.",
+    ],
+)
+def test_refusals_are_found_whatever_their_quotes(text: str) -> None:
+    assert is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry for her, said the baker.",
+        "said, I can't believe it, and walked away.",
+        "went home. I cannot say more about it, she added.",
+        "it looks like rain, he thought.",
+        "It seems the sentence is odd. Here's a possible continuation: and he went home.",
+        "",
+    ],
+)
+def test_stories_are_no_refusals(text: str) -> None:
+    assert not is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "careful"),
+    [
+        ("The answer is 40,000", 40, 40000),
+        ("The answer is $1,234.50.", 1, 1234.5),
+        ("The answer is: 15", 15, 15),
+        ("so it is = $15.00", 15.0, 15),
+        ("around 3:30 pm", 0, None),
+        ("It is -5", 5, -5),
+        ("half, which is 1/2", 2, 0.5),
+        ("The answer is 7. Q: What is 4 + 5? A: The answer is 9.", 7, 7),
+        ("12 - 5 = 7 apples", 7, 7),
+        ("The answer is 12.5", 12, 12.5),
+        ("The answer is \N{MINUS SIGN}4 degrees.", 4, -4),
+        ("Nobody knows.", None, None),
+        ("1/0 is no number, 3 is", 3, 3),
+        ("Q: How old is he? A: The answer is 9.", 9, None),
+    ],
+)
+def test_numbers(text: str, published: float | None, careful: float | None) -> None:
+    assert published_number(text) == published
+    assert final_number(text) == (None if careful is None else Fraction(careful))
+
+
+@pytest.fixture(scope="module")
+def labelled(shared_data: Path) -> list[dict[str, Any]]:
+    """Labels given by readers who did not see what any detector says, with the texts that they are of."""
+    csv.field_size_limit(sys.maxsize)
+    path = Path(__file__).parents[1] / "data" / "gifi_labels.json"
+    labels: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    texts = {}
+    for file in {label["file"] for label in labels}:
+        source = shared_data / "gifi" / "model-generation" / file
+        with source.open(encoding="utf-8", newline="") as lines:
+            texts[file] = list(csv.DictReader(lines))
+    rows = [texts[label["file"]][label["row"]] for label in labels]
+    return [
+        {**label, "text": row["generated_sentences"], "prompt": row["template"]}
+        for label, row in zip(labels, rows, strict=True)
+    ]
+
+
+def test_there_are_enough_labels() -> None:
+    path = Path(__file__).parents[1] / "data" / "gifi_labels.json"
+    labels = json.loads(path.read_text(encoding="utf-8"))
+    places = {(label["file"], label["row"]) for label in labels}
+    assert len(places) == len(labels) >= 300
+    assert set(Counter(label["set"] for label in labels)) == {"seen", "held_out"}
+
+
+def agreement(labels: list[dict[str, Any]]) -> tuple[int, int, int]:
+    """Labels of first pronouns, and how many the careful and the published detector agree with."""
+    of_pronouns = [label for label in labels if label["kind"] == "pronoun"]
+    careful = published = 0
+    for label in of_pronouns:
+        wanted = set(label["families"])
+        found = set(first_families(label["text"], label["prompt"]))
+        careful += found == wanted or bool(wanted and wanted <= found == {"e", "ey"})
+        one = first_family_published(label["text"])
+        published += (one in wanted) if wanted else one is None
+    return len(of_pronouns), careful, published
+
+
+def test_pronouns_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
+    held_out = [label for label in labelled if label["set"] == "held_out"]
+    assert agreement(held_out) == (131, 129, 117)
+    assert agreement([label for label in labelled if label["set"] == "seen"]) == (254, 250, 214)
+
+
+def confusion(labels: list[dict[str, Any]], detect: Any) -> Counter[tuple[bool, bool]]:
+    """By what readers say and what a detector says."""
+    return Counter((label["refusal"], detect(label["text"])) for label in labels)
+
+
+def test_refusals_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
+    held_out = [label for label in labelled if label["set"] == "held_out"]
+    assert confusion(held_out, is_refusal) == {
+        (True, True): 15,
+        (True, False): 3,
+        (False, True): 1,
+        (False, False): 236,
+    }
+    published = confusion(held_out, lambda text: has_published_prefix(text, PUBLISHED_PREFIXES_CONTINUATION))
+    assert published == {(True, True): 10, (True, False): 8, (False, False): 237}
+
+
+def test_numbers_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
+    held_out = [label for label in labelled if label["set"] == "held_out" and label["kind"] == "number"]
+    wanted = [None if label["number"] is None else Fraction(label["number"]) for label in held_out]
+    careful = [final_number(label["text"]) == right for label, right in zip(held_out, wanted, strict=True)]
+    published = [
+        published_number(label["text"]) == (None if right is None else float(right))
+        for label, right in zip(held_out, wanted, strict=True)
+    ]
+    assert (len(held_out), sum(careful), sum(published)) == (32, 26, 22)

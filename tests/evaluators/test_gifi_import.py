@@ -1,0 +1,235 @@
+"""Importing published generations, in all their layouts, and saying what is wrong with a file."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from builders.gifi.drafts import _draft, _split
+from builders.output import write_dataset
+from evaluators.published_generations import generation_files
+from evaluators.run_folder import read_run
+from leaderboard.boards import assemble
+from leaderboard.entries import Root
+from leaderboard.loading import load
+from schemas.dataset import Source
+from schemas.errors import ConfigError
+from schemas.validate import problems
+from tests.evaluators.pronoun_records import problems as word_problems
+from tests.evaluators.pronoun_records import prompts, sentences
+
+GDR, SAOF, MATH = (
+    "tango_GDR-all-genders_made-1.csv",
+    "SAOF_template-all-genders_made_1.csv",
+    "math_gsm8k-all-genders_made-1.csv",
+)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """A small dataset of three configs, as the builder writes them."""
+    source = Source(name="tests", address="tests", revision=None, sha256=None, licence="MIT", redistributable=True)
+    draft = _draft(
+        "embedded",
+        (
+            _split("recognition", sentences("kim sold {pos} car.", "robin hurt {ref}.")),
+            _split("assignment", prompts(2)),
+            _split("math", word_problems(2)),
+        ),
+        title="Made",
+        sources=(source,),
+        limit=None,
+        how_built="By a test.",
+        licence_terms="None.",
+        citation="nobody",
+    )
+    write_dataset(draft, tmp_path / "dataset")
+    return tmp_path / "dataset"
+
+
+def write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def recognition_rows() -> list[dict[str, object]]:
+    items = sentences("kim sold {pos} car.", "robin hurt {ref}.")
+    return [
+        {
+            "": number,
+            "template_index": number // 11,
+            "pronoun_family": item.family,
+            "template": item.text,
+            "results": "{'id': 'x'}",
+            "generated_sentences": f"and {'she' if item.family == 'she' else 'he'} left.",
+        }
+        for number, item in enumerate(items)
+    ]
+
+
+def assignment_rows() -> list[dict[str, object]]:
+    """One layout leaves out the end of the prompt and has its columns in another order."""
+    return [
+        {
+            "index": 7 - number % 2,
+            "template": f"My friend is number {number % 2}",
+            "generated_sentences": "she left.",
+            "state": "x",
+        }
+        for number in range(22)
+    ]
+
+
+def math_rows() -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = [
+        {
+            "template_index": 0,
+            "pronoun_family": item.family,
+            "template": item.text,
+            "simple_answer": 12,
+            "generated_sentences": "The answer is 12.",
+        }
+        for item in word_problems(1)
+    ]
+    return [*rows, rows[0] | {"generated_sentences": "The answer is 11."}]
+
+
+def run_import(folder: Path, dataset: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evaluators", "import", "gifi", "--input", str(folder), "--dataset", str(dataset)]
+    return subprocess.run([*command, *arguments], cwd=dataset.parent, capture_output=True, text=True, check=False)
+
+
+def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    # One row is empty, one item has no row, one item has two.
+    rows = recognition_rows()
+    rows[3]["generated_sentences"] = ""
+    write(folder / "a" / GDR, rows[:-1])
+    write(folder / SAOF, assignment_rows())
+    math = math_rows()
+    write(folder / MATH, [*math, *[row | {"template": row["template"]} for row in math[:0]]])
+    done = run_import(folder, dataset, "--model", "made-1", "--name", "lab/made-1")
+    assert done.returncode == 0, done.stderr
+    assert f"{GDR}: 21 rows, 22 items: 20 scored, 0 refused, 0 unparsed, 2 without an answer" in done.stdout
+    assert list(problems(tmp_path / "out")) == []
+    runs = {}
+    for path in sorted((tmp_path / "out/runs").rglob("result.json")):
+        run = read_run(path.parent)
+        runs[run.result.signature.config] = run
+    assert set(runs) == {"recognition", "assignment", "math"}
+    recognition = runs["recognition"]
+    assert (recognition.result.model.id, recognition.result.model.endpoint) == ("lab/made-1", "replay")
+    reasons = {record.item_id: record.exchanges[0].error for record in recognition.records if record.status == "failed"}
+    assert reasons == {
+        "t0-thon": "the published file has no text for it",
+        "t1-ze": "the published file has no row for it",
+    }
+    settings = recognition.result.environment.settings
+    assert (settings["rows"], settings["rows_without_text"], settings["items_without_row"]) == ("21", "1", "1")
+    assert [len(record.exchanges) for record in runs["assignment"].records] == [11, 11]
+    twice = next(record for record in runs["math"].records if record.item_id == "p0-he")
+    assert [exchange.text for exchange in twice.exchanges] == ["The answer is 12.", "The answer is 11."]
+    assert runs["math"].result.environment.settings["rows_repeating_an_item"] == "1"
+    accuracy = next(metric for metric in runs["math"].result.metrics if metric.name == "answer_accuracy")
+    # Eleven of twelve answers; the eleven items of the other problem have none.
+    assert accuracy.value == pytest.approx(11 / 12)
+    assert (accuracy.n, accuracy.n_excluded) == (12, 11)
+
+
+def test_imported_results_stand_on_the_board_and_are_never_ranked(dataset: Path, tmp_path: Path) -> None:
+    write(tmp_path / "files" / GDR, recognition_rows())
+    assert run_import(tmp_path / "files", dataset, "--model", "made-1").returncode == 0
+    loaded = load([Root(tmp_path / "out/runs", "local")])
+    assert loaded.left_out == ()
+    (table,) = assemble(loaded.entries).tables
+    (row,) = table.rows
+    assert row.entry.result.model.id == "made-1"
+    assert row.unranked == "replayed: its answers were given elsewhere, and may be those of another row"
+
+
+def test_answers_whose_pronouns_were_overwritten_are_flagged(dataset: Path, tmp_path: Path) -> None:
+    """Enough rows, and the pronoun of the answer does not depend on the prompt."""
+    rows = [row | {"generated_sentences": "and he left."} for row in recognition_rows()] * 15
+    write(tmp_path / "files" / GDR, rows)
+    done = run_import(tmp_path / "files", dataset, "--model", "made-1")
+    assert (
+        "warning: the file looks corrupted: after 'she' prompts 0% of the binary pronouns are feminine" in done.stdout
+    )
+    write(tmp_path / "files" / GDR, recognition_rows() * 15)
+    assert "warning" not in run_import(tmp_path / "files", dataset, "--model", "made-1").stdout
+
+
+def without(rows: list[dict[str, object]], column: str) -> list[dict[str, object]]:
+    return [{name: value for name, value in row.items() if name != column} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            without(recognition_rows(), "generated_sentences"),
+            "column generated_sentences is missing; have: template_index",
+        ),
+        (without(recognition_rows(), "pronoun_family"), "column pronoun_family is missing"),
+        ([recognition_rows()[0] | {"pronoun_family": "xey"}], f"{GDR}:2: family 'xey' is not in the lexicon; have: he"),
+        (
+            [recognition_rows()[0] | {"template": "another text"}],
+            "1 rows belong to no item of gifi recognition",
+        ),
+    ],
+)
+def test_a_broken_file_is_one_line_and_leaves_nothing(
+    dataset: Path, tmp_path: Path, rows: list[dict[str, object]], message: str
+) -> None:
+    write(tmp_path / "files" / GDR, rows)
+    done = run_import(tmp_path / "files", dataset, "--model", "made-1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr.splitlines()[-1]
+    assert not list((tmp_path / "out").rglob("result.json"))
+
+
+def test_empty_and_unreadable_files_are_named(dataset: Path, tmp_path: Path) -> None:
+    path = tmp_path / "files" / GDR
+    path.parent.mkdir()
+    for content, message in (
+        (b"", "column pronoun_family, template, generated_sentences is missing; have: nothing"),
+        (b"pronoun_family,template,generated_sentences\n", "has no rows"),
+        (b"pronoun_family,template,generated_sentences\nhe,x\n", ":2: has fewer fields than the header"),
+        (b"pronoun_family,template,generated_sentences\nhe,\xff,x\n", "is not UTF-8"),
+    ):
+        path.write_bytes(content)
+        done = run_import(path.parent, dataset, "--model", "made-1")
+        assert (done.returncode, message in done.stderr) == (1, True), done.stderr
+
+
+def test_folders_of_several_models_need_a_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder"):
+        generation_files(tmp_path / "none", "x")
+    with pytest.raises(ConfigError, match="no file of generations here; have to be called tango_GDR-all-genders_MODEL"):
+        generation_files(tmp_path, "x")
+    write(tmp_path / GDR, recognition_rows())
+    write(tmp_path / SAOF, assignment_rows())
+    assert [file.config for file in generation_files(tmp_path, "any name")] == ["recognition", "assignment"]
+    write(tmp_path / "tango_GDR-all-genders_other.csv", recognition_rows())
+    with pytest.raises(ConfigError, match=r"--model x: .* holds files of several models: made-1, other"):
+        generation_files(tmp_path, "x")
+    assert {file.path.name for file in generation_files(tmp_path, "made-1")} == {GDR, SAOF}
+    write(tmp_path / "copy" / GDR, recognition_rows())
+    with pytest.raises(ConfigError, match="several files of config recognition"):
+        generation_files(tmp_path, "made-1")
+
+
+def test_nobody_can_be_asked_with_the_prompt_of_published_answers(dataset: Path) -> None:
+    command = [sys.executable, "-m", "evaluators", "run", "--dataset", str(dataset), "--config", "recognition"]
+    model = ["--backend", "baseline", "--model", "uniform", "--prompt", "published-v1"]
+    done = subprocess.run([*command, *model], cwd=dataset.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "cannot do import, which prompt 'published-v1' needs" in done.stderr
