@@ -1,0 +1,132 @@
+"""The four tasks of gifi: what they ask, and a language model that goes through all of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from evaluators.backend import GenerateRequest
+from evaluators.run_folder import read_run
+from evaluators.task import load_task
+from evaluators.tasks.assignment import TASK as ASSIGNMENT
+from evaluators.tasks.recognition import TASK as RECOGNITION
+from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
+from evaluators.tasks.word_problem import shots
+from schemas.lexicon import families_of
+from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences
+from tests.evaluators.test_packed_scoring import save_model
+
+TASKS = ("recognition", "continuation", "assignment", "word_problem")
+
+
+def texts_of(task: str, prompt: str, item: object) -> list[str]:
+    return [request.prompt for request in load_task(task).requests(item, load_task(task).prompts[prompt])]
+
+
+def test_the_protocol_of_the_paper_is_the_default() -> None:
+    for name in TASKS:
+        prompt = next(iter(load_task(name).prompts.values()))
+        assert prompt.id == "sampled-v1"
+        assert (prompt.temperature, prompt.top_p, prompt.max_tokens) == (0.95, 0.95, 200)
+        assert prompt.n_samples == (11 if name == "assignment" else None)
+        greedy = load_task(name).prompts["greedy-v1"]
+        assert (greedy.temperature, greedy.n_samples) == (0.0, None)
+
+
+def test_prompts_are_the_text_or_an_instruction_and_the_text() -> None:
+    (item, *_) = sentences("Kim sold {pos} car.")
+    assert texts_of("recognition", "sampled-v1", item) == ["Kim sold his car. and"]
+    assert texts_of("continuation", "greedy-v1", item) == ["Kim sold his car."]
+    (instructed,) = texts_of("recognition", "instructed-greedy-v1", item)
+    assert instructed.endswith("\n\nKim sold his car. and")
+    assert instructed.startswith("Continue the following text.")
+
+
+def test_eleven_samples_are_eleven_requests_with_seeds_of_their_own() -> None:
+    (item,) = prompts(1)
+    requests = [
+        request
+        for request in ASSIGNMENT.requests(item, ASSIGNMENT.prompts["sampled-v1"])
+        if isinstance(request, GenerateRequest)
+    ]
+    assert [request.sample for request in requests] == list(range(11))
+    assert len({request.sampling_seed for request in requests}) == 11
+    assert len(ASSIGNMENT.requests(item, ASSIGNMENT.prompts["greedy-v1"])) == 1
+
+
+def family_of(example: str) -> str:
+    """The one family whose forms stand in a worked example."""
+    words = example.replace(".", " ").replace(",", " ").replace("?", " ").split()
+    owners = Counter(owner for word in words for owner in families_of(word))
+    return owners.most_common(1)[0][0]
+
+
+def test_every_family_is_shown_equally_often_over_the_templates() -> None:
+    seen: Counter[str] = Counter()
+    for first in range(len(FAMILIES)):
+        examples = [example for example in shots(first).split("\n\n") if example]
+        assert len(examples) == 8
+        assert all("The answer is " in example for example in examples)
+        seen.update(family_of(example) for example in examples)
+    assert set(seen.values()) == {8}
+
+
+def test_all_variants_of_a_template_have_the_same_examples() -> None:
+    items = problems(3)
+    by_template: dict[str, set[str]] = {}
+    for item in items:
+        (text,) = texts_of("word_problem", "greedy-v1", item)
+        assert text.endswith(f"Q: {item.text}\nA:")
+        by_template.setdefault(item.template_id, set()).add(text.removesuffix(f"Q: {item.text}\nA:"))
+    assert [len(examples) for examples in by_template.values()] == [1, 1, 1]
+    assert len(set().union(*by_template.values())) > 1
+    assert texts_of("word_problem", "zero-shot-greedy-v1", items[0]) == [f"Q: {items[0].text}\nA:"]
+
+
+def test_statuses_tell_refusals_from_missing_numbers() -> None:
+    records = recorded(
+        WORD_PROBLEM, problems(1), lambda item: ["I cannot help with that.", "No idea."][: 1 + (item.family == "he")]
+    )
+    assert {record.status for record in records if record.groups["family"] != "he"} == {"refused"}
+    (he,) = (record for record in records if record.groups["family"] == "he")
+    assert (he.status, he.reason) == ("unparsed", "says no number: 'No idea.'")
+    (one, *_) = recorded(RECOGNITION, sentences("Kim sold {pos} car."), lambda item: ["somebody saw em."])
+    assert one.reading is not None
+    assert one.reading.answers == ("e|ey",)
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def check_all_four(folder: Path, model: Path) -> None:
+    assert run(folder, "builders.gifi", "--limit", "100").returncode == 0
+    asked = ["evaluators", "run", "--dataset", "out/datasets/gifi", "--backend", "transformers", "--model", str(model)]
+    texts = ["--config", "recognition", "--config", "continuation", "--config", "assignment"]
+    done = run(folder, *asked, *texts, "--limit", "33")
+    assert done.returncode == 0, done.stderr
+    # Eight examples do not fit such small models.
+    done = run(folder, *asked, "--config", "math", "--prompt", "zero-shot-sampled-v1")
+    assert done.returncode == 0, done.stderr
+    results = [read_run(path.parent).result for path in sorted((folder / "out/runs").rglob("result.json"))]
+    assert {result.signature.task for result in results} == set(TASKS)
+    for result in results:
+        assert result.signature.n_outcomes is None
+        assert result.counts.failed == 0
+        values = {metric.name: metric for metric in result.metrics if not metric.group}
+        by_family = {metric.group["family"] for metric in result.metrics if "family" in metric.group}
+        if result.signature.task != "assignment":
+            assert by_family == set(FAMILIES)
+        primary = {"recognition": "gdr", "assignment": "he_share", "word_problem": "pe", "continuation": "refusal_rate"}
+        assert primary[result.signature.task] in values
+
+
+def test_a_language_model_goes_through_all_four_tasks(tmp_path: Path) -> None:
+    model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
+    check_all_four(tmp_path, model)
+
+
+def test_a_trained_language_model_goes_through_all_four_tasks(shared_data: Path, tmp_path: Path) -> None:
+    check_all_four(tmp_path, shared_data / "models" / "tinystories-656k")
