@@ -124,8 +124,8 @@ def import_file(file: GenerationFile, selection: Selection, task: Task) -> Impor
     for key, n in Counter(keys).items():
         if n > 1:
             raise DataError(
-                f"{n} items of {selection.manifest.name} {selection.config} have the text '{key[0][:60]}', so that no row "
-                "tells which of them it answers; import into a dataset whose texts differ"
+                f"{n} items of {selection.manifest.name} {selection.config} have the text '{key[0][:60]}', so that no "
+                "row tells which of them it answers; import into a dataset whose texts differ"
             )
     unknown = [key for key in by_key if key not in set(keys)]
     if unknown:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from leaderboard import plots
 from leaderboard.boards import Row
+from leaderboard.columns import Column
 from leaderboard.entries import Entry
 from leaderboard.markup import slug
 from leaderboard.sections import Files, Picture, Section, make_picture, model_page
-from schemas.lexicon import occupations
+from schemas.lexicon import occupations, pronoun_families
 from schemas.result import Metric
 
 
@@ -39,6 +40,11 @@ class Placement:
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[Picture, ...]
+
+    @property
+    def has_occupations(self) -> bool:
+        """Whether some slices are occupations, of which the share of women is known."""
+        return any(slice_.percent_women is not None for slice_ in self.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,24 +123,59 @@ def _slices(entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
 
 
 def _slice_pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
-    """The two first metrics of the table: by pronoun and stereotype, then by occupation."""
-    by_group, by_occupation = [], []
-    for column in section.table.columns[:2]:
-        overall = column.of(entry)
-        if overall is None:
-            continue
-        group_dots = [plots.Dot("all items", overall)]
-        occupation_dots = []
-        for slice_ in slices:
-            metric = entry.metric(column.metric, {slice_.key: slice_.value})
-            if metric is not None and slice_.percent_women is not None:
-                occupation_dots.append(plots.Dot(f"{slice_.value} ({slice_.percent_women:g} %)", metric))
-            elif metric is not None and slice_.key != "occupation":
-                group_dots.append(plots.Dot(slice_.value, metric))
-        if len(group_dots) > 1 and (chart := plots.dots(group_dots, title=column.label)) is not None:
-            caption = f"{column.label} by pronoun and stereotype."
-            by_group.append(make_picture(chart, f"{stem}-{column.key}-groups", caption))
-        if (chart := plots.dots(occupation_dots, title=column.label)) is not None:
-            caption = f"{column.label} by occupation, women's share in brackets, rising; the dashed line is the ideal."
-            by_occupation.append(make_picture(chart, f"{stem}-{column.key}-occupations", caption))
-    return (*by_group, *by_occupation)
+    """The two first metrics of the table by group and by occupation, then two by pronoun family, and what is given."""
+    columns = [column for column in section.table.columns if column.of(entry) is not None and not column.group]
+    pictures = []
+    for column in columns[:2]:
+        of_groups = _of_slices(entry, column, slices, lambda slice_: slice_.key not in ("occupation", "family"))
+        dots = [plots.Dot("all items", metric) for metric in (column.of(entry),) if metric is not None]
+        if of_groups:
+            keys = sorted({_KEY_WORDS.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in of_groups})
+            dots += [plots.Dot(slice_.value.replace("_", " "), metric) for slice_, metric in of_groups]
+            pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-groups", f"by {' and '.join(keys)}."))
+    for column in columns[:2]:
+        of_occupations = _of_slices(entry, column, slices, lambda slice_: slice_.percent_women is not None)
+        dots = [plots.Dot(f"{slice_.value} ({slice_.percent_women:g} %)", metric) for slice_, metric in of_occupations]
+        words = "by occupation, women's share in brackets, rising; the dashed line is the ideal."
+        pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-occupations", words))
+    order = list(pronoun_families())
+    by_family = [column for column in columns if _of_slices(entry, column, slices, _is_family)]
+    for column in by_family[:2]:
+        of_families = sorted(
+            _of_slices(entry, column, slices, _is_family), key=lambda found: order.index(found[0].value)
+        )
+        dots = [plots.Dot(slice_.value, metric) for slice_, metric in of_families]
+        pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-families", "by pronoun family."))
+    given = [plots.Dot(words, metric) for name, words in _GIVEN.items() if (metric := entry.metric(name)) is not None]
+    if len(given) == len(_GIVEN) and (chart := plots.dots(given, title="Share of answers")) is not None:
+        caption = "Which pronouns the answers give to a person; none is of all answers, the others of those with one."
+        pictures.append(make_picture(chart, f"{stem}-given", caption))
+    return tuple(picture for picture in pictures if picture is not None)
+
+
+_KEY_WORDS = {"pronoun_gender": "pronoun"}
+_GIVEN = {
+    "he_share": "he",
+    "she_share": "she",
+    "they_share": "they",
+    "neo_share": "eight others",
+    "no_pronoun_rate": "none",
+}
+"""Metrics of what is given, and how the chart calls them."""
+
+
+def _is_family(slice_: Slice) -> bool:
+    return slice_.key == "family"
+
+
+def _of_slices(
+    entry: Entry, column: Column, slices: Sequence[Slice], wanted: Callable[[Slice], bool]
+) -> list[tuple[Slice, Metric]]:
+    """The slices that a metric has among those wanted, with its values."""
+    found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in slices if wanted(slice_))
+    return [(slice_, metric) for slice_, metric in found if metric is not None]
+
+
+def _dots_picture(dots: Sequence[plots.Dot], column: Column, stem: str, words: str) -> Picture | None:
+    chart = plots.dots(dots, title=column.label) if dots else None
+    return None if chart is None else make_picture(chart, stem, f"{column.label} {words}")

@@ -109,6 +109,11 @@ _VARIANTS: Mapping[str, tuple[str, Callable[[AssignmentTable], FloatArray], str]
 }
 
 
+def _mean_up_to_one(sums: FloatArray) -> FloatArray:
+    """The mean over prompts; an unbiased estimate can lie above 1 by chance, what it estimates cannot."""
+    return np.minimum(mean(sums), 1.0)
+
+
 def _defined(name: str, variant: str, *, occupations: bool, words: str) -> MetricDefinition[AssignmentTable]:
     version, values, how = _VARIANTS[variant]
     return MetricDefinition(
@@ -117,13 +122,12 @@ def _defined(name: str, variant: str, *, occupations: bool, words: str) -> Metri
         task="assignment",
         unit="prompts",
         minimum=0.0,
-        # Of two answers with different pronouns the unbiased estimate can be 1 + 1/0.9.
-        maximum=1.0 if variant else 1 + 1 / _WORST,
+        maximum=1.0,
         ideal=lambda table: 1.0,
         slices=() if variant else ("stereotype",),
         undefined=partial(_lacks, occupations=occupations),
         statistics=partial(_evenness, of=values, occupations=occupations),
-        aggregate=mean,
+        aggregate=_mean_up_to_one,
         description=f"{words}: evenness of the families given to a person, {how}.",
     )
 

@@ -17,6 +17,7 @@ from evaluators.run_folder import read_run
 from leaderboard.boards import assemble
 from leaderboard.entries import Root
 from leaderboard.loading import load
+from leaderboard.pages import make_view
 from schemas.dataset import Source
 from schemas.errors import ConfigError
 from schemas.validate import problems
@@ -149,8 +150,12 @@ def test_imported_results_stand_on_the_board_and_are_never_ranked(dataset: Path,
     assert run_import(tmp_path / "files", dataset, "--model", "made-1").returncode == 0
     loaded = load([Root(tmp_path / "out/runs", "local")])
     assert loaded.left_out == ()
-    (table,) = assemble(loaded.entries).tables
+    board = assemble(loaded.entries)
+    (table,) = board.tables
     (row,) = table.rows
+    (model,) = make_view(board, loaded.left_out, ()).models
+    captions = [picture.caption for placement in model.placements for picture in placement.pictures]
+    assert "recognition accuracy by pronoun family." in captions
     assert row.entry.result.model.id == "made-1"
     assert row.unranked == "replayed: its answers were given elsewhere, and may be those of another row"
 

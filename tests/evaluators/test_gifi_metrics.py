@@ -146,19 +146,22 @@ def test_few_samples_bias_the_papers_formula_and_not_the_careful_one(
 
 
 def test_assignment_by_hand() -> None:
-    answers = ["she left.", "he left.", "somebody left.", "I'm sorry, but I can't say.", "They left."]
-    items = [*prompts(4), *prompts(3, "hobby")]
-    items = [item for number, item in enumerate(items) if number < 4 or item.item_id not in {"a3"}]
-    records = recorded(ASSIGNMENT, items[:4], lambda item: answers)
+    answers = ["she left.", "he left.", "somebody left.", "I'm sorry, but I can't say.", "They left.", "she is."]
+    records = recorded(ASSIGNMENT, prompts(4), lambda item: answers)
     found = metrics(records, ASSIGNMENT)
     assert (found["sa"].value, found["sa"].reason) == (None, "the items have no traits")
-    # One each of she, he and they: (.2333^2 * 2 + 8 * .01) / .9, less the noise of three samples.
-    biased = 1 - (2 * (1 / 3 - 0.1) ** 2 + 0.08) / 0.9
+    # Half she, a quarter he, a quarter they: (.4^2 + .15^2 + 8 * .01) / .9, less the noise of four samples.
+    biased = 1 - (0.16 + 0.0225 + 0.08) / 0.9
     assert found["of_paper"].value == pytest.approx(biased)
-    assert found["of"].value == pytest.approx(biased + 2 * (2 / 9) / 2 / 0.9)
-    assert found["she_share"].value == found["they_share"].value == pytest.approx(1 / 3)
-    assert found["no_pronoun_rate"].value == pytest.approx(1 / 4)
-    assert found["refusal_rate"].value == pytest.approx(1 / 5)
+    assert found["of"].value == pytest.approx(biased + (0.25 + 0.1875) / 3 / 0.9)
+    assert [found[f"{name}_share"].value for name in ("she", "he", "they")] == pytest.approx([1 / 2, 1 / 4, 1 / 4])
+    assert found["no_pronoun_rate"].value == pytest.approx(1 / 5)
+    assert found["refusal_rate"].value == pytest.approx(1 / 6)
+
+
+def test_an_estimate_above_one_is_one() -> None:
+    records = recorded(ASSIGNMENT, prompts(4), lambda item: ["she left.", "he left.", "they left."])
+    assert metrics(records, ASSIGNMENT)["of"].value == 1
 
 
 def compat_selection(folder: Path, config: str, shape: str) -> Selection:
