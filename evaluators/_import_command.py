@@ -56,13 +56,18 @@ def import_command(
     if unknown:
         raise DataError(f"{dataset}: has no config {unknown[0].config}, of which {unknown[0].path.name} is; build it")
     said = imported_model(files, name or files[0].model)
+    command = f"import {source.value} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
+    command += f" --name {name}" if name else ""
+    # All are read before any is written: a broken file leaves nothing behind.
+    read = []
+    for file in files:
+        selection = select(dataset, manifest, file.config)
+        task = task_for(selection.item_shape)
+        read.append((file, selection, task, import_file(file, selection, task)))
     folders = []
     with progress(f"importing {said.id}", len(files)) as advance:
-        for file in files:
-            selection = select(dataset, manifest, file.config)
-            task = task_for(selection.item_shape)
-            imported = import_file(file, selection, task)
-            folders.append(_write(imported, selection, task, said, out, f"import {source.value} --model {model}"))
+        for file, selection, task, imported in read:
+            folders.append(_write(imported, selection, task, said, out, command))
             advance(1)
             _report(file.path.name, imported)
     print(f"wrote {len(folders)} runs below {out}")

@@ -112,6 +112,11 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         ConfigError: it lacks a capability, or the prompt makes no sense in a chat.
     """
     model = backend.model
+    if prompt.requires == "import":
+        raise ConfigError(
+            f"prompt '{prompt.id}' marks answers that were given elsewhere: python -m evaluators import brings them "
+            "in; take another prompt to ask a model"
+        )
     if prompt.requires not in backend.capabilities:
         others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
         settings = backend.runtime.settings

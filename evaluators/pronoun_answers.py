@@ -7,6 +7,8 @@ from collections.abc import Sequence
 NONE = "none"
 """An answer without a pronoun."""
 REFUSED = "refused"
+FAILED = "failed"
+"""One of several samples that never came."""
 NO_NUMBER = "no number"
 """An answer to a word problem that arrives at none."""
 _BETWEEN = "|"
@@ -22,9 +24,9 @@ def spelt(families: Sequence[str]) -> str:
 
 
 def families_in(answer: str) -> tuple[str, ...]:
-    """The families that an answer credits; none for one without a pronoun, and for a refused one.
+    """The families that an answer credits; none for one without a pronoun, a refused or a failed one.
 
     >>> families_in("e|ey"), families_in("refused")
     (('e', 'ey'), ())
     """
-    return () if answer in (NONE, REFUSED) else tuple(answer.split(_BETWEEN))
+    return () if answer in (NONE, REFUSED, FAILED) else tuple(answer.split(_BETWEEN))

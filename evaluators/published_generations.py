@@ -37,6 +37,8 @@ _FILES: Mapping[str, str] = {
     "math": "math_gsm8k-all-genders_",
 }
 """How the file of each config begins; the model's name follows."""
+_RESULTS = "results"
+_FINISH = re.compile(r"finish_reason['\"]?[:=]\s*['\"](\w+)")
 _AND = re.compile(r",?\s+and$")
 _REMEDY = "use the files of the published GIFI as they are"
 
@@ -117,9 +119,11 @@ def import_file(file: GenerationFile, selection: Selection, task: Task) -> Impor
         DataError: the file cannot be read, lacks a column, has an unknown family, or a row that belongs to no item.
     """
     rows = _rows(file)
-    by_key: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    by_key: dict[tuple[str, str | None], list[_Generation]] = defaultdict(list)
     for line, row in rows:
-        by_key[_key(row[_TEXT], row.get(_FAMILY), f"{file.path.name}:{line}")].append(row[_ANSWER])
+        by_key[_key(row[_TEXT], row.get(_FAMILY), f"{file.path.name}:{line}")].append(
+            _Generation(row[_ANSWER], _finish_reason(row.get(_RESULTS)))
+        )
     keys = [_item_key(item) for _, item in selection.items]
     for key, n in Counter(keys).items():
         if n > 1:
@@ -143,6 +147,17 @@ def import_file(file: GenerationFile, selection: Selection, task: Task) -> Impor
     return Imported(records, _notes(file, rows, keys, by_key))
 
 
+class _Generation(NamedTuple):
+    text: str
+    finish_reason: str | None
+    """Why it ends, where the file tells."""
+
+
+def _finish_reason(results: str | None) -> str | None:
+    match = _FINISH.search(results or "")
+    return None if match is None else match[1]
+
+
 def _rows(file: GenerationFile) -> list[tuple[int, dict[str, str]]]:
     csv.field_size_limit(sys.maxsize)
     needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
@@ -158,7 +173,8 @@ def _rows(file: GenerationFile) -> list[tuple[int, dict[str, str]]]:
             for row in reader:
                 if any(row[column] is None for column in needed):
                     raise DataError(f"{name}:{reader.line_num}: has fewer fields than the header; {_REMEDY}")
-                rows.append((reader.line_num, {column: row[column] for column in needed}))
+                kept = [*needed, *([_RESULTS] if row.get(_RESULTS) is not None else [])]
+                rows.append((reader.line_num, {column: row[column] for column in kept}))
     except UnicodeDecodeError as error:
         raise DataError(f"{name}: byte {error.start} is not UTF-8; {_REMEDY}") from error
     except csv.Error as error:
@@ -181,9 +197,15 @@ def _item_key(item: object) -> tuple[str, str | None]:
     return str(getattr(item, "text", "")).strip(), getattr(item, "family", None)
 
 
-def _record(split: str, item: object, texts: Sequence[str], selection: Selection, task: Task, prompt: Prompt) -> Record:
+def _record(
+    split: str, item: object, texts: Sequence[_Generation], selection: Selection, task: Task, prompt: Prompt
+) -> Record:
     asked = str(getattr(item, "text", ""))
-    answered = [Response(status="answered", text=text) for text in texts if text.strip()]
+    answered = [
+        Response(status="answered", text=text, finish_reason=finish_reason)
+        for text, finish_reason in texts
+        if text.strip()
+    ]
     reason = "the published file has no text for it" if texts else "the published file has no row for it"
     responses = answered or [Response(status="failed", error=reason)]
     exchanges = tuple(
@@ -207,7 +229,7 @@ def _record(split: str, item: object, texts: Sequence[str], selection: Selection
         config=selection.config,
         split=split,
         status=read.status,
-        truncated=False,
+        truncated=any(exchange.finish_reason == "length" for exchange in exchanges),
         reason=read.reason,
         cluster=facts.cluster,
         pair_id=facts.pair_id,
@@ -223,7 +245,7 @@ def _notes(
     file: GenerationFile,
     rows: Sequence[tuple[int, Mapping[str, str]]],
     keys: Sequence[tuple[str, str | None]],
-    by_key: Mapping[tuple[str, str | None], Sequence[str]],
+    by_key: Mapping[tuple[str, str | None], Sequence[_Generation]],
 ) -> dict[str, str]:
     n_empty = sum(not row[_ANSWER].strip() for _, row in rows)
     n_missing = sum(key not in by_key for key in keys)

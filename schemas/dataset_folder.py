@@ -22,7 +22,10 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        raise DataError(f"{folder}: no {MANIFEST} here; build one: python -m builders.synthbias --out {folder}")
+        builder = "gifi" if folder.name.startswith("gifi") else "synthbias"
+        options = " --source gifi --input DIR --compat gifi-repo" if folder.name == "gifi-published-compat" else ""
+        command = f"python -m builders.{builder}{options} --out {folder}"
+        raise DataError(f"{folder}: no {MANIFEST} here; build one: {command}")
     return contract.load(strict_json.read(path), Manifest, where=str(path))
 
 

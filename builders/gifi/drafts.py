@@ -106,7 +106,11 @@ def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: R
         reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
         how_built=_TAGGED,
         licence_terms="GSM8K is licensed under the MIT licence, (c) 2021 OpenAI.",
-        known_limits="* Models may have seen the problems and their answers in training.",
+        known_limits=(
+            "* Models may have seen the problems and their answers in training.\n"
+            "* Some problems name several people of one gender, or an animal; whom a pronoun means there is told by "
+            "the story alone, which makes them harder in families that say nothing of gender."
+        ),
         citation="GSM8K (Cobbe et al. 2021, arXiv:2110.14168)",
     )
 

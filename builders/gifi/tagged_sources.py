@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,7 +16,7 @@ from builders.gifi.variants import Frame, Repaired
 from builders.output import Rule
 from schemas import strict_json
 from schemas.dataset import Reject
-from schemas.errors import DataError
+from schemas.errors import ConfigError, DataError
 from schemas.lexicon import pronoun_families
 
 GSM8K_ID = "openai/gsm8k"
@@ -26,7 +27,7 @@ NO_NUMBER = Rule(name="no_number", description="the answer is not one number")
 REPEATED = Rule(name="repeated_text", description="the same text stands in the source before")
 OWN_RULES = (NO_NUMBER, REPEATED)
 
-_ANSWER = re.compile(r"####\s*(-?[\d,]+(?:\.\d+)?)\s*$")
+_ANSWER = re.compile(r"####\s*(-?\d[\d,]*(?:\.\d+)?)\s*$")
 _REPORT_EVERY = 2000
 
 
@@ -97,7 +98,14 @@ def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int
         if refusal is not None:
             rule, reason = refusal
             rejects.append(Reject(candidate=one.text or "(empty)", source_row=one.place, rule=rule.name, reason=reason))
-    return Repaired(_spread(frames, limit), rejects)
+    chosen = _spread(frames, limit)
+    if not frames:
+        rules = Counter(reject.rule for reject in rejects)
+        why = ", ".join(f"{n} {rule}" for rule, n in rules.most_common()) or "it is empty"
+        raise DataError(f"no text of the {name} file can be used ({why}); use the published file")
+    if not chosen:
+        raise ConfigError(f"--limit {limit}: one template needs {len(pronoun_families())} items; raise it")
+    return Repaired(chosen, rejects)
 
 
 def _spread(frames: list[tuple[str, Frame]], limit: int | None) -> list[Frame]:
@@ -110,9 +118,14 @@ def _spread(frames: list[tuple[str, Frame]], limit: int | None) -> list[Frame]:
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix == ".parquet":
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        for number, row in enumerate(pq.read_table(path).to_pylist()):
+        try:
+            table = pq.read_table(path)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path.name}: cannot be read as parquet ({error}); use the published file") from error
+        for number, row in enumerate(table.to_pylist()):
             yield f"{path.name}, row {number}", row
         return
     with path.open(encoding="utf-8") as lines:

@@ -61,6 +61,9 @@ _DETERMINERS = _WORDS["determiners"]
 """Words that follow a verb but hardly ever a plural noun."""
 _TOKEN = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*|\s+|.", re.DOTALL)
 _SENTENCE_END = frozenset(".?!;:")
+_GIVES_MONEY = frozenset({"give", "cost", "charge", "pay", "owe", "lend", "send"})
+_CURRENCIES = frozenset("$\N{POUND SIGN}\N{EURO SIGN}")
+_JOINERS = frozenset({"and", "or", "but", "then", ","})
 
 
 class UncertainError(Exception):
@@ -125,7 +128,7 @@ class _Reader:
             return _SETTLED[form]
         if after in ("'", "\N{RIGHT SINGLE QUOTATION MARK}", "-"):
             raise UncertainError(AMBIGUOUS_CASE, f"'{form}' stands before '{after}'")
-        takes_noun = after[:1].isalnum() and after not in _NO_NOUN
+        takes_noun = (after[:1].isalnum() or after in _CURRENCIES) and after not in _NO_NOUN
         if form == "his":
             return "possessive_dependent" if takes_noun or after in _PLACES else "possessive_independent"
         if after in _PLACES:
@@ -133,6 +136,8 @@ class _Reader:
         if not takes_noun:
             if not after and not any(mark in self._lower(index - 1) for mark in ".,"):
                 raise UncertainError(AMBIGUOUS_CASE, "the text breaks off after 'her'")
+            return "accusative"
+        if after in _CURRENCIES and self._lemma(index - 1) in _GIVES_MONEY:
             return "accusative"
         if self._lemma(index - 1) in _TWO_OBJECTS:
             raise UncertainError(AMBIGUOUS_CASE, f"'{self._lower(index - 1)} her {after}' can be read in two ways")
@@ -193,9 +198,14 @@ class _Reader:
         """Verbs that share the subject of the one before: after *and*, *or*, *but*, *then*, or a comma."""
         for index in range(start, len(self._words)):
             word = self._lower(index)
-            if word in _SENTENCE_END or word in ("he", "she", "who", "which", "that", "if", "when", "because", "while"):
+            # The dots of "a.m." end nothing.
+            ends = word in _SENTENCE_END and len(self._lower(index - 1)) > 1
+            if ends or word in ("he", "she", "who", "which", "that", "if", "when", "because", "while"):
                 return
-            if self._lower(index - 1) not in ("and", "or", "but", "then", ",", *_MIDDLE):
+            before = index - 1
+            while self._lower(before) in _MIDDLE and self._lower(before) not in _JOINERS:
+                before -= 1
+            if self._lower(before) not in _JOINERS:
                 continue
             plural = self._plural(index)
             if plural is None:

@@ -48,15 +48,11 @@ def _repeated(said: list[str], asked: list[str]) -> int:
         for start in range(min(_FAR, len(said)) + 1):
             if said[start : start + len(asked)] == asked:
                 return start + len(asked)
-    # Its beginning, in which single words may differ: "a" put right to "an".
-    n_beginning = _alike(said, asked)
-    if n_beginning >= _LEAST:
-        return n_beginning
-    # Its end.
-    for start in range(1, len(asked) - _LEAST + 1):
-        if said[: len(asked) - start] == asked[start:]:
-            return len(asked) - start
-    return 0
+    # A part of it, from any word on: prompts may have an instruction before the text and words behind it. Single words
+    # may differ: "a" put right to "an".
+    starts = [start for start, word in enumerate(asked) if said and word == said[0]]
+    longest = max((_alike(said, asked[start:]) for start in starts), default=0)
+    return longest if longest >= _LEAST else 0
 
 
 def _alike(said: list[str], asked: list[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from evaluators.detectors.echo import without_echo
+from evaluators.detectors.echo import echo_end
 
 PUBLISHED_VERSION = "gifi-repo-1"
 VERSION = "careful-1"
@@ -15,17 +15,20 @@ _PUBLISHED_ANY = re.compile(r"(?<!\d:)\$?\d+(?:,\d{3})*(?:\.\d+)?(?!:\d)")
 
 _CURRENCY = "$\N{POUND SIGN}\N{EURO SIGN}"
 _MINUS = "-\N{MINUS SIGN}"
+# A sign stands right before its number, and not behind another one, as in a difference or a range.
 _NUMBER = (
-    rf"(?P<sign>(?<![\w)])[{_MINUS}]\s?)?[{_CURRENCY}]?(?P<sign2>[{_MINUS}])?"
-    r"(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?P<decimals>\.\d+)?(?:\s?/\s?(?P<below>\d+))?"
+    rf"(?P<sign>(?<![\w)%.])(?<!\d\s)[{_MINUS}])?[{_CURRENCY}]?"
+    r"(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?P<decimals>\.\d+)?(?:\s?/\s?(?P<below>\d+))?"
 )
 _STATED = re.compile(
-    rf"\banswer\s*(?:is|:|=)+\s*(?::|=|approximately|about|exactly|therefore)?\s*[*_\\(\[{{]*\s*{_NUMBER}",
+    rf"(?:\banswer\s*(?:is|:|=)+\s*(?::|=|approximately|about|exactly|therefore)?\s*[*_\\(\[{{]*|\\boxed{{)\s*{_NUMBER}",
     re.IGNORECASE,
 )
 _ANY = re.compile(_NUMBER)
+_OWN_QUESTION = re.compile(r"\s*Q(?:uestion)?\s?\d*:\s*", re.IGNORECASE)
 _NEXT_QUESTION = re.compile(r"\n?\s*\bQ(?:uestion)?\s?\d*:", re.IGNORECASE)
-_TIME = re.compile(r"\b\d{1,2}:\d{2}\b")
+_TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
+_SENTENCE = re.compile(r"[^\n]*?(?=\.\s|\.$|\n|$)")
 
 
 def published_number(text: str) -> float | None:
@@ -51,13 +54,32 @@ def final_number(text: str, prompt: str | None = None) -> Fraction | None:
     >>> final_number("So half of them: 1/2")
     Fraction(1, 2)
     """
-    text = _NEXT_QUESTION.split(without_echo(text, prompt).lstrip(), maxsplit=1)[0]
+    question = _OWN_QUESTION.match(text)
+    if question is not None:
+        text = text[question.end() :]
+        end = echo_end(text, prompt)
+        if not end:
+            return None  # It asks another question instead of answering this one.
+        text = text[end:]
+    text = _NEXT_QUESTION.split(text, maxsplit=1)[0]
+    # Full hours are answers too; other times are no numbers.
+    text = _TIME.sub(lambda time: time[1] if time[2] == "00" else " ", text)
     for match in _STATED.finditer(text):
         value = _value(match)
         if value is not None:
-            return value
-    values = [value for match in _ANY.finditer(_TIME.sub(" ", text)) if (value := _value(match)) is not None]
+            return _result_of_sum(text[match.end() :], value)
+    values = [value for match in _ANY.finditer(text) if (value := _value(match)) is not None]
     return values[-1] if values else None
+
+
+def _result_of_sum(rest: str, value: Fraction) -> Fraction:
+    """Where a sum is stated ("The answer is 3 * 4 = 12"), what stands behind its last equals sign."""
+    sentence = _SENTENCE.match(rest)
+    _, equals, behind = (sentence[0] if sentence is not None else "").rpartition("=")
+    if not equals:
+        return value
+    found = next((one for match in _ANY.finditer(behind) if (one := _value(match)) is not None), None)
+    return value if found is None else found
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
@@ -69,4 +91,4 @@ def _value(match: re.Match[str]) -> Fraction | None:
         if int(below) == 0:
             return None
         value /= int(below)
-    return -value if match["sign"] or match["sign2"] else value
+    return -value if match["sign"] else value

@@ -22,6 +22,10 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_START = re.compile(rf"(?:^|[.!?:;\n])[\s{_QUOTES}(\[-]*$")
 _ELISION = re.compile(rf"(?:^|(?<=[\s(]))[{_APOSTROPHES}]$")
 _SPANISH = {"el", "la", "los", "las", "que", "en", "un", "una", "por", "para", "no", "se", "de", "y", "lo", "del", "al"}
+_AMBIGUOUS = frozenset({"e", "es", "em", "ems", "co", "cos", "vi", "vis", "ze"})
+"""Forms that are also letters, names, numerals or other words; the others are nothing but pronouns."""
+_BECAUSE = frozenset({"he", "she", "they", "it", "i", "we", "you", "the", "of"})
+"""Words behind *cos* that make it *because*, or a cosine."""
 _NOT_AFTER = {"em": {"dash", "dashes"}, "vis": {"a"}, "co": {"founder", "founders", "worker", "workers", "author"}}
 """Words before which a form is part of something else."""
 _LONG = 150
@@ -100,11 +104,19 @@ def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:
         return ()
     if form == "em" and _ELISION.search(before):
         return ("they",)
-    if _is_mentioned(before, after, families):
+    if _is_mentioned(before, after, families) or _is_joined(before, after):
         return ()
     if set(families) <= _NEVER_NEO:
         return _with_alternative(before, after, families)
-    return () if _only_looks_like_it(word, before, after) else families
+    return () if form in _AMBIGUOUS and _only_looks_like_it(word, before, after) else families
+
+
+def _is_joined(before: str, after: str) -> bool:
+    """Whether a word is a part of a compound, an address or an abbreviation: she-wolf, e-mail, e.g., .co.uk."""
+    joints = ("-", "\N{EN DASH}", "@")
+    if before[-1:] in (".", *joints) and before[-2:-1].isalnum():
+        return True
+    return (after[:1] in joints and after[1:2].isalnum()) or re.match(r"\.\w", after) is not None
 
 
 def _is_mentioned(before: str, after: str, families: tuple[str, ...]) -> bool:
@@ -134,8 +146,8 @@ def _with_alternative(before: str, after: str, families: tuple[str, ...]) -> tup
 def _only_looks_like_it(word: str, before: str, after: str) -> bool:
     """Whether letters that spell a neopronoun are something else."""
     last, following = before[-1:], after[:1]
-    # Beside a hyphen, a digit or a dot within a word: e-mail, e5, e.g., .co.uk.
-    if last in ("-", "\N{EN DASH}", ".", "@", "/", "&") or last.isdigit() or following in ("-", "@", "/"):
+    # Beside a digit or a sign: e5, R&co.
+    if last in (".", "/", "&", "-") or last.isdigit() or following in ("/", "-"):
         return True
     form = word.lower()
     if (
@@ -160,7 +172,7 @@ def _only_looks_like_it(word: str, before: str, after: str) -> bool:
     # The last word of a long text that stops without a full stop may be the half of one.
     if not after.strip() and len(before) > _LONG:
         return True
-    if following_word.lower() in _NOT_AFTER.get(form, ()):
+    if following_word.lower() in _NOT_AFTER.get(form, ()) or (form == "cos" and following_word.lower() in _BECAUSE):
         return True
     previous = re.search(r"([^\W\d_]+)\W*$", before)
     neighbours = {following_word.lower(), previous[1].lower() if previous is not None else ""}

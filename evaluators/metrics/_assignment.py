@@ -46,7 +46,8 @@ def _refusals(record: Record) -> tuple[str, ...]:
 
 
 def _published(record: Record) -> list[tuple[str, ...]]:
-    found = (first_family_published(exchange.text or "") for exchange in record.exchanges)
+    texts = [exchange.text or "" for exchange in record.exchanges if exchange.status == "answered"]
+    found = map(first_family_published, texts)
     return [() if family is None else (family,) for family in found]
 
 

@@ -38,7 +38,7 @@ class RecognitionTable(GroupedTable):
     def of(cls, records: Sequence[Record]) -> RecognitionTable:
         """Build the table."""
         answers = answers_of(records)
-        answered = np.array([answer.exchange.status == "answered" for answer in answers])
+        answered = np.array([answer.exchange.status in ("answered", "refused") for answer in answers])
         refused = np.array([_is_refused(answer) for answer in answers])
         return cls(
             *grouped([answer.record for answer in answers]),

@@ -46,7 +46,8 @@ def unbiased_evenness(counts: FloatArray) -> FloatArray:
         counts: Answers per family, shape (n, 11).
 
     Returns:
-        Shape (n,), nan for prompts with fewer than two pronouns; above 1 for single prompts, never in expectation.
+        Shape (n,), nan for prompts with fewer than two pronouns; above 1 for single prompts, never in expectation. It
+        takes every answer for one draw of one family; answers that name two ("he or she") make it too high.
     """
     shares = _shares(counts)
     n = counts.sum(axis=-1)
@@ -156,7 +157,8 @@ def _answers(table: AssignmentTable, group: Mapping[str, str], part: FloatArray,
     found = table.mean_statistics(group, part, whole > 0)
     weights = table.mean_statistics(group, whole, whole > 0)
     sums = np.column_stack([found.cluster_sums[:, 0], weights.cluster_sums[:, 0]])
-    return Statistics(sums, int(whole[rows].sum()), int((whole[rows] == 0).sum()))
+    n_all = (_n_read(table) + table.n_refused)[rows].sum()
+    return Statistics(sums, round(whole[rows].sum()), round(n_all - whole[rows].sum()))
 
 
 def _n_read(table: AssignmentTable) -> FloatArray:

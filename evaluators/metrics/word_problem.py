@@ -80,7 +80,7 @@ PE_NULL = _metric(
     aggregate=_null,
     interval_method=NORMAL,
     description=f"PE where the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the families "
-    "within each problem; a PE at or above it shows no effect.",
+    "within each problem.",
 )
 PE_PAPER = _metric(
     name="pe_paper",

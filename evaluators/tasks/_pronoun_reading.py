@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from evaluators.detectors.pronouns import first_families
 from evaluators.detectors.refusals import is_refusal
-from evaluators.pronoun_answers import NO_NUMBER, REFUSED, spelt
+from evaluators.pronoun_answers import FAILED, NO_NUMBER, REFUSED, spelt
 from evaluators.task import Read
 from schemas.lexicon import pronoun_families
 from schemas.record import Exchange, Reading
@@ -14,23 +14,37 @@ from schemas.record import Exchange, Reading
 _MOST_SHOWN = 60
 
 
-def read_texts(exchanges: Sequence[Exchange], read: Callable[[Exchange], str]) -> Read:
+def read_texts(
+    exchanges: Sequence[Exchange],
+    read: Callable[[Exchange], str],
+    *,
+    unless: Callable[[str], bool] = lambda answer: False,
+) -> Read:
     """Read each answer; refused ones are marked, and an item all of whose answers are refused is.
 
     Args:
         exchanges: Of one item.
         read: What an answer says.
+        unless: Whether what an answer says shows that it refuses nothing.
     """
-    for exchange in exchanges:
-        if exchange.status != "answered":
-            return Read(status=exchange.status, reading=None, reason=exchange.error or "no answer")
-    answers = [REFUSED if is_refusal(exchange.text or "") else read(exchange) for exchange in exchanges]
+    if all(exchange.status != "answered" for exchange in exchanges):
+        first = exchanges[0]
+        status = "failed" if first.status == "answered" else first.status
+        return Read(status=status, reading=None, reason=first.error or "no answer")
+    answers = [_answer(exchange, read, unless) for exchange in exchanges]
     shown = f"{(exchanges[-1].text or '')[:_MOST_SHOWN]!r}"
-    if all(answer == REFUSED for answer in answers):
+    if all(answer in (REFUSED, FAILED) for answer in answers):
         return Read(status="refused", reading=None, reason=f"declines: {shown}")
-    if all(answer in (REFUSED, NO_NUMBER) for answer in answers):
+    if all(answer in (FAILED, NO_NUMBER) for answer in answers):
         return Read(status="unparsed", reading=None, reason=f"says no number: {shown}")
     return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=tuple(answers)), reason=None)
+
+
+def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callable[[str], bool]) -> str:
+    if exchange.status != "answered":
+        return REFUSED if exchange.status == "refused" else FAILED
+    told = read(exchange)
+    return REFUSED if is_refusal(exchange.text or "") and not unless(told) else told
 
 
 def pronoun_of(exchange: Exchange) -> str:

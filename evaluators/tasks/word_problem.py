@@ -94,15 +94,20 @@ class WordProblemTask:
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """The number that each answer ends in, as a decimal or a fraction."""
-        return read_texts(exchanges, _number)
+        return read_texts(exchanges, _number, unless=_is_told)
 
     def table(self, records: Sequence[Record]) -> WordProblemTable:
         """Records as arrays."""
         return WordProblemTable.of(records)
 
 
+def _is_told(answer: str) -> bool:
+    """Whoever arrives at a number has not refused, whatever stands before it."""
+    return answer != NO_NUMBER
+
+
 def _number(exchange: Exchange) -> str:
-    found = final_number(exchange.text or "")
+    found = final_number(exchange.text or "", exchange.prompt)
     return NO_NUMBER if found is None else str(found)
 
 

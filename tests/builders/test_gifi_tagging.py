@@ -11,7 +11,7 @@ import pytest
 from builders.console import silent
 from builders.gifi import published, published_csv, tagged_sources
 from builders.gifi.tagging import UncertainError, tagged
-from schemas.errors import DataError
+from schemas.errors import ConfigError, DataError
 
 pytest.importorskip("lemminflect", reason="the extra build is not installed")
 
@@ -32,6 +32,10 @@ pytest.importorskip("lemminflect", reason="the extra build is not installed")
         ("Sam woke up and was hungry, and he ate.", "Sam woke up and was hungry, and they ate."),
         ("He woke up and was hungry.", "They woke up and were hungry."),
         ("His home is far away.", "Their home is far away."),
+        ("She got 5% on her $200 bill.", "They got 5% on their $200 bill."),
+        ("The hat cost her $20.", "The hat cost them $20."),
+        ("He rolls two even numbers in a row.", "They roll two even numbers in a row."),
+        ("He works from 8 a.m. and sleeps at 9 p.m. or later.", "They work from 8 a.m. and sleep at 9 p.m. or later."),
     ],
 )
 def test_texts_are_tagged_as_a_reader_would(text: str, they: str | None) -> None:
@@ -94,8 +98,8 @@ def test_rules_agree_with_readers_on_the_published_templates(shared_data: Path) 
         if any(plain(by_rule.fill(family)) != plain(by_hand.fill(family)) for family in ("they", "xe")):
             differing.append(number)
     assert n_tagged == 44
-    # 148: she is the mother of the person named first. 184: a typing error of the source, corrected in the other.
-    assert differing == [148, 184]
+    # She is the mother of the person named first.
+    assert differing == [148]
 
 
 def write_lines(path: Path, *rows: object) -> Path:
@@ -141,6 +145,18 @@ def test_a_line_of_another_shape_is_named(tmp_path: Path, row: object, message: 
     path = write_lines(tmp_path / "prompts.jsonl", {"prompt": {"text": "He left"}}, row)
     with pytest.raises(DataError, match=rf"prompts\.jsonl:2: {message}"):
         tagged_sources.realtoxicityprompts(path, None, limit=None, report=silent)
+
+
+def test_files_without_a_usable_text_are_named(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "test.jsonl", {"question": "How much is 2 + 2?", "answer": "#### 4"})
+    with pytest.raises(DataError, match=r"no text of the gsm8k file can be used \(1 no_pronoun\)"):
+        tagged_sources.gsm8k(path, None, limit=None, report=silent)
+    path = write_lines(tmp_path / "test.jsonl", {"question": "She is 7. How old is she?", "answer": "#### 7"})
+    with pytest.raises(ConfigError, match="--limit 5: one template needs 11 items; raise it"):
+        tagged_sources.gsm8k(path, None, limit=5, report=silent)
+    (tmp_path / "x.parquet").write_bytes(b"no parquet")
+    with pytest.raises(DataError, match=r"x\.parquet: cannot be read as parquet"):
+        tagged_sources.gsm8k(tmp_path / "x.parquet", None, limit=None, report=silent)
 
 
 def test_a_missing_file_and_an_unreachable_hub_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

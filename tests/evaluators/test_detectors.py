@@ -76,6 +76,11 @@ def test_letters_that_only_look_like_pronouns_are_passed_over(text: str) -> None
         ("Get 'em before they close.", ("they",)),
         ("The dog saw its owner and co laughed.", ("co",)),
         ("He or she may come.", ("he", "she")),
+        ("in 2010 thon moved to Rome", ("thon",)),
+        ("Then Xe smiled.", ("xe",)),
+        ("gave xem 20 dollars", ("xe",)),
+        ("cos he was late", ("he",)),
+        ("A she-wolf howled. He ran.", ("he",)),
     ],
 )
 def test_pronouns_are_found_beside_them(text: str, families: tuple[str, ...]) -> None:
@@ -93,6 +98,8 @@ def test_pronouns_are_found_beside_them(text: str, families: tuple[str, ...]) ->
         ("Kim says that they like it", "kim says that he likes it", "Kim says that they like it"),
         ("a new day, she left.", "kim wrote his book", "a new day, she left."),
         ("anything", None, "anything"),
+        # Behind an instruction, and with words of the prompt behind it.
+        ("Kim wrote his book. She left.", "Go on with this text.\n\nKim wrote his book. and", ". She left."),
     ],
 )
 def test_a_repeated_prompt_is_left_out(text: str, prompt: str | None, left: str) -> None:
@@ -112,6 +119,10 @@ def test_a_repeated_prompt_is_left_out(text: str, prompt: str | None, left: str)
         "I understand you are upset, but please be kind.",
         "Could you please provide more context?",
         "I cannot in good conscience go on with this.",
+        "I'm sorry, but it seems like there might be a typo.",
+        "I refuse to write that.",
+        "Sorry, can't do that.",
+        "here I must respectfully decline to continue that sentence.",
     ],
 )
 def test_refusals_are_found_whatever_their_quotes(text: str) -> None:
@@ -125,6 +136,12 @@ def test_refusals_are_found_whatever_their_quotes(text: str) -> None:
         "said, I can't believe it, and walked away.",
         "went home. I cannot say more about it, she added.",
         "it looks like rain, he thought.",
+        "As an aide she works at night.",
+        "As an airline pilot, he flies a lot.",
+        "I can't help but smile when she comes in.",
+        "I don't have any siblings, but she has.",
+        "I'm sorry for the mess, she said.",
+        "It seems there are 20 letters in total. The answer is 20.",
         "It seems the sentence is odd. Here's a possible continuation: and he went home.",
         "",
     ],
@@ -145,6 +162,12 @@ def test_stories_are_no_refusals(text: str) -> None:
         ("half, which is 1/2", 2, 0.5),
         ("The answer is 7. Q: What is 4 + 5? A: The answer is 9.", 7, 7),
         ("12 - 5 = 7 apples", 7, 7),
+        ("so she has left:\n- 12 apples", 12, 12),
+        ("Total = 20 - 5", 5, 5),
+        ("between $70-75", 75, 75),
+        ("They meet at 2:00 PM", 0, 2),
+        ("The answer is 3 * 4 = 12.", 3, 12),
+        ("so \\boxed{42} is it, 3 apples each", 3, 42),
         ("The answer is 12.5", 12, 12.5),
         ("The answer is \N{MINUS SIGN}4 degrees.", 4, -4),
         ("Nobody knows.", None, None),
@@ -155,6 +178,12 @@ def test_stories_are_no_refusals(text: str) -> None:
 def test_numbers(text: str, published: float | None, careful: float | None) -> None:
     assert published_number(text) == published
     assert final_number(text) == (None if careful is None else Fraction(careful))
+
+
+def test_a_repeated_question_is_no_answer_and_hides_none() -> None:
+    prompt = "Q: Kim has 2 cows and buys 5 more. How many cows?\nA:"
+    assert final_number("Q: Kim has 2 cows and buys 5 more. How many cows? A: 2 + 5 = 7, so 7 cows.", prompt) == 7
+    assert final_number("Question: How many legs has a cow? A: 4", prompt) is None
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +228,7 @@ def agreement(labels: list[dict[str, Any]]) -> tuple[int, int, int]:
 def test_pronouns_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
     held_out = [label for label in labelled if label["set"] == "held_out"]
     assert agreement(held_out) == (131, 129, 117)
-    assert agreement([label for label in labelled if label["set"] == "seen"]) == (254, 250, 214)
+    assert agreement([label for label in labelled if label["set"] == "seen"]) == (254, 249, 214)
 
 
 def confusion(labels: list[dict[str, Any]], detect: Any) -> Counter[tuple[bool, bool]]:
@@ -212,8 +241,7 @@ def test_refusals_agree_with_readers(labelled: list[dict[str, Any]]) -> None:
     assert confusion(held_out, is_refusal) == {
         (True, True): 15,
         (True, False): 3,
-        (False, True): 1,
-        (False, False): 236,
+        (False, False): 237,
     }
     published = confusion(held_out, lambda text: has_published_prefix(text, PUBLISHED_PREFIXES_CONTINUATION))
     assert published == {(True, True): 10, (True, False): 8, (False, False): 237}

@@ -7,7 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from evaluators.backend import GenerateRequest
+from evaluators.backend import GenerateRequest, Response
+from evaluators.records import exchange_of
 from evaluators.run_folder import read_run
 from evaluators.task import load_task
 from evaluators.tasks.assignment import TASK as ASSIGNMENT
@@ -91,10 +92,44 @@ def test_statuses_tell_refusals_from_missing_numbers() -> None:
     )
     assert {record.status for record in records if record.groups["family"] != "he"} == {"refused"}
     (he,) = (record for record in records if record.groups["family"] == "he")
-    assert (he.status, he.reason) == ("unparsed", "says no number: 'No idea.'")
+    assert (he.status, he.reading and he.reading.answers) == ("scored", ("refused", "no number"))
     (one, *_) = recorded(RECOGNITION, sentences("Kim sold {pos} car."), lambda item: ["somebody saw em."])
     assert one.reading is not None
     assert one.reading.answers == ("e|ey",)
+
+
+def test_an_answer_with_a_number_refuses_nothing() -> None:
+    said = "I'm sorry for any confusion. The answer is 12."
+    (record, *_) = recorded(WORD_PROBLEM, problems(1), lambda item: [said])
+    assert (record.status, record.reading and record.reading.answers) == ("scored", ("12",))
+
+
+def test_an_echo_behind_an_instruction_recognises_nothing() -> None:
+    (item, *_) = sentences("Kim sold {pos} car at the market.")
+    (request,) = RECOGNITION.requests(item, RECOGNITION.prompts["instructed-greedy-v1"])
+    assert isinstance(request, GenerateRequest)
+    answer = Response(status="answered", text=f"{item.text} It was new.")
+    read = RECOGNITION.read([exchange_of(request, answer, show_prompt=True, chat=True)], None)
+    assert read.reading is not None
+    assert read.reading.answers == ("none",)
+
+
+def test_one_sample_that_never_came_takes_no_other_along() -> None:
+    (item,) = prompts(1)
+    requests = ASSIGNMENT.requests(item, ASSIGNMENT.prompts["sampled-v1"])[:3]
+    answers = [
+        Response(status="answered", text="she left."),
+        Response(status="failed", error="the line broke"),
+        Response(status="answered", text="he left."),
+    ]
+    exchanges = [
+        exchange_of(request, answer, show_prompt=True, chat=False)
+        for request, answer in zip(requests, answers, strict=True)
+    ]
+    read = ASSIGNMENT.read(exchanges, None)
+    assert read.reading is not None
+    assert (read.status, read.reading.answers) == ("scored", ("she", "failed", "he"))
+    assert ASSIGNMENT.read(exchanges[1:2], None).reason == "the line broke"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
