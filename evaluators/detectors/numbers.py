@@ -25,8 +25,7 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(_NUMBER)
-_OWN_QUESTION = re.compile(r"\s*Q(?:uestion)?\s?\d*:\s*", re.IGNORECASE)
-_NEXT_QUESTION = re.compile(r"\n?\s*\bQ(?:uestion)?\s?\d*:", re.IGNORECASE)
+_QUESTION = re.compile(r"(?:^|\n|\s{2}|[.!?]\s)\s*Q(?:uestion)?\s?\d*:")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _SENTENCE = re.compile(r"[^\n]*?(?=\.\s|\.$|\n|$)")
 
@@ -54,14 +53,7 @@ def final_number(text: str, prompt: str | None = None) -> Fraction | None:
     >>> final_number("So half of them: 1/2")
     Fraction(1, 2)
     """
-    question = _OWN_QUESTION.match(text)
-    if question is not None:
-        text = text[question.end() :]
-        end = echo_end(text, prompt)
-        if not end:
-            return None  # It asks another question instead of answering this one.
-        text = text[end:]
-    text = _NEXT_QUESTION.split(text, maxsplit=1)[0]
+    text = _own_answer(text, prompt)
     # Full hours are answers too; other times are no numbers.
     text = _TIME.sub(lambda time: time[1] if time[2] == "00" else " ", text)
     for match in _STATED.finditer(text):
@@ -70,6 +62,17 @@ def final_number(text: str, prompt: str | None = None) -> Fraction | None:
             return _result_of_sum(text[match.end() :], value)
     values = [value for match in _ANY.finditer(text) if (value := _value(match)) is not None]
     return values[-1] if values else None
+
+
+def _own_answer(text: str, prompt: str | None) -> str:
+    """What a text says to the question of its prompt, where it asks questions itself."""
+    first, *others = _QUESTION.split(text)
+    asked = None if prompt is None else _QUESTION.split(prompt)[-1]
+    for part in others:
+        end = echo_end(part, asked)
+        if end:
+            return part[end:]
+    return first
 
 
 def _result_of_sum(rest: str, value: Fraction) -> Fraction:
