@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections import Counter
+from importlib import resources
 from pathlib import Path
+
+import pytest
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.records import exchange_of
@@ -72,6 +76,15 @@ def test_every_family_is_shown_equally_often_over_the_templates() -> None:
         assert all("The answer is " in example for example in examples)
         seen.update(family_of(example) for example in examples)
     assert set(seen.values()) == {8}
+
+
+def test_the_answers_of_the_worked_examples_are_those_of_their_sums() -> None:
+    text = resources.files("evaluators.tasks").joinpath("_word_problem_shots.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["shot"]
+    assert len(rows) == 8
+    for row in rows:
+        assert set(row["check"]) <= set("0123456789.+-*/() "), row["id"]
+        assert eval(row["check"]) == pytest.approx(float(row["answer"])), row["id"]
 
 
 def test_all_variants_of_a_template_have_the_same_examples() -> None:
