@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from evaluators.backend import GenerateRequest, Response, model_identity
 from evaluators.metrics._grouped import FAMILIES
-from evaluators.records import exchange_of
+from evaluators.records import records_of
 from evaluators.run_folder import check_model_id
 from evaluators.selection import Selection
 from evaluators.task import Prompt, Task
@@ -140,10 +140,11 @@ def import_file(file: GenerationFile, selection: Selection, task: Task) -> Impor
             f"'{text[:60]}' ({family or 'no family'}); import into the dataset that was asked"
         )
     prompt = task.prompts[PUBLISHED]
-    records = [
-        _record(split, item, by_key.get(key, []), selection, task, prompt)
-        for (split, item), key in zip(selection.items, keys, strict=True)
+    responses = [_responses(by_key.get(key, [])) for key in keys]
+    requests = [
+        _requests(item, prompt, len(answers)) for (_, item), answers in zip(selection.items, responses, strict=True)
     ]
+    records = records_of(selection, task, requests, responses, None, chat=False)
     return Imported(records, _notes(file, rows, keys, by_key))
 
 
@@ -197,48 +198,29 @@ def _item_key(item: object) -> tuple[str, str | None]:
     return str(getattr(item, "text", "")).strip(), getattr(item, "family", None)
 
 
-def _record(
-    split: str, item: object, texts: Sequence[_Generation], selection: Selection, task: Task, prompt: Prompt
-) -> Record:
-    asked = str(getattr(item, "text", ""))
+def _responses(generations: Sequence[_Generation]) -> list[Response]:
+    """What a file answers to one item; a failure where it has nothing."""
     answered = [
         Response(status="answered", text=text, finish_reason=finish_reason)
-        for text, finish_reason in texts
+        for text, finish_reason in generations
         if text.strip()
     ]
-    reason = "the published file has no text for it" if texts else "the published file has no row for it"
-    responses = answered or [Response(status="failed", error=reason)]
-    exchanges = tuple(
-        exchange_of(
-            GenerateRequest(
-                prompt=asked,
-                max_tokens=prompt.max_tokens or 0,
-                temperature=prompt.temperature or 0.0,
-                top_p=prompt.top_p or 1.0,
-                sample=number if len(responses) > 1 else None,
-            ),
-            response,
-            show_prompt=selection.manifest.redistributable,
-            chat=False,
+    reason = "the published file has no text for it" if generations else "the published file has no row for it"
+    return answered or [Response(status="failed", error=reason)]
+
+
+def _requests(item: object, prompt: Prompt, n: int) -> list[GenerateRequest]:
+    """What the answers to one item are answers to, as far as it is known."""
+    return [
+        GenerateRequest(
+            prompt=str(getattr(item, "text", "")),
+            max_tokens=prompt.max_tokens or 0,
+            temperature=prompt.temperature or 0.0,
+            top_p=prompt.top_p or 1.0,
+            sample=number if n > 1 else None,
         )
-        for number, response in enumerate(responses)
-    )
-    read, facts = task.read(exchanges, None), task.facts(item)
-    return Record(
-        item_id=getattr(item, "item_id", ""),
-        config=selection.config,
-        split=split,
-        status=read.status,
-        truncated=any(exchange.finish_reason == "length" for exchange in exchanges),
-        reason=read.reason,
-        cluster=facts.cluster,
-        pair_id=facts.pair_id,
-        target=facts.target,
-        reference=facts.reference,
-        groups=dict(facts.groups),
-        exchanges=exchanges,
-        reading=read.reading,
-    )
+        for number in range(n)
+    ]
 
 
 def _notes(

@@ -38,6 +38,7 @@ def _frames(
     config: str, table: str, *, antecedent: bool = False, topic: bool = False, answer: bool = False
 ) -> Iterator[Frame]:
     def frame(row: Mapping[str, Any], where: str) -> Frame:
+        """One row of the file."""
         return Frame(
             template_id=f"embedded-{config}-{row['id']}",
             template=parse(row["text"], where=where),

@@ -151,6 +151,7 @@ class _Token(NamedTuple):
 
     @property
     def has_slot(self) -> bool:
+        """Whether a pronoun stands in it."""
         return any(isinstance(part, Slot) for part in self.parts)
 
 

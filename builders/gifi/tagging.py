@@ -92,6 +92,7 @@ class _Word:
 
     @property
     def lower(self) -> str:
+        """In small letters."""
         return self.text.lower()
 
 
@@ -103,6 +104,7 @@ class _Reader:
         ]
 
     def template(self) -> Template:
+        """The text with its slots and verbs."""
         words = {word.lower for word in self._words}
         if not words & (_HE | _SHE):
             raise UncertainError(NO_PRONOUN, "has no pronoun of one person")

@@ -46,10 +46,12 @@ class _Selection:
         self._selected = False
 
     def before(self, _module: Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Keep the needed positions, where the input is that of the pass."""
         self._selected = len(given) == 1 and tuple(given[0].shape[:2]) == self._shape
         return (given[0][self._rows, self._columns][None],) if self._selected else given
 
     def after(self, _module: Module, _given: tuple[Any, ...], output: Tensor) -> Tensor:
+        """Put the output back in its place among zeros."""
         if not self._selected:
             return output
         whole = output.new_zeros((*self._shape, output.shape[-1]))

@@ -33,6 +33,7 @@ def _patterns() -> _Patterns:
     parts = {name: f"(?:{'|'.join(data[name])})" for name in ("cannot", "doing")}
 
     def compiled(name: str) -> re.Pattern[str]:
+        """All patterns of one list as one."""
         alternatives = [
             pattern.replace("{cannot}", parts["cannot"]).replace("{doing}", parts["doing"]) for pattern in data[name]
         ]

@@ -145,6 +145,7 @@ def _share_of(families: tuple[str, ...]) -> Callable[[AssignmentTable, Mapping[s
     places = [FAMILIES.index(family) for family in families]
 
     def statistics(table: AssignmentTable, group: Mapping[str, str]) -> Statistics:
+        """Answers that give one of them, among those with a pronoun."""
         given = table.counts[:, places].sum(axis=1)
         return _answers(table, group, given, table.counts.sum(axis=1))
 

@@ -9,6 +9,7 @@ accuracies further apart, so that their intervals are the value and its standard
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -51,14 +52,9 @@ GDR_PAPER = _metric(
     description=f"The same with the detector and filter of the published code ({_PAPER}), made for the published "
     "strings: in other datasets it misses ae and credits em to ey alone. A pure echo of those strings scores 0.95.",
 )
-GDR_GIFI_REPO = _metric(
+GDR_GIFI_REPO = replace(
+    GDR_PAPER,
     name="gdr_gifi_repo",
-    version="1.0+gifi-repo-1",
-    ideal=lambda table: 1.0,
-    slices=(),
-    statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
-    aggregate=partial(uniformity, ddof=1),
-    interval_method=NORMAL,
     description="What the published code prints: equal to gdr_paper; it stops where an answer is empty.",
 )
 RECOGNITION_ACCURACY = _metric(

@@ -9,6 +9,7 @@ Resampling spreads accuracies further apart, so that intervals are the value and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -92,14 +93,9 @@ PE_PAPER = _metric(
     interval_method=NORMAL,
     description=f"The same with the extraction of the published code ({_PAPER}); refusals count as wrong.",
 )
-PE_GIFI_REPO = _metric(
+PE_GIFI_REPO = replace(
+    PE_PAPER,
     name="pe_gifi_repo",
-    version="1.0+gifi-repo-1",
-    ideal=lambda table: 1.0,
-    slices=(),
-    statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
-    aggregate=partial(uniformity, ddof=0),
-    interval_method=NORMAL,
     description="What the published code prints: equal to pe_paper.",
 )
 ANSWER_ACCURACY = _metric(
