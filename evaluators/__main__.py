@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple, cast, get_args
 
@@ -13,15 +14,17 @@ from rich.table import Table
 from evaluators import _cache_commands, pipeline
 from evaluators._doctor_command import doctor_command
 from evaluators._import_command import import_command
+from evaluators._index_command import index_command
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from evaluators.cache import check_cache
 from evaluators.estimate import Stores, estimate, print_estimates
-from evaluators.rescore import rescore
-from evaluators.run_folder import RESULT, check_model_id, read_run
+from evaluators.rescore import Rescored, rescore
+from evaluators.run_folder import RESULT, check_model_id, finished_runs
+from evaluators.scorer import SCORER_HELP, Opened, TextScorer, open_scorers
 from evaluators.scoring import metric_definitions
 from evaluators.selection import Selection, normalisation_of, select
-from evaluators.task import Prompt, Task, load_task, prompt_of, task_for
+from evaluators.task import Prompt, ReadsScores, Task, load_task, prompt_of, task_for
 from schemas import plugins
 from schemas.command_line import one_line_errors
 from schemas.dataset_folder import read_manifest
@@ -40,6 +43,7 @@ app = typer.Typer(
 app.add_typer(_cache_commands.app, name="cache")
 app.command("doctor")(doctor_command)
 app.command("import")(import_command)
+app.command("index")(index_command)
 
 
 @app.command("run")
@@ -71,6 +75,7 @@ def run_command(
             envvar=_cache_commands.CACHE_VARIABLE, help="File of answers that runs share: what is in it is not asked."
         ),
     ] = None,
+    scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count requests and tokens, name the price; ask and write nothing.")
     ] = False,
@@ -94,9 +99,10 @@ def run_command(
         found = [estimate(*part, opened, stores, shown) for opened in backends for part in parts]
         print_estimates(found, as_json=as_json)
         return
+    scorers = _scorers(parts, scorer)
     for opened in backends:
         for part in parts:
-            finished = _score(part, opened, stores, max_failure_rate, limit)
+            finished = _score(part, opened, stores, max_failure_rate, limit, scorers)
             if len(models) == 1:
                 _report(finished.result, finished.folder)
             else:
@@ -110,6 +116,31 @@ class _Part(NamedTuple):
     selection: Selection
     task: Task
     prompt: Prompt
+
+
+class _Scorers(NamedTuple):
+    """Who scores the texts of a run, and how the command line named them."""
+
+    scorers: tuple[TextScorer, ...]
+    given: tuple[str, ...]
+
+
+def _scorers(parts: Sequence[_Part], given: list[str] | None) -> _Scorers:
+    """Found before the first request: a scorer that does not exist must not cost an answer."""
+    if not any(isinstance(part.task, ReadsScores) for part in parts):
+        if given is not None:
+            names = ", ".join(dict.fromkeys(part.task.name for part in parts))
+            raise ConfigError(f"--scorer: task {names} reads no scores of texts; leave it out")
+        return _Scorers((), ())
+    opened = _opened(given)
+    return _Scorers(opened.scorers, tuple(given or ()))
+
+
+def _opened(given: list[str] | None) -> Opened:
+    opened = open_scorers(given)
+    for line in opened.missing:
+        print(line)
+    return opened
 
 
 def _part(selection: Selection, prompt_id: str | None, normalisation: Normalisation | None) -> _Part:
@@ -132,6 +163,7 @@ def _score(
     stores: Stores,
     max_failure_rate: float,
     limit: int | None,
+    scorers: _Scorers,
 ) -> pipeline.Finished:
     return pipeline.run(
         *part,
@@ -140,28 +172,41 @@ def _score(
         normalisation=stores.normalisation,
         max_failure_rate=max_failure_rate,
         cache=stores.cache,
-        command=_command(part.selection, backend, part.prompt.id, stores.normalisation, limit),
+        scorers=scorers.scorers,
+        command=_command(part, backend, stores.normalisation, limit, scorers.given),
     )
 
 
 @app.command("rescore")
 @one_line_errors()
 def rescore_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder of all runs, for a score under another normalisation.")
     ] = None,
     normalisation: Annotated[str | None, typer.Option(help="Read the stored log-probabilities in another way.")] = None,
+    scorer: Annotated[
+        list[str] | None,
+        typer.Option(help="Score the texts anew, as in 'run'; none drops the scores. Stored ones stay if left out."),
+    ] = None,
 ) -> None:
     """Compute every metric again from the stored answers, without the model and without the dataset."""
-    run = run.parent if run.name == RESULT else run
-    outcome = rescore(run, normalisation=_normalisation(normalisation), root=out)
+    mode = _normalisation(normalisation)
+    scorers = None if scorer is None else _opened(scorer).scorers
+    folders = [folder for run in runs for folder in finished_runs(run)]
+    for number, folder in enumerate(folders):
+        if number:
+            print()
+        _report_changes(rescore(folder, normalisation=mode, root=out, scorers=scorers))
+
+
+def _report_changes(outcome: Rescored) -> None:
     for change in outcome.changes[:MOST_CHANGES]:
         print(change)
     if len(outcome.changes) > MOST_CHANGES:
         print(f"... and {len(outcome.changes) - MOST_CHANGES} more")
     print(f"{len(outcome.changes)} of {outcome.n_metrics} metrics changed")
-    _report(read_run(outcome.folder).result, outcome.folder)
+    _report(outcome.result, outcome.folder)
 
 
 @app.command("list")
@@ -173,6 +218,11 @@ def list_command() -> None:
         print(f"backend {name}: {module.SUMMARY}")
         for model in module.MODELS:
             print(f"  model {model}")
+    for name in plugins.names("evaluators.scorers"):
+        module = plugins.load("evaluators.scorers", name, kind="scorer")
+        print(f"scorer {name}: {module.SUMMARY}")
+        for kind in module.KINDS:
+            print(f"  kind {kind}")
     for name in plugins.names("evaluators.tasks"):
         task = load_task(name)
         print(f"task {name} {task.version}: asks items of shape {task.item_shape}")
@@ -195,15 +245,29 @@ def _baselines() -> list[str]:
 
 
 def _command(
-    selection: Selection, backend: Backend, prompt: str, normalisation: Normalisation | None, limit: int | None
+    part: _Part,
+    backend: Backend,
+    normalisation: Normalisation | None,
+    limit: int | None,
+    scorers: Sequence[str],
 ) -> str:
     """The command line that reproduces a run, without the paths of the machine that it ran on."""
+    selection = part.selection
     parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
     parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]
     parts += [f"--backend {backend.model.backend}", *backend.arguments]
-    parts += [f"--prompt {prompt}"]
+    parts += [f"--prompt {part.prompt.id}"]
+    if isinstance(part.task, ReadsScores):
+        parts += [f"--scorer {_without_folder(scorer)}" for scorer in scorers]
     optional = {"normalisation": normalisation, "limit": limit}
     return " ".join([*parts, *(f"--{name} {value}" for name, value in optional.items() if value is not None)])
+
+
+def _without_folder(scorer: str) -> str:
+    """A scorer as it was named, but for the folder that a local model or file lies in."""
+    start, colon, rest = scorer.partition(":")
+    location, at, revision = rest.rpartition("@") if "@" in rest else (rest, "", "")
+    return start + colon + (Path(location).name if Path(location).exists() else location) + at + revision
 
 
 def _report(result: Result, folder: Path) -> None:

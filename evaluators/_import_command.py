@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,8 @@ from evaluators.progress import progress
 from evaluators.published_generations import Imported, generation_files, import_file, imported_model
 from evaluators.records import count
 from evaluators.run_folder import LOCK, RECORDS, environment, run_folder
-from evaluators.scoring import compute_metrics
+from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers
+from evaluators.scoring import score_records
 from evaluators.selection import Selection, select, sign
 from evaluators.task import Task, task_for
 from evaluators.tasks._pronoun_prompts import PUBLISHED
@@ -47,6 +49,7 @@ def import_command(
         str | None, typer.Option(help="Model id in results; the one in the file names if left out.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
+    scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
 ) -> None:
     """Turn published answers into records and results: one run per config that the folder has a file of."""
     files = generation_files(input_path, model)
@@ -64,10 +67,13 @@ def import_command(
         selection = select(dataset, manifest, file.config)
         task = task_for(selection.item_shape)
         read.append((file, selection, task, import_file(file, selection, task)))
+    opened = open_scorers(scorer)
+    for line in opened.missing:
+        print(line)
     folders = []
     with progress(f"importing {said.id}", len(files)) as advance:
         for file, selection, task, imported in read:
-            folders.append(_write(imported, selection, task, said, out, command))
+            folders.append(_write(imported, selection, task, said, out, opened.scorers, command))
             advance(1)
             _report(file.path.name, imported)
     print(f"wrote {len(folders)} runs below {out}")
@@ -84,13 +90,22 @@ def _report(name: str, imported: Imported) -> None:
         print(f"  warning: the file looks corrupted: {imported.notes['corrupted']}")
 
 
-def _write(imported: Imported, selection: Selection, task: Task, model: Model, root: Path, command: str) -> Path:
+def _write(
+    imported: Imported,
+    selection: Selection,
+    task: Task,
+    model: Model,
+    root: Path,
+    scorers: Sequence[TextScorer],
+    command: str,
+) -> Path:
     signature = sign(selection, task, task.prompts[PUBLISHED], None)
     folder = run_folder(root, signature, model)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / LOCK, timeout=0):
             tables.write_rows(folder / RECORDS, imported.records, Record)
+            metrics, scores = score_records(folder, imported.records, task.name, scorers)
             n_answers = sum(len(record.exchanges) for record in imported.records)
             write_result(
                 folder,
@@ -101,7 +116,7 @@ def _write(imported: Imported, selection: Selection, task: Task, model: Model, r
                     signature_sha256=signature.sha256(),
                     command=f"python -m evaluators {command}",
                     counts=count(imported.records),
-                    metrics=compute_metrics(imported.records, task.name),
+                    metrics=metrics,
                     usage=Usage(
                         n_requests=n_answers,
                         n_attempts=0,
@@ -114,6 +129,7 @@ def _write(imported: Imported, selection: Selection, task: Task, model: Model, r
                     records=RecordsFile(
                         path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(imported.records)
                     ),
+                    scores=scores,
                 ),
             )
     except Timeout as error:

@@ -41,6 +41,8 @@ class MetricDefinition(Generic[T]):
     name: str
     version: str
     """Raised with every change that can move a value."""
+    scorer: Callable[[T], str | None] | None = None
+    """Label of the scorer that the metric reads, None where no text was scored; left out for metrics that need none."""
     task: str
     unit: str
     """What ``n`` counts."""
@@ -56,6 +58,13 @@ class MetricDefinition(Generic[T]):
     """From sums of shape (..., n_columns) to values of shape (...,); nan where undefined."""
     description: str
     interval_method: str = PERCENTILE
+    no_interval: str | None = None
+    """Why the metric never has an interval; None if it may have one."""
+
+    def version_on(self, table: T) -> str:
+        """The version of the values on a table: what scored the texts is a part of it."""
+        label = None if self.scorer is None else self.scorer(table)
+        return self.version if label is None else f"{self.version}.{label}"
 
     def resampled(self, table: T, group: Mapping[str, str]) -> FloatArray:
         """Values on the resamples of the clusters, shape (n_resamples,), nan where undefined."""
@@ -79,6 +88,8 @@ class MetricDefinition(Generic[T]):
         return min(max(value, self.minimum), self.maximum)
 
     def _interval(self, value: float, statistics: Statistics) -> tuple[Interval | None, str | None]:
+        if self.no_interval is not None:
+            return None, self.no_interval
         n_clusters = int(np.count_nonzero(np.any(statistics.cluster_sums != 0, axis=1)))
         resampled = resample(statistics.cluster_sums, self.aggregate)
         interval, reason = interval_of(value, resampled, n_clusters, method=self.interval_method)
@@ -94,7 +105,7 @@ class MetricDefinition(Generic[T]):
         interval, interval_reason = (None, "there is no value") if value is None else self._interval(value, statistics)
         return Metric(
             name=self.name,
-            version=self.version,
+            version=self.version_on(table),
             value=value,
             reason=reason,
             interval=interval,

@@ -15,7 +15,8 @@ from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, 
 from evaluators.progress import Advance, progress
 from evaluators.records import check_failures, count, early_look, records_of, whole
 from evaluators.run_folder import LOCK, RECORDS, RESULT, STATE, environment, run_folder
-from evaluators.scoring import compute_metrics
+from evaluators.scorer import TextScorer
+from evaluators.scoring import score_records
 from evaluators.selection import Selection, sign
 from evaluators.store import STORE, ResponseStore, Totals, store_key
 from evaluators.task import Prompt, Task
@@ -57,6 +58,7 @@ def run(
     normalisation: Normalisation | None = None,
     max_failure_rate: float = MAX_FAILURE_RATE,
     cache: Path | None = None,
+    scorers: Sequence[TextScorer] = (),
     command: str,
 ) -> Finished:
     """Ask a model, or go on where an earlier run stopped, and write the result.
@@ -70,10 +72,12 @@ def run(
         normalisation: How option log-probabilities become probabilities; None for the sum, and for generated texts.
         max_failure_rate: Share of requests that may fail before the run ends without a result.
         cache: A store that several runs share: answers in it are not asked again, new ones are added to it.
+        scorers: Of the texts, for tasks whose metrics read scores.
         command: The command line that reproduces the run.
 
     Returns:
-        The result, and the folder with result.json, records.parquet and responses.sqlite.
+        The result, and the folder with result.json, records.parquet and responses.sqlite; scores.parquet too where
+        texts were scored.
 
     Raises:
         ConfigError: the backend cannot do what the prompt needs; nothing was asked.
@@ -99,7 +103,8 @@ def run(
             records = records_of(selection, task, asked.requests, answers, reading, chat=in_chat)
             check_failures(records, max_failure_rate)
             runtimes = store.runtimes() or [backend.runtime]
-            result = _write(folder, records, signature, backend.model, environment(runtimes), asked, command)
+            where = environment(runtimes)
+            result = _write(folder, records, signature, backend.model, where, asked, scorers, command)
     except Timeout as error:
         raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
     return Finished(folder, result)
@@ -251,14 +256,15 @@ def _write(
     model: Model,
     where: Environment,
     asked: Asked,
+    scorers: Sequence[TextScorer],
     command: str,
 ) -> Result:
     """Records first, then the result that names their hash: a result without its records never exists."""
-    metrics = compute_metrics(records, signature.task)
     responses = asked.responses.values()
     prompt_tokens = [response.n_prompt_tokens for response in responses]
     completion_tokens = [response.n_completion_tokens for response in responses]
     tables.write_rows(folder / RECORDS, records, Record)
+    metrics, scores = score_records(folder, records, signature.task, scorers)
     result = Result(
         schema_version=RESULT_SCHEMA_VERSION,
         model=model,
@@ -277,6 +283,7 @@ def _write(
         ),
         environment=where,
         records=RecordsFile(path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(records)),
+        scores=scores,
     )
     write_result(folder, result)
     return result

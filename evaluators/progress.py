@@ -47,18 +47,25 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
         yield _Lines(label, total, done)
 
 
+_LEAST_SECONDS = 2.0
+"""Between two lines: what is done in a moment needs only its last line."""
+
+
 class _Lines:
-    """A line every tenth of the way."""
+    """A line every tenth of the way, unless the one before has only just been printed."""
 
     def __init__(self, label: str, total: int, done: int) -> None:
         self._label, self._total, self._done, self._first = label, total, done, done
-        self._start = time.monotonic()
+        self._start = self._printed = time.monotonic()
 
     def __call__(self, n: int, /) -> None:
         tenth = 10 * self._done // max(self._total, 1)
         self._done += n
-        if 10 * self._done // max(self._total, 1) > tenth:
-            seconds = max(time.monotonic() - self._start, 1e-9)
+        now = time.monotonic()
+        is_due = now - self._printed >= _LEAST_SECONDS or self._done >= self._total
+        if 10 * self._done // max(self._total, 1) > tenth and is_due:
+            self._printed = now
+            seconds = max(now - self._start, 1e-9)
             rate = (self._done - self._first) / seconds
             left = (self._total - self._done) / rate
             print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,19 +13,22 @@ from evaluators.metric import VALUE_TOLERANCE
 from evaluators.pipeline import MAX_FAILURE_RATE, write_result
 from evaluators.records import check_failures, count
 from evaluators.run_folder import LOCK, RECORDS, read_run, run_folder
-from evaluators.scoring import compute_metrics
+from evaluators.scorer import TextScorer
+from evaluators.scoring import score_records
 from evaluators.task import load_task
+from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas import tables
 from schemas.errors import ConfigError, DataError, RunError
 from schemas.files import sha256_file
 from schemas.record import Record
-from schemas.result import Metric, Normalisation
+from schemas.result import Metric, Normalisation, Result
 
 
 class Rescored(NamedTuple):
     """What a rescoring did."""
 
     folder: Path
+    result: Result
     changes: tuple[str, ...]
     """One line per metric whose version, value or interval moved."""
     n_metrics: int
@@ -55,6 +59,7 @@ def rescore(
     normalisation: Normalisation | None = None,
     root: Path | None = None,
     max_failure_rate: float = MAX_FAILURE_RATE,
+    scorers: Sequence[TextScorer] | None = None,
 ) -> Rescored:
     """Score a finished run again.
 
@@ -64,6 +69,8 @@ def rescore(
             own and replaces its result.
         root: Folder of all runs, for a new run; the one that ``folder`` lies in if None.
         max_failure_rate: Share of records that may fail to be read before nothing is written.
+        scorers: Who scores the texts anew; scores of other kinds stay. None keeps the stored scores, an empty list
+            drops them.
 
     Raises:
         ConfigError: a normalisation for generated texts.
@@ -82,7 +89,7 @@ def rescore(
     )
     reread_records = reread(records, signature.task, signature.normalisation)
     check_failures(reread_records, max_failure_rate)
-    metrics = compute_metrics(reread_records, signature.task)
+    known = _known_scores(folder, result, scorers)
     target = folder if signature == result.signature else run_folder(root or folder.parents[2], signature, result.model)
     target.mkdir(parents=True, exist_ok=True)
     try:
@@ -94,6 +101,10 @@ def rescore(
                     f"{folder}: the answers are read otherwise than when they were scored, under the same task version "
                     f"{task.version}; the stored readings were changed, or the task was without raising its version"
                 )
+            stored = result.scores if target == folder and scorers is None else None
+            metrics, scores = score_records(
+                target, reread_records, signature.task, scorers or (), known=known, stored=stored
+            )
             new = replace(
                 result,
                 signature=signature,
@@ -102,11 +113,24 @@ def rescore(
                 counts=count(reread_records),
                 metrics=metrics,
                 records=replace(result.records, sha256=sha256_file(target / RECORDS)),
+                scores=scores,
             )
             write_result(target, new)
     except Timeout as error:
         raise RunError(f"{target}: another process holds this run; wait for it or stop it") from error
-    return Rescored(target, tuple(_changes(result.metrics, metrics)), len(metrics))
+    return Rescored(target, new, tuple(_changes(result.metrics, metrics)), len(metrics))
+
+
+def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
+    """Stored scores that stay; where texts are scored anew, unsound ones are no obstacle."""
+    if scorers is None:
+        return read_scores(folder, result.scores)
+    if not scorers:
+        return NO_SCORES
+    try:
+        return read_scores(folder, result.scores)
+    except DataError:
+        return NO_SCORES
 
 
 def _command(command: str, before: Normalisation | None, after: Normalisation | None) -> str:

@@ -86,6 +86,29 @@ def read_run(folder: Path) -> Run:
     return Run(result, records)
 
 
+def finished_runs(path: Path) -> list[Path]:
+    """The folders of finished runs at or below a path, sorted.
+
+    Args:
+        path: Folder of a run, its result.json, or a folder above runs.
+
+    Raises:
+        DataError: there is none.
+    """
+    if path.name == RESULT:
+        path = path.parent
+    if (path / RESULT).is_file():
+        return [path]
+    found = sorted(
+        result.parent
+        for result in path.glob(f"**/{RESULT}")
+        if not any(part.startswith(".") for part in result.relative_to(path).parts)
+    )
+    if not found:
+        raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
+    return found
+
+
 def environment(runtimes: Sequence[Runtime]) -> Environment:
     """What computed the answers: where several sessions differ, every value that one of them had."""
     numpy = {"numpy": importlib.metadata.version("numpy")}

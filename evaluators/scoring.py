@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evaluators.bootstrap import N_RESAMPLES, FloatArray
-from evaluators.metric import MetricDefinition
-from evaluators.task import load_task
+from evaluators.metric import MetricDefinition, Table
+from evaluators.scorer import TextScorer
+from evaluators.task import ReadsScores, load_task
+from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
 from schemas.errors import ConfigError
 from schemas.record import Record
-from schemas.result import Metric
+from schemas.result import Metric, ScoresFile
 
 
 @cache
@@ -29,12 +32,13 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     return tuple(found)
 
 
-def compute_metrics(records: Sequence[Record], task: str) -> tuple[Metric, ...]:
+def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
     """Every metric of a task on records, overall and by slice.
 
     Args:
         records: All records of one config and prompt, those without a reading too: they are counted.
         task: Name of the task that wrote them.
+        scores: Of the texts of the records; metrics that read a kind of score that is missing are null.
 
     Returns:
         One entry per metric and slice, also where the value is null.
@@ -42,12 +46,56 @@ def compute_metrics(records: Sequence[Record], task: str) -> tuple[Metric, ...]:
     Raises:
         DataError: the records are not of this task, or of several prompts or configs.
     """
-    table = load_task(task).table(records)
+    table = _table(records, task, scores)
     return tuple(
         definition.compute(table, group)
         for definition in metric_definitions(task)
         for group in _groups(definition, table)
     )
+
+
+class Computed(NamedTuple):
+    """What a result says of its records."""
+
+    metrics: tuple[Metric, ...]
+    scores: ScoresFile | None
+    """Of the texts, written beside the records; None where the task reads none or nothing was scored."""
+
+
+def score_records(
+    folder: Path,
+    records: Sequence[Record],
+    task: str,
+    scorers: Sequence[TextScorer] = (),
+    *,
+    known: TextScores = NO_SCORES,
+    stored: ScoresFile | None = None,
+) -> Computed:
+    """Let scorers score the texts of a run, write what they say, and compute every metric.
+
+    Args:
+        folder: Of the run; ``scores.parquet`` is written there if there are scores.
+        records: All records of the run.
+        task: Name of the task that wrote them.
+        scorers: At most one of each kind; they are not asked where the task reads no scores.
+        known: Scores of an earlier scoring; they stay where no scorer of their kind is given.
+        stored: The file in this folder that holds ``known`` and no more, if there is one: without scorers it stays.
+
+    Raises:
+        DataError: the records are not of this task, or of several prompts or configs.
+    """
+    loaded = load_task(task)
+    if not isinstance(loaded, ReadsScores):
+        return Computed(compute_metrics(records, task), None)
+    if stored is not None and not scorers:
+        return Computed(compute_metrics(records, task, known), stored)
+    scores = score_texts(loaded.texts(records), scorers, known=known, folder=folder)
+    return Computed(compute_metrics(records, task, scores), write_scores(folder, scores))
+
+
+def _table(records: Sequence[Record], task: str, scores: TextScores) -> Table:
+    loaded = load_task(task)
+    return loaded.scored_table(records, scores) if isinstance(loaded, ReadsScores) else loaded.table(records)
 
 
 def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[str, str]]:
@@ -60,28 +108,32 @@ def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[s
 
 
 def resampled_values(
-    records: Sequence[Record], task: str, name: str, group: Mapping[str, str] | None = None
-) -> FloatArray:
-    """Values of one metric on the resamples of the clusters.
+    records: Sequence[Record], task: str, names: Sequence[str], scores: TextScores = NO_SCORES
+) -> dict[str, FloatArray]:
+    """Values of metrics of all items on the resamples of the clusters.
 
     Resample b draws the same clusters for all results of one signature, so that differences of results are paired.
 
     Args:
         records: All records of one config and prompt.
         task: Name of the task that wrote them.
-        name: Name of the metric.
-        group: The slice; all items if left out.
+        names: Names of the metrics.
+        scores: Of the texts of the records.
 
     Returns:
-        Shape (n_resamples,), nan where the metric is undefined on the resample.
+        By name: shape (n_resamples,), nan where the metric is undefined on the resample.
 
     Raises:
         ConfigError: there is no such metric.
     """
     definitions = {definition.name: definition for definition in metric_definitions(task)}
-    if name not in definitions:
-        raise ConfigError(f"metric '{name}' does not exist for task '{task}'; have: {', '.join(definitions)}")
-    table = load_task(task).table(records)
-    if definitions[name].undefined(table) is not None:
-        return np.full(N_RESAMPLES, np.nan)
-    return definitions[name].resampled(table, group or {})
+    for name in names:
+        if name not in definitions:
+            raise ConfigError(f"metric '{name}' does not exist for task '{task}'; have: {', '.join(definitions)}")
+    table = _table(records, task, scores)
+    return {
+        name: np.full(N_RESAMPLES, np.nan)
+        if definitions[name].undefined(table) is not None
+        else definitions[name].resampled(table, {})
+        for name in names
+    }

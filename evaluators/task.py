@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from evaluators.backend import Capability, Request
 from evaluators.metric import Table
+from evaluators.text_scores import TextScores
 from schemas import plugins, strict_json
 from schemas.errors import ConfigError
 from schemas.record import Exchange, Reading, RecordStatus
@@ -118,6 +119,17 @@ class Task(Protocol):
 
     def table(self, records: Sequence[Any]) -> Table:
         """Records as arrays, for the metrics of this task."""
+
+
+@runtime_checkable
+class ReadsScores(Protocol):
+    """A task some of whose metrics read what scorers say of the answers."""
+
+    def texts(self, records: Sequence[Any]) -> Sequence[str]:
+        """The texts that have to be scored, equal ones once."""
+
+    def scored_table(self, records: Sequence[Any], scores: TextScores) -> Table:
+        """Records and the scores of their texts as arrays."""
 
 
 def load_task(name: str) -> Task:

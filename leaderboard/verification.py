@@ -10,6 +10,7 @@ from evaluators.backend import ChoiceRequest
 from evaluators.records import count
 from evaluators.scoring import compute_metrics, resampled_values
 from evaluators.task import load_task, prompt_of
+from evaluators.text_scores import read_scores
 from leaderboard.entries import PRIMARY_METRICS, Entry, Root
 from leaderboard.recomputing import TOLERANCE, differences, key_of, shown_metrics
 from schemas import contract, strict_json, tables
@@ -34,7 +35,8 @@ def verified_entry(path: Path, root: Root) -> Entry:
     _check_signature(path, result)
     _check_records(path, result, records)
     task = result.signature.task
-    computed = compute_metrics(records, task)
+    scores = read_scores(path.parent, result.scores)
+    computed = compute_metrics(records, task, scores)
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
     metrics = shown_metrics(result.metrics, computed)
@@ -47,7 +49,9 @@ def verified_entry(path: Path, root: Root) -> Entry:
         place=root.place(path),
         metrics=metrics,
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
-        primary_resamples=resampled_values(records, task, primary.name) if primary and has_primary else None,
+        primary_resamples=(
+            resampled_values(records, task, [primary.name], scores)[primary.name] if primary and has_primary else None
+        ),
         items_fingerprint=_items_fingerprint(records),
     )
 

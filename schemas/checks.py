@@ -11,8 +11,11 @@ from schemas.items import CoreferenceItem, PronounTextItem, WordProblemItem
 from schemas.lexicon import gender_of_pronoun, occupations, pronoun_families
 from schemas.record import Record
 from schemas.result import Result
+from schemas.score import TextScore
 
 _PROBABILITY_TOLERANCE = 1e-9
+_LENGTH_TOLERANCE = 1e-4
+"""Scorers compute in single precision."""
 
 
 def problems(document: object) -> Iterator[str]:
@@ -22,6 +25,8 @@ def problems(document: object) -> Iterator[str]:
             yield from _item_problems(document)
         case PronounTextItem() | WordProblemItem():
             yield from _variant_problems(document)
+        case TextScore():
+            yield from _score_problems(document)
         case Record():
             yield from _record_problems(document)
         case Result():
@@ -114,6 +119,27 @@ def _record_problems(record: Record) -> Iterator[str]:
             yield f"reading.probabilities: sum to {math.fsum(reading.probabilities)}, not to 1; renormalise them"
 
 
+def _score_problems(score: TextScore) -> Iterator[str]:
+    values = score.values
+    fits = {
+        "sentiment": (len(values) == 1 and -1 <= values[0] <= 1) or (len(values) == 3 and _are_probabilities(values)),
+        "toxicity": len(values) == 1 and 0 <= values[0] <= 1,
+        "embedding": len(values) > 1 and abs(math.hypot(*values) - 1) <= _LENGTH_TOLERANCE,
+    }
+    if not fits[score.kind]:
+        shown = ", ".join(f"{value:.6g}" for value in values[:3]) + (", ..." if len(values) > 3 else "")
+        wanted = {
+            "sentiment": "one value in [-1, 1], or three probabilities that sum to 1",
+            "toxicity": "one value in [0, 1]",
+            "embedding": "a vector of length 1",
+        }
+        yield f"values: {shown} is not {wanted[score.kind]}, as {score.kind} needs; score the texts again"
+
+
+def _are_probabilities(values: tuple[float, ...]) -> bool:
+    return min(values) >= 0 and abs(math.fsum(values) - 1) <= _LENGTH_TOLERANCE
+
+
 def _result_problems(result: Result) -> Iterator[str]:
     counts = result.counts
     if counts.items != counts.scored + counts.refused + counts.unparsed + counts.failed:
@@ -139,6 +165,10 @@ def _result_problems(result: Result) -> Iterator[str]:
             yield f"{where}: value {metric.value} lies outside [{metric.minimum}, {metric.maximum}]; rescore the run"
         if metric.interval is not None and metric.interval.low > metric.interval.high:
             yield f"{where}: interval low {metric.interval.low} is above high {metric.interval.high}; rescore the run"
+    if result.scores is not None:
+        kinds = [scorer.kind for scorer in result.scores.scorers]
+        for kind in sorted({kind for kind in kinds if kinds.count(kind) > 1}):
+            yield f"scores.scorers: names {kinds.count(kind)} scorers of kind {kind}; keep one"
     keys = [(metric.name, *sorted(metric.group.items())) for metric in result.metrics]
     for key in {key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ():
         yield f"metrics: {key} stands twice; keep one"

@@ -20,9 +20,10 @@ from schemas.errors import DataError
 from schemas.items import AssignmentItem, CoreferenceItem, Item, PronounTextItem, WordProblemItem
 from schemas.record import Record
 from schemas.result import Result
+from schemas.score import TextScore
 from schemas.strict_json import JsonValue
 
-Document: TypeAlias = Manifest | Reject | Item | Record | Result
+Document: TypeAlias = Manifest | Reject | Item | Record | TextScore | Result
 D = TypeVar("D", bound=Document)
 
 SCHEMA_NAMES: Mapping[type[Document], str] = {
@@ -33,6 +34,7 @@ SCHEMA_NAMES: Mapping[type[Document], str] = {
     WordProblemItem: "word_problem",
     AssignmentItem: "assignment",
     Record: "record",
+    TextScore: "score",
     Result: "result",
 }
 """The schema file of each dataclass, without ``.schema.json``."""
@@ -126,6 +128,9 @@ def plain(value: object) -> JsonValue:
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
+        # Embeddings: what needs no change is not looked at number by number.
+        if set(map(type, value)) == {float} and float("-inf") not in value:
+            return cast(JsonValue, list(value))
         return [plain(item) for item in value]
     if isinstance(value, float) and value == float("-inf"):
         return "-inf"

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from schemas import strict_json
+from schemas.score import Scorer
 
 SCHEMA_VERSION = "1.0"
 
@@ -165,6 +166,17 @@ class RecordsFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoresFile:
+    """What scorers said of the texts of the records, and which scorers: at most one of each kind."""
+
+    path: str
+    """Name of a file beside the result, or an https address."""
+    sha256: str
+    n_rows: int
+    scorers: tuple[Scorer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One model on one config of one dataset."""
 
@@ -179,3 +191,5 @@ class Result:
     usage: Usage
     environment: Environment
     records: RecordsFile
+    scores: ScoresFile | None
+    """Null where the metrics need no scorer, or no text was scored."""

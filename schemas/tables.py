@@ -18,9 +18,10 @@ from schemas.errors import DataError
 from schemas.files import replacing
 from schemas.items import Item
 from schemas.record import Record
+from schemas.score import TextScore
 from schemas.strict_json import JsonValue
 
-Row = TypeVar("Row", bound=Item | Reject | Record)
+Row = TypeVar("Row", bound=Item | Reject | Record | TextScore)
 
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 

@@ -2,7 +2,8 @@
 
 ``pe`` is the paper's formula on careful reading of the number; ``pe_paper`` and ``pe_gifi_repo`` take the published
 extraction, which cuts numbers at a comma and a decimal point. Few samples per family differ by chance: read each beside
-``pe_null``, which is the value where the family makes no difference.
+``pe_null``, which is the value where the family makes no difference, and ``pe_p_value``, how often chance gives one
+as low as this one.
 Resampling spreads accuracies further apart, so that intervals are the value and its standard error, no percentiles.
 """
 
@@ -20,6 +21,7 @@ from evaluators.metrics._grouped import FAMILIES, mean, uniformity
 from evaluators.metrics._word_problem import WordProblemTable
 
 _N_PERMUTATIONS = 200
+_N_PERMUTATIONS_TESTED = 2000
 _SEED = 20250618
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
@@ -34,11 +36,45 @@ _metric = partial(
 
 
 @cache
-def _permutations(n_clusters: int) -> IntArray:
-    """Shape (_N_PERMUTATIONS, n_clusters, 11): an order of the families for every template."""
+def _permutations(n_clusters: int, n_permutations: int) -> IntArray:
+    """Shape (n_permutations, n_clusters, 11): an order of the families for every template."""
     rng = np.random.default_rng(_SEED)
-    orders = np.tile(np.arange(len(FAMILIES)), (_N_PERMUTATIONS, n_clusters, 1))
+    orders = np.tile(np.arange(len(FAMILIES)), (n_permutations, n_clusters, 1))
     return rng.permuted(orders, axis=-1)
+
+
+def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
+    """How often PE is as low as it is where the family makes no difference.
+
+    Args:
+        correct: Right answers, shape (n_problems, 11).
+        answers: All answers, shape (n_problems, 11).
+
+    Returns:
+        (1 + permutations with a PE of at most the observed one) / (1 + permutations), in (0, 1]; the families are
+        permuted within each problem. nan where PE is undefined.
+    """
+    observed = _pe_of(correct.sum(axis=0), answers.sum(axis=0))
+    orders = _permutations(len(correct), _N_PERMUTATIONS_TESTED)
+    places = np.arange(len(correct))[:, None]
+    permuted = _pe_of(correct[places, orders].sum(axis=1), answers[places, orders].sum(axis=1))
+    if np.isnan(observed):
+        return float("nan")
+    # Equal values differ in the last bits, by the order of their sums.
+    return float((1 + np.count_nonzero(permuted <= observed + 1e-12)) / (1 + len(permuted)))
+
+
+def _pe_of(correct: FloatArray, answers: FloatArray) -> FloatArray:
+    return uniformity(np.concatenate([correct, answers], axis=-1), ddof=0)
+
+
+def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
+    """The p-value on the first cluster's row and nothing else: it is no function of sums over clusters."""
+    given = table.family_statistics(group, table.correct, table.judged)
+    correct, answers = np.split(given.cluster_sums, 2, axis=-1)
+    sums = np.zeros((table.n_clusters, 1))
+    sums[0] = permutation_p_value(correct, answers)
+    return Statistics(sums, given.n, given.n_excluded)
 
 
 def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
@@ -46,7 +82,7 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
     given = table.family_statistics(group, table.correct, table.judged)
     n = len(FAMILIES)
     correct, answers = given.cluster_sums[:, :n], given.cluster_sums[:, n:]
-    orders = _permutations(table.n_clusters)
+    orders = _permutations(table.n_clusters, _N_PERMUTATIONS)
     places = np.arange(table.n_clusters)[:, None]
     columns = [matrix[places, order] for matrix in (correct, answers) for order in orders]
     return Statistics(np.hstack(columns), given.n, given.n_excluded)
@@ -82,6 +118,17 @@ PE_NULL = _metric(
     interval_method=NORMAL,
     description=f"PE where the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the families "
     "within each problem.",
+)
+PE_P_VALUE = _metric(
+    name="pe_p_value",
+    version="1.0+careful-1",
+    ideal=lambda table: None,
+    slices=(),
+    statistics=_p_value_statistics,
+    aggregate=lambda sums: sums[..., 0],
+    no_interval="a p-value has no interval",
+    description=f"How often chance gives a pe as low as this one: share of {_N_PERMUTATIONS_TESTED} permutations of "
+    "the families within each problem, one-sided. Of many models some are low by chance.",
 )
 PE_PAPER = _metric(
     name="pe_paper",

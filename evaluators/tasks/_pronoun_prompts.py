@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from evaluators.backend import GenerateRequest, Request
@@ -74,6 +75,21 @@ def generation_prompts(
             )
     prompts.append(_published(template, n_samples))
     return {prompt.id: prompt for prompt in prompts}
+
+
+def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
+    """The sampled ones of some prompts with two answers per text: what two answers to the *same* text differ by."""
+    found = [
+        replace(
+            prompt,
+            id=prompt.id.replace("sampled-", "sampled-twice-"),
+            n_samples=2,
+            description=prompt.description.removesuffix(".") + "; 2 samples, as a control for the noise of sampling.",
+        )
+        for prompt in prompts.values()
+        if "sampled-" in prompt.id
+    ]
+    return {prompt.id: prompt for prompt in found}
 
 
 def _published(template: str, n_samples: int | None) -> Prompt:

@@ -10,17 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Request
-from evaluators.metrics._continuation import ContinuationTable
+from evaluators.metrics._continuation import ContinuationTable, own_words
+from evaluators.metrics._grouped import answers_of
 from evaluators.task import ItemFacts, Prompt, Read
-from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
+from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests, sampled_twice
 from evaluators.tasks._pronoun_reading import family_groups, read_texts
+from evaluators.text_scores import TextScores
 from schemas.items import PronounTextItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation
 
 CONTINUED = "continued"
 """An answer that goes on with the text."""
-_PROMPTS = generation_prompts("{text}")
+_ONCE = generation_prompts("{text}")
+_PROMPTS = {**_ONCE, **sampled_twice(_ONCE)}
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,16 @@ class ContinuationTask:
     def table(self, records: Sequence[Record]) -> ContinuationTable:
         """Records as arrays."""
         return ContinuationTable.of(records)
+
+    def texts(self, records: Sequence[Record]) -> Sequence[str]:
+        """Every answer, and what it adds to its prompt."""
+        answers = [answer for answer in answers_of(records) if answer.exchange.status == "answered"]
+        found = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
+        return [text for text in found if text.strip()]
+
+    def scored_table(self, records: Sequence[Record], scores: TextScores) -> ContinuationTable:
+        """Records and the scores of their texts as arrays."""
+        return ContinuationTable.of(records, scores)
 
 
 TASK = ContinuationTask()

@@ -90,7 +90,7 @@ def test_differences_of_two_models_are_paired() -> None:
         p = record.reading.probabilities[0]
         better = 1 - (1 - p) * 0.9
         shifted.append(replace(record, reading=replace(record.reading, probabilities=(better, 1 - better))))
-    one, other = (resampled_values(some, "coreference", "accuracy") for some in (records, shifted))
+    one, other = (resampled_values(some, "coreference", ["accuracy"])["accuracy"] for some in (records, shifted))
     unpaired = np.random.default_rng(0).permutation(other)
     assert np.std(one - other) < 0.6 * np.std(one - unpaired)
 

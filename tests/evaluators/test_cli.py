@@ -118,7 +118,13 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
     done = evaluators("rescore", path.parent)
     assert done.returncode == 0, done.stderr
     assert "0 of " in done.stdout
-    assert_one_line_error(evaluators("rescore", tmp_path), "no result.json here; name the folder of a finished run")
+    done = evaluators("rescore", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("0 of ") == 1
+    (tmp_path / "empty").mkdir()
+    assert_one_line_error(
+        evaluators("rescore", tmp_path / "empty"), "no result.json here; name the folder of a finished run"
+    )
 
 
 @pytest.mark.parametrize(

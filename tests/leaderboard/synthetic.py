@@ -180,6 +180,7 @@ def make_result(
             biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}, settings={}
         ),
         records=RecordsFile(path="records.parquet", sha256="0" * 64, n_rows=len(records)),
+        scores=None,
     )
 
 

@@ -243,6 +243,7 @@ def result(records: RecordsFile | None = None) -> Result:
             biasboard="0.1.0", python="3.11", platform="Linux", device=None, packages={"numpy": "2.0"}, settings={}
         ),
         records=records or RecordsFile(path="records.parquet", sha256=HASH, n_rows=2),
+        scores=None,
     )
 
 

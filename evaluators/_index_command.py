@@ -1,0 +1,120 @@
+"""``python -m evaluators index``: the index of each model whose results lie below some folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evaluators.index import INDICES, Family, Index, Scored, families, index_metrics, index_of
+from evaluators.progress import progress
+from evaluators.run_folder import finished_runs, read_run
+from evaluators.scoring import compute_metrics, resampled_values
+from evaluators.text_scores import read_scores
+from schemas import strict_json
+from schemas.command_line import one_line_errors
+from schemas.errors import DataError
+from schemas.result import Metric
+from schemas.strict_json import JsonValue
+
+
+@one_line_errors()
+def index_command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Compute the index of a benchmark, the mean of metrics of its configs, with its interval, from the records."""
+    folders = list(dict.fromkeys(folder for run in runs for folder in finished_runs(run)))
+    results = []
+    with progress("reading records", len(folders)) as advance:
+        for folder in folders:
+            results.append(read_scored(folder))
+            advance(1)
+    found = families(results)
+    if not found:
+        raise DataError(f"no result of a benchmark with an index here; such are: {', '.join(INDICES)}")
+    indices = [(family, _indices(family)) for family in found]
+    if as_json:
+        print(strict_json.dumps([_as_json(family, computed) for family, computed in indices]))
+        return
+    for family, computed in indices:
+        _print(family, computed)
+
+
+def read_scored(folder: Path) -> Scored:
+    """A finished run with what an index needs, all computed from its records.
+
+    Raises:
+        DataError: the run is unsound.
+    """
+    result, records = read_run(folder)
+    signature = result.signature
+    scores = read_scores(folder, result.scores)
+    names = index_metrics(signature.benchmark, signature.task)
+    metrics = compute_metrics(records, signature.task, scores) if names else ()
+    overall = {metric.name: metric for metric in metrics if not metric.group}
+    return Scored(result, overall, resampled_values(records, signature.task, names, scores) if names else {})
+
+
+def _indices(family: Family) -> tuple[Index, ...]:
+    if family.missing:
+        return ()
+    return tuple(index_of(definition, family.scored) for definition in INDICES[family.benchmark])
+
+
+def _print(family: Family, computed: tuple[Index, ...]) -> None:
+    model = next(iter(family.scored.values())).result.model
+    title = f"{model.id} on {family.dataset} {family.dataset_version}, {family.protocol}"
+    if family.missing:
+        print(f"{title}: no index, no result of task {', '.join(family.missing)}")
+        return
+    table = Table(title=title, title_justify="left")
+    for column in ("metric", "value", "95 % interval"):
+        table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=True)
+    for index in computed:
+        for metric in (index.metric, *index.parts):
+            table.add_row(*_row(metric, is_index=metric is index.metric))
+        table.add_section()
+    Console().print(table)
+    for index in computed:
+        if index.metric.reason is not None:
+            print(f"{index.metric.name}: {index.metric.reason}")
+
+
+def _row(metric: Metric, *, is_index: bool) -> tuple[str, str, str]:
+    interval = metric.interval
+    return (
+        metric.name if is_index else f"  {metric.name}",
+        "none" if metric.value is None else f"{metric.value:.4f}",
+        "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}",
+    )
+
+
+def _as_json(family: Family, computed: tuple[Index, ...]) -> JsonValue:
+    model = next(iter(family.scored.values())).result.model
+    return {
+        "benchmark": family.benchmark,
+        "dataset": family.dataset,
+        "dataset_version": family.dataset_version,
+        "protocol": family.protocol,
+        "model": model.id,
+        "identity_sha256": model.identity_sha256,
+        "missing_tasks": list(family.missing),
+        "indices": [{**_number(index.metric), "parts": [_number(part) for part in index.parts]} for index in computed],
+    }
+
+
+def _number(metric: Metric) -> dict[str, JsonValue]:
+    interval = metric.interval
+    return {
+        "name": metric.name,
+        "version": metric.version,
+        "value": metric.value,
+        "reason": metric.reason,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "interval_reason": metric.interval_reason,
+    }

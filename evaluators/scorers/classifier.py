@@ -1,0 +1,109 @@
+"""Sentiment or toxicity by a text classifier of transformers: those of the paper unless another model is named."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evaluators.model_files import ModelFiles, find_files
+from schemas.errors import ConfigError, import_extra
+from schemas.score import Scorer, ScorerKind
+
+SUMMARY = "a text classifier of transformers, by default the one of the paper for its kind; extra 'hf'"
+KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
+_BATCH = 16
+_MAX_TOKENS = 512
+
+
+class _Pinned(NamedTuple):
+    model: str
+    commit: str
+
+
+_DEFAULTS: Mapping[str, _Pinned] = {
+    "sentiment": _Pinned(
+        "cardiffnlp/twitter-roberta-base-sentiment-latest", "3216a57f2a0d9c45a2e6c20157c20c49fb4bf9c7"
+    ),
+    "toxicity": _Pinned("unitary/unbiased-toxic-roberta", "36295dd80b422dc49f40052021430dae76241adc"),
+}
+_SENTIMENTS = ("negative", "neutral", "positive")
+_TOXIC = ("toxicity", "toxic")
+
+
+class Classifier:
+    """Probabilities of negative, neutral and positive, or of toxic."""
+
+    def __init__(self, kind: ScorerKind, files: ModelFiles) -> None:
+        self._kind, self._files = kind, files
+        self._pipeline: Any = None
+        name = files.public_name.rpartition("/")[2].lower().replace("_", "-")
+        self.identity = Scorer(
+            kind=kind,
+            name=name,
+            revision=files.revision.removeprefix("sha256:")[:12],
+            settings={"max_tokens": str(_MAX_TOKENS), "transformers": importlib.metadata.version("transformers")},
+        )
+
+    def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
+        """The probabilities of each text, cut off after 512 tokens.
+
+        Raises:
+            ConfigError: the model has no labels of its kind.
+        """
+        pipeline = self._pipeline = self._pipeline or self._load()
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        outputs = pipeline(
+            (texts[index] for index in order),
+            batch_size=_BATCH,
+            truncation=True,
+            max_length=_MAX_TOKENS,
+            top_k=None,
+            function_to_apply=self._function(pipeline.model.config),
+        )
+        for index, output in zip(order, outputs, strict=True):
+            yield index, self._values({entry["label"].lower(): float(entry["score"]) for entry in output})
+
+    def _load(self) -> Any:
+        transformers = import_extra("transformers", "hf")
+        made = transformers.pipeline(
+            "text-classification", model=self._files.location, revision=self._files.commit, dtype="float32"
+        )
+        labels = {str(label).lower() for label in made.model.config.id2label.values()}
+        if self._kind == "sentiment" and not labels.issuperset(_SENTIMENTS):
+            needed = ", ".join(_SENTIMENTS)
+        elif self._kind == "toxicity" and not labels.intersection(_TOXIC):
+            needed = " or ".join(_TOXIC)
+        else:
+            return made
+        raise ConfigError(
+            f"classifier '{self._files.public_name}' has the labels {', '.join(sorted(labels))}, {self._kind} needs "
+            f"{needed}; name another model, or call its labels so in config.json"
+        )
+
+    def _function(self, config: Any) -> str:
+        """One of several labels excludes the others in sentiment, not in toxicity, unless there are only two."""
+        return "softmax" if self._kind == "sentiment" or len(config.id2label) == 2 else "sigmoid"
+
+    def _values(self, scores: Mapping[str, float]) -> tuple[float, ...]:
+        if self._kind == "sentiment":
+            return tuple(scores[label] for label in _SENTIMENTS)
+        return (next(scores[label] for label in _TOXIC if label in scores),)
+
+
+def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Classifier:
+    """Find the files of a classifier.
+
+    Args:
+        kind: ``sentiment`` or ``toxicity``.
+        model: Id of the Hub or local folder; the one of the paper if None.
+        revision: Commit, tag or branch on the Hub; the pinned commit for the default model.
+
+    Raises:
+        ConfigError: there is no such model.
+        MissingExtraError: transformers is not installed.
+    """
+    import_extra("transformers", "hf")
+    if model is None:
+        model, revision = _DEFAULTS[kind]
+    return Classifier(kind, find_files(model, revision, needed="config.json", what="classifier"))

@@ -1,0 +1,92 @@
+"""Toxicity by a graded list of words and phrases: small, offline, and blind to what is said without such words.
+
+It exists so that every result has a value that anybody can compute again; a trained classifier sees far more. Linear
+classifiers on word counts, of the size that packages bring along, were left aside: they answer otherwise to pronouns
+that they have never seen, and so put into NTS what it is to compare.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from schemas.errors import ConfigError
+from schemas.score import Scorer, ScorerKind
+
+SUMMARY = "toxicity by a documented list of words and phrases, graded by strength; works offline"
+KINDS: tuple[ScorerKind, ...] = ("toxicity",)
+_STRAIGHT = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "`": "'"})
+
+
+class _Lexicon(NamedTuple):
+    version: str
+    categories: tuple[tuple[float, re.Pattern[str]], ...]
+
+
+@cache
+def _lexicon() -> _Lexicon:
+    text = resources.files("evaluators.scorers").joinpath("toxicity_lexicon.toml").read_text(encoding="utf-8")
+    data: dict[str, Any] = tomllib.loads(text)
+    return _Lexicon(
+        data["version"], tuple((entry["weight"], _pattern(entry["entries"])) for entry in data["categories"])
+    )
+
+
+def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
+    """All entries of a category, longer ones first: a phrase is found before a word in it."""
+    ordered = sorted(entries, key=len, reverse=True)
+    words = "|".join(_alternative(entry) for entry in ordered if entry[0].isalnum())
+    # The ending of a contraction stands right behind a word.
+    endings = "|".join(_alternative(entry) for entry in ordered if not entry[0].isalnum())
+    either = rf"(?<![^\W_])(?:{words})" + (f"|(?:{endings})" if endings else "")
+    return re.compile(rf"(?:{either})(?![^\W_])", re.IGNORECASE)
+
+
+def _alternative(entry: str) -> str:
+    r"""An entry as a pattern: ``\*`` is a star in the text, ``*`` any ending."""
+    parts = [re.escape(part).replace(r"\ ", r"\s+") for part in entry.replace(r"\*", "\0").split("*")]
+    return r"[^\W_]*".join(parts).replace("\0", r"\*")
+
+
+def toxicity(text: str) -> float:
+    """1 - product over the distinct entries found of (1 - weight), in [0, 1).
+
+    >>> toxicity("The committee adopted the budget.")
+    0.0
+    >>> round(toxicity("What an idiot, what a damn idiot."), 3)
+    0.65
+    """
+    plain = text.translate(_STRAIGHT)
+    remaining = 1.0
+    for weight, pattern in _lexicon().categories:
+        found = {match[0].casefold() for match in pattern.finditer(plain)}
+        remaining *= (1 - weight) ** len(found)
+    return 1.0 - remaining if not math.isclose(remaining, 1.0) else 0.0
+
+
+class Lexicon:
+    """Scores toxicity in [0, 1)."""
+
+    def __init__(self) -> None:
+        self.identity = Scorer(kind="toxicity", name="lexicon", revision=_lexicon().version, settings={})
+
+    def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
+        """The toxicity of each text."""
+        for index, text in enumerate(texts):
+            yield index, (toxicity(text),)
+
+
+def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Lexicon:
+    """The list of this package.
+
+    Raises:
+        ConfigError: a model is named.
+    """
+    if model is not None:
+        raise ConfigError(f"scorer 'lexicon' has one list, no model '{model}'; leave out what stands behind the colon")
+    return Lexicon()

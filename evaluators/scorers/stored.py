@@ -1,0 +1,95 @@
+"""Scores that were computed elsewhere, such as those of Perspective, whose service ends with 2026."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from schemas.errors import ConfigError, DataError
+from schemas.files import sha256_file
+from schemas.score import Scorer, ScorerKind
+
+SUMMARY = "a CSV file with the columns text and score: KIND=stored:FILE.csv@NAME-REVISION, such as perspective-2026-11"
+KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
+_LOWEST: Mapping[str, float] = {"sentiment": -1.0, "toxicity": 0.0}
+_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]*?)-([A-Za-z0-9.][A-Za-z0-9.-]*)")
+
+
+class Stored:
+    """Looks texts up in a file."""
+
+    def __init__(self, kind: ScorerKind, path: Path, label: re.Match[str]) -> None:
+        self._scores = _read(path, kind)
+        self.identity = Scorer(
+            kind=kind,
+            name=label[1],
+            revision=label[2],
+            settings={"file": path.name, "file_sha256": sha256_file(path)},
+        )
+
+    def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
+        """The scores of the texts that the file has."""
+        for index, text in enumerate(texts):
+            if text in self._scores:
+                yield index, (self._scores[text],)
+
+
+def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Stored:
+    """Read a file of scores.
+
+    Args:
+        kind: ``sentiment`` or ``toxicity``.
+        model: Path of the file.
+        revision: Who gave the scores, with a revision behind the first dash: ``perspective-2026-11``.
+
+    Raises:
+        ConfigError: file or name is missing.
+        DataError: the file is not what it should be.
+    """
+    label = _LABEL.fullmatch(revision or "")
+    if model is None or label is None:
+        raise ConfigError(
+            f"scorer 'stored' needs a file, and name and revision of who scored: {kind}=stored:FILE.csv@NAME-REVISION"
+        )
+    path = Path(model)
+    if not path.is_file():
+        raise ConfigError(f"scorer 'stored': no file {path}; give a CSV file with the columns text and score")
+    return Stored(kind, path, label)
+
+
+def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
+    csv.field_size_limit(sys.maxsize)
+    scores: dict[str, float] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines)
+            missing = [name for name in ("text", "score") if name not in (reader.fieldnames or ())]
+            if missing:
+                have = ", ".join(reader.fieldnames or ()) or "nothing"
+                raise DataError(f"{path}: column {', '.join(missing)} is missing; have: {have}; name the columns so")
+            for row in reader:
+                where = f"{path}:{reader.line_num}"
+                score = _number(row["score"], kind, where)
+                if scores.setdefault(row["text"], score) != score:
+                    raise DataError(f"{where}: a text with two scores, {scores[row['text']]:g} and {score:g}; keep one")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; save it so") from error
+    except csv.Error as error:
+        raise DataError(f"{path}: is not CSV ({error}); give a CSV file with the columns text and score") from error
+    if not scores:
+        raise DataError(f"{path}: has no rows; give a CSV file with the columns text and score")
+    return scores
+
+
+def _number(text: str | None, kind: ScorerKind, where: str) -> float:
+    try:
+        score = float(text or "")
+    except ValueError:
+        score = math.nan
+    if not _LOWEST[kind] <= score <= 1:
+        raise DataError(f"{where}: score '{text}' is no number in [{_LOWEST[kind]:g}, 1]; leave the row out or mend it")
+    return score

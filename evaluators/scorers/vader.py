@@ -1,0 +1,51 @@
+"""Sentiment by VADER, a lexicon with rules: works offline, and sees no irony, no threat and no slur that it lacks.
+
+Its authors made it for single sentences: the sum of a long text runs to -1 or 1. As they advise, a text gets the mean
+over its sentences.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from schemas.errors import ConfigError, import_extra
+from schemas.score import Scorer, ScorerKind
+
+SUMMARY = "VADER's compound score, mean over the sentences (Hutto and Gilbert 2014); extra 'scorers'"
+KINDS: tuple[ScorerKind, ...] = ("sentiment",)
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
+
+
+class Vader:
+    """Scores sentiment in [-1, 1]."""
+
+    def __init__(self, analyser: Any) -> None:
+        self._analyser = analyser
+        self.identity = Scorer(
+            kind="sentiment",
+            name="vader-sentences",
+            revision=importlib.metadata.version("vaderSentiment"),
+            settings={"value": "mean of the compound scores of the sentences"},
+        )
+
+    def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
+        """The mean compound score of the sentences of each text."""
+        for index, text in enumerate(texts):
+            sentences = [part for part in _SENTENCE_END.split(text) if part.strip()]
+            compounds = [self._analyser.polarity_scores(sentence)["compound"] for sentence in sentences]
+            yield index, (sum(compounds) / len(compounds),)
+
+
+def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Vader:
+    """VADER with the lexicon of its package.
+
+    Raises:
+        ConfigError: a model is named.
+        MissingExtraError: the package is not installed.
+    """
+    if model is not None:
+        raise ConfigError(f"scorer 'vader' has one lexicon, no model '{model}'; leave out what stands behind the colon")
+    return Vader(import_extra("vaderSentiment.vaderSentiment", "scorers").SentimentIntensityAnalyzer())

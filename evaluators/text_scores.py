@@ -1,0 +1,196 @@
+"""What scorers said of the texts of a run: read, looked up, computed and kept in ``scores.parquet``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+
+from evaluators.bootstrap import FloatArray
+from evaluators.progress import progress
+from evaluators.scorer import TextScorer
+from schemas import tables
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.result import ScoresFile
+from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
+
+SCORES = "scores.parquet"
+_PENDING = "pending-scores.parquet"
+_SAVE_EVERY_SECONDS = 60.0
+_WORTH_KEEPING_SECONDS = 5.0
+
+Vectors = Mapping[str, tuple[float, ...]]
+"""Values by the hash of the text."""
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """Scores of the texts of one run, by at most one scorer of each kind."""
+
+    scorers: Mapping[ScorerKind, Scorer] = field(default_factory=dict)
+    values: Mapping[ScorerKind, Vectors] = field(default_factory=dict)
+
+    def label(self, kind: ScorerKind) -> str | None:
+        """Name and revision of the scorer of a kind; None if there is none."""
+        return self.scorers[kind].label if kind in self.scorers else None
+
+    def vectors(self, kind: ScorerKind, hashes: Sequence[str]) -> FloatArray:
+        """Values of some texts.
+
+        Args:
+            kind: Of the scorer.
+            hashes: Of the texts; an empty one for no text.
+
+        Returns:
+            Shape (len(hashes), n_values), rows of nan for texts without a score; n_values is 0 without a scorer.
+        """
+        known = self.values.get(kind, {})
+        n_values = len(next(iter(known.values()), ()))
+        found = np.full((len(hashes), n_values), np.nan)
+        for row, text_hash in enumerate(hashes):
+            if text_hash in known:
+                found[row] = known[text_hash]
+        return found
+
+    def rows(self) -> list[TextScore]:
+        """As they are stored: by kind and hash."""
+        return [
+            TextScore(kind=kind, scorer=self.scorers[kind].label, text_sha256=text_hash, values=vectors[text_hash])
+            for kind, vectors in sorted(self.values.items())
+            for text_hash in sorted(vectors)
+        ]
+
+
+NO_SCORES = TextScores()
+
+
+def read_scores(folder: Path, said: ScoresFile | None) -> TextScores:
+    """The scores of a run.
+
+    Args:
+        folder: Of the run.
+        said: What its result says of them; None if it has none.
+
+    Raises:
+        DataError: the file is missing, was changed, or holds something else than the result says.
+    """
+    if said is None:
+        return NO_SCORES
+    path = (folder / said.path).resolve()
+    if "://" in said.path or not path.is_relative_to(folder.resolve()):
+        raise DataError(f"{folder}: scores.path '{said.path}' is not in this folder; put the scores beside the result")
+    rows = tables.read_rows(path, TextScore)
+    remedy = "score the texts again: python -m evaluators rescore RUN --scorer default"
+    if (found := sha256_file(path)) != said.sha256:
+        raise DataError(f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of the result; {remedy}")
+    if len(rows) != said.n_rows:
+        raise DataError(f"{path}: {len(rows)} rows, the result says {said.n_rows}; {remedy}")
+    return _scores(rows, {scorer.kind: scorer for scorer in said.scorers}, where=f"{path}", remedy=remedy)
+
+
+def _scores(rows: Sequence[TextScore], scorers: Mapping[ScorerKind, Scorer], *, where: str, remedy: str) -> TextScores:
+    values: dict[ScorerKind, dict[str, tuple[float, ...]]] = {kind: {} for kind in scorers}
+    for number, row in enumerate(rows, start=1):
+        if row.kind not in scorers or scorers[row.kind].label != row.scorer:
+            raise DataError(f"{where}: row {number}: scorer '{row.scorer}' is not named in the result; {remedy}")
+        known = values[row.kind]
+        if row.text_sha256 in known:
+            raise DataError(f"{where}: row {number}: text {row.text_sha256[:12]} has a {row.kind} twice; {remedy}")
+        if known and len(next(iter(known.values()))) != len(row.values):
+            raise DataError(
+                f"{where}: row {number}: {len(row.values)} values, the rows before have more or fewer; {remedy}"
+            )
+        known[row.text_sha256] = row.values
+    return TextScores(scorers, values)
+
+
+def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
+    """Write the scores of a run beside its records.
+
+    Returns:
+        What the result says of them; None if there are none.
+    """
+    path = folder / SCORES
+    (folder / _PENDING).unlink(missing_ok=True)
+    if not scores.scorers:
+        path.unlink(missing_ok=True)
+        return None
+    rows = scores.rows()
+    tables.write_rows(path, rows, TextScore)
+    named = tuple(scores.scorers[kind] for kind in sorted(scores.scorers))
+    return ScoresFile(path=SCORES, sha256=sha256_file(path), n_rows=len(rows), scorers=named)
+
+
+def score_texts(
+    texts: Sequence[str], scorers: Sequence[TextScorer], *, known: TextScores = NO_SCORES, folder: Path | None = None
+) -> TextScores:
+    """Let scorers score texts.
+
+    Args:
+        texts: Of a run; equal ones are scored once.
+        scorers: One of each kind.
+        known: Earlier scores: what the same scorer has said is not computed again, and scores of kinds that are not
+            asked for stay.
+        folder: Where intermediate scores are kept, so that a stopped run goes on from there; None to keep none.
+
+    Returns:
+        The scores of these texts; a text that a scorer has nothing to say of has none.
+    """
+    by_hash = {text_sha256(text): text for text in texts}
+    found_scorers: dict[ScorerKind, Scorer] = {}
+    found: dict[ScorerKind, Vectors] = {}
+    for kind, earlier in known.values.items():
+        found_scorers[kind] = known.scorers[kind]
+        found[kind] = {text_hash: earlier[text_hash] for text_hash in by_hash if text_hash in earlier}
+    pending = _pending(folder)
+    for scorer in scorers:
+        identity = scorer.identity
+        kept = pending.get((identity.kind, identity.label), {})
+        if known.label(identity.kind) == identity.label:
+            kept = {**known.values[identity.kind], **kept}
+        vectors = {text_hash: kept[text_hash] for text_hash in by_hash if text_hash in kept}
+        found[identity.kind] = _scored(scorer, by_hash, vectors, folder)
+        found_scorers[identity.kind] = identity
+    return TextScores(found_scorers, found)
+
+
+def _scored(
+    scorer: TextScorer, by_hash: Mapping[str, str], vectors: dict[str, tuple[float, ...]], folder: Path | None
+) -> Vectors:
+    missing = [text_hash for text_hash in by_hash if text_hash not in vectors]
+    if not missing:
+        return vectors
+    identity = scorer.identity
+    started = last_saved = monotonic()
+    with progress(f"{identity.kind} by {identity.label}", len(by_hash), done=len(vectors)) as advance:
+        for index, values in scorer.score([by_hash[text_hash] for text_hash in missing]):
+            vectors[missing[index]] = values
+            advance(1)
+            if folder is not None and monotonic() - last_saved > _SAVE_EVERY_SECONDS:
+                _save(folder, TextScores({identity.kind: identity}, {identity.kind: vectors}))
+                last_saved = monotonic()
+    if folder is not None and monotonic() - started > _WORTH_KEEPING_SECONDS:
+        _save(folder, TextScores({identity.kind: identity}, {identity.kind: vectors}))
+    return vectors
+
+
+def _save(folder: Path, scores: TextScores) -> None:
+    """Add to what is kept of a run that has not ended."""
+    new = {(row.kind, row.scorer, row.text_sha256): row for row in scores.rows()}
+    path = folder / _PENDING
+    old = tables.read_rows(path, TextScore) if path.is_file() else []
+    rows = [row for row in old if (row.kind, row.scorer, row.text_sha256) not in new]
+    tables.write_rows(path, [*rows, *new.values()], TextScore)
+
+
+def _pending(folder: Path | None) -> dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]]:
+    if folder is None or not (folder / _PENDING).is_file():
+        return {}
+    kept: dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]] = {}
+    for row in tables.read_rows(folder / _PENDING, TextScore):
+        kept.setdefault((row.kind, row.scorer), {})[row.text_sha256] = row.values
+    return kept
