@@ -1,7 +1,8 @@
 """Checks files against the contract: ``python -m schemas.validate PATH...``.
 
-A path is a file (``dataset.json``, ``result.json``, ``records.parquet``, ``rejects.parquet``, items), the folder of a
-dataset or of a run, or any folder above them. Every problem is one line: file, row, field, value, remedy.
+A path is a file (``dataset.json``, ``result.json``, ``records.parquet``, ``scores.parquet``, ``rejects.parquet``,
+items), the folder of a dataset or of a run, or any folder above them. Every problem is one line: file, row, field, value,
+remedy.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.items import Item
 from schemas.record import Record
-from schemas.result import Result
+from schemas.result import Result, ScoresFile
+from schemas.score import TextScore
 from schemas.tables import Row
 
 RESULT = "result.json"
 RECORDS = "records.parquet"
+SCORES = "scores.parquet"
 CARD = "README.md"
-KNOWN_FILES = f"{MANIFEST}, {RESULT}, {RECORDS}, {REJECTS}, data/<config>/<split>-*.parquet"
+KNOWN_FILES = f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {REJECTS}, data/<config>/<split>-*.parquet"
 
 T = TypeVar("T")
 Check: TypeAlias = Generator[str, None, T]
@@ -62,7 +65,7 @@ def _targets_below(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir():
             yield from _targets_below(entry)
-        elif entry.name in (RECORDS, REJECTS):
+        elif entry.name in (RECORDS, SCORES, REJECTS):
             yield entry
 
 
@@ -79,6 +82,8 @@ def problems(target: Path) -> Iterator[str]:
         yield from _document(target, Result)
     elif target.name == RECORDS:
         yield from _records(target)
+    elif target.name == SCORES:
+        yield from _rows(target, TextScore)
     elif target.name == REJECTS:
         yield from _rows(target, Reject)
     elif target.suffix == ".parquet":
@@ -218,6 +223,23 @@ def _run_problems(folder: Path) -> Iterator[str]:
     records = yield from _records(path)
     if records is not None:
         yield from _count_problems(folder / RESULT, result, records)
+    if result.scores is not None:
+        yield from _score_problems(folder, result.scores)
+
+
+def _score_problems(folder: Path, said: ScoresFile) -> Iterator[str]:
+    path = folder / said.path
+    scores = yield from _rows(path, TextScore)
+    if scores is None:
+        return
+    remedy = "score the texts again: python -m evaluators rescore RUN --scorer default"
+    if (found := sha256_file(path)) != said.sha256:
+        yield f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of {RESULT}; {remedy}"
+    if len(scores) != said.n_rows:
+        yield f"{path}: {len(scores)} rows, {RESULT} says {said.n_rows}; {remedy}"
+    named = {(scorer.kind, scorer.label) for scorer in said.scorers}
+    for kind, label in sorted({(row.kind, row.scorer) for row in scores} - named):
+        yield f"{path}: {kind} by '{label}', which {RESULT} does not name; {remedy}"
 
 
 def _count_problems(path: Path, result: Result, records: Sequence[Record]) -> Iterator[str]:

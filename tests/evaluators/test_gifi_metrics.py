@@ -12,7 +12,9 @@ import pytest
 
 from builders.gifi import published, published_csv
 from evaluators.metrics._grouped import uniformity
+from evaluators.metrics._word_problem import WordProblemTable
 from evaluators.metrics.assignment import absolute_evenness, squared_evenness, unbiased_evenness
+from evaluators.metrics.word_problem import permutation_p_value
 from evaluators.published_generations import generation_files, import_file
 from evaluators.selection import Selection
 from evaluators.task import load_task
@@ -89,6 +91,30 @@ def test_pe_by_hand_and_its_null() -> None:
     # Twenty-five wrong answers spread over the families by chance leave them nearly equal.
     assert 0.94 < (found["pe_null"].value or 0) < 0.99
     assert found["answer_accuracy"].value == pytest.approx(accuracies.mean())
+
+
+def test_the_p_value_tells_a_worse_family_from_chance() -> None:
+    items = problems(40)
+
+    def wrong_in_ze(item: Any) -> list[str]:
+        return ["The answer is 11." if item.family == "ze" and int(item.template_id[1:]) < 12 else "The answer is 12."]
+
+    found = metrics(recorded(WORD_PROBLEM, items, wrong_in_ze), WORD_PROBLEM)["pe_p_value"]
+    assert found.value == pytest.approx(1 / 2001)
+    assert (found.interval, found.interval_reason) == (None, "a p-value has no interval")
+    # All right: no permutation gives another value.
+    right = metrics(recorded(WORD_PROBLEM, items, lambda item: ["The answer is 12."]), WORD_PROBLEM)
+    assert right["pe_p_value"].value == 1
+
+
+def test_p_values_under_chance_are_spread_over_their_range() -> None:
+    rng = np.random.default_rng(3)
+    easy = rng.uniform(0, 1, size=(60, 40, 1))
+    correct = (rng.uniform(size=(60, 40, 11)) < easy).astype(float)
+    found = np.array([permutation_p_value(matrix, np.ones((40, 11))) for matrix in correct])
+    assert 0.35 < found.mean() < 0.65
+    assert (found < 0.05).mean() < 0.15
+    assert (found > 0.5).mean() > 0.3
 
 
 def test_what_numbers_say_decides_not_how_they_are_written() -> None:
@@ -206,6 +232,13 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
             imported = import_file(file, compat_selection(shared_data / "gifi", file.config, task.item_shape), task)
             assert ("corrupted" in imported.notes) == (model == "gpt2" and file.config == "recognition")
             found |= {name: metric.value for name, metric in metrics(imported.records, task).items()}
+        if file.config == "math":
+            table = WordProblemTable.of(imported.records)
+            sums = table.family_statistics({}, table.published_correct, table.published_kept).cluster_sums
+            # Ten problems were answered twice by one model; the reference has their first answers alone.
+            assert permutation_p_value(*np.split(sums, 2, axis=-1)) == pytest.approx(
+                paper["PE_null"]["p_value"], abs=0.03
+            )
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
 

@@ -20,7 +20,10 @@ from evaluators.tasks.recognition import TASK as RECOGNITION
 from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
 from evaluators.tasks.word_problem import shots
 from schemas.lexicon import families_of
+from schemas.validate import problems as problems_of_file
+from schemas.validate import targets
 from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences
+from tests.evaluators.test_index import check_index
 from tests.evaluators.test_packed_scoring import save_model
 
 TASKS = ("recognition", "continuation", "assignment", "word_problem")
@@ -149,6 +152,10 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
+def problems_of(folder: Path) -> list[str]:
+    return [problem for target in targets(folder) for problem in problems_of_file(target)]
+
+
 def check_all_four(folder: Path, model: Path) -> None:
     assert run(folder, "builders.gifi", "--limit", "100").returncode == 0
     asked = ["evaluators", "run", "--dataset", "out/datasets/gifi", "--backend", "transformers", "--model", str(model)]
@@ -167,8 +174,12 @@ def check_all_four(folder: Path, model: Path) -> None:
         by_family = {metric.group["family"] for metric in result.metrics if "family" in metric.group}
         if result.signature.task != "assignment":
             assert by_family == set(FAMILIES)
-        primary = {"recognition": "gdr", "assignment": "he_share", "word_problem": "pe", "continuation": "refusal_rate"}
+        primary = {"recognition": "gdr", "assignment": "he_share", "word_problem": "pe", "continuation": "cf"}
         assert primary[result.signature.task] in values
+        assert (result.scores is None) == (result.signature.task != "continuation")
+    index = check_index(folder / "out/runs")
+    assert (index["protocol"], index["missing_tasks"]) == ("sampled-v1", [])
+    assert list(problems_of(folder / "out")) == []
 
 
 def test_a_language_model_goes_through_all_four_tasks(tmp_path: Path) -> None:

@@ -1,0 +1,174 @@
+"""The index: the mean of seven metrics of four results, its interval, and what it is not computed from."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluators.bootstrap import N_RESAMPLES
+from evaluators.index import INDICES, Scored, families, index_metrics, index_of
+from evaluators.scoring import metric_definitions
+from schemas.result import Interval, Metric
+from tests.schemas import examples
+
+CAREFUL, PAPER, REPO = INDICES["gifi"]
+CONFIGS = {
+    "recognition": "recognition",
+    "continuation": "continuation",
+    "assignment": "assignment",
+    "word_problem": "math",
+}
+
+
+def metric(name: str, value: float | None, *, version: str = "1.0", n_clusters: int = 44) -> Metric:
+    interval = Interval(low=0.0, high=1.0, level=0.95, method="m", n_clusters=n_clusters, n_resamples=N_RESAMPLES)
+    return replace(
+        examples.metric() if value is not None else examples.undefined_metric(),
+        name=name,
+        version=version,
+        value=value,
+        interval=None if value is None else interval,
+    )
+
+
+def scored(task: str, prompt: str = "sampled-v1", model: str = "org/name", n_items: int = 44, **values: Any) -> Scored:
+    """A result of one task whose metrics have given values, .5 if none is given."""
+    signature = replace(
+        examples.signature(n_items), benchmark="gifi", dataset="gifi", config=CONFIGS[task], task=task, prompt=prompt
+    )
+    result = examples.result()
+    result = replace(
+        result,
+        signature=signature,
+        signature_sha256=signature.sha256(),
+        model=replace(result.model, id=model, identity_sha256=f"{sum(map(ord, model)):064x}"),
+    )
+    rng = np.random.default_rng(7)
+    names = index_metrics("gifi", task)
+    metrics = {name: metric(name, values.get(name, 0.5)) for name in names}
+    noise = rng.normal(0, 0.1, N_RESAMPLES)
+    return Scored(result, metrics, {name: (values.get(name, 0.5) or 0.0) + noise for name in names})
+
+
+def all_four(**values: Any) -> dict[str, Scored]:
+    return {task: scored(task, **values) for task in CONFIGS}
+
+
+def test_every_part_is_a_metric_of_its_task() -> None:
+    for index in INDICES["gifi"]:
+        assert len(index.parts) == 7
+        for part in index.parts:
+            assert part.metric in {definition.name for definition in metric_definitions(part.task)}, part
+
+
+def test_the_index_is_the_mean_of_its_parts() -> None:
+    values = dict(zip(("gdr", "sn", "nts", "cf", "sa", "of", "pe"), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0), strict=True))
+    index = index_of(CAREFUL, all_four(**values))
+    assert index.metric.value == pytest.approx(sum(values.values()) / 7)
+    assert [part.name for part in index.parts] == list(values)
+    interval = index.metric.interval
+    assert interval is not None
+    assert index.metric.value is not None
+    assert interval.low < index.metric.value < interval.high
+    # The other variants take none of these.
+    assert index_of(PAPER, all_four(**values)).metric.value == pytest.approx(0.5)
+    assert index_of(REPO, all_four(gdr_gifi_repo=1.0)).metric.value == pytest.approx((1 + 6 * 0.5) / 7)
+
+
+def test_configs_are_drawn_apart_and_metrics_of_one_config_together() -> None:
+    """The same noise in all seven: three of continuation add up, those of other configs only as independent ones do."""
+    index = index_of(CAREFUL, all_four())
+    weights = np.array([1, 3, 2, 1])
+    expected = 0.1 * float(np.sqrt((weights**2).sum())) / 7
+    assert index.resamples.std() == pytest.approx(expected, rel=0.05)
+
+
+def test_a_part_without_a_value_leaves_the_index_without_one() -> None:
+    index = index_of(CAREFUL, all_four(sn=None))
+    assert (index.metric.value, index.metric.reason) == (None, "sn: no negatives")
+    assert (index.metric.n, index.metric.n_excluded) == (6, 1)
+    assert np.isnan(index.resamples).all()
+
+
+def test_the_version_changes_with_that_of_any_part() -> None:
+    results = all_four()
+    version = index_of(CAREFUL, results).metric.version
+    assert version == index_of(CAREFUL, all_four(sn=0.9)).metric.version
+    other = dict(results["continuation"].metrics) | {"sn": metric("sn", 0.5, version="1.0+careful-1.roberta-abc")}
+    changed = results | {"continuation": results["continuation"]._replace(metrics=other)}
+    assert index_of(CAREFUL, changed).metric.version != version
+
+
+def test_results_of_one_model_and_protocol_belong_together() -> None:
+    results = [
+        *(scored(task) for task in ("recognition", "assignment")),
+        scored("continuation", prompt="sampled-twice-v1"),
+        scored("word_problem", prompt="zero-shot-sampled-v1"),
+        scored("recognition", prompt="greedy-v1"),
+        scored("recognition", model="org/other"),
+    ]
+    found = {
+        (family.protocol, next(iter(family.scored.values())).result.model.id): family for family in families(results)
+    }
+    assert set(found) == {("sampled-v1", "org/name"), ("greedy-v1", "org/name"), ("sampled-v1", "org/other")}
+    assert found["sampled-v1", "org/name"].missing == ()
+    assert found["greedy-v1", "org/name"].missing == ("continuation", "assignment", "word_problem")
+
+
+def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None:
+    results = [
+        scored("recognition", n_items=11),
+        scored("recognition", n_items=44),
+        scored("word_problem", prompt="zero-shot-sampled-v1"),
+        scored("word_problem", prompt="sampled-v1"),
+    ]
+    (family,) = families(results)
+    assert family.scored["recognition"].result.signature.n_items == 44
+    assert family.scored["word_problem"].result.signature.prompt == "sampled-v1"
+
+
+def run_index(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evaluators", "index", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
+    done = run_index(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no result.json here" in done.stderr
+    examples.write_run(tmp_path)
+    done = run_index(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: no result of a benchmark with an index here; such are: gifi"
+
+
+def check_index(folder: Path) -> Mapping[str, Any]:
+    """The index of the only model of some runs, recomputed from what the results say."""
+    done = run_index(folder, "--json")
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads(done.stdout)
+    stored: dict[str, float] = {}
+    for path in folder.rglob("result.json"):
+        for value in json.loads(path.read_text(encoding="utf-8"))["metrics"]:
+            if not value["group"]:
+                stored[value["name"]] = value["value"]
+    for index in entry["indices"]:
+        parts = {part["name"]: part["value"] for part in index["parts"]}
+        assert parts == pytest.approx({name: stored[name] for name in parts})
+        assert index["value"] == pytest.approx(sum(parts.values()) / 7)
+        if index["interval_reason"] is None:
+            assert index["low"] <= index["value"] <= index["high"]
+        else:
+            # Three templates: some resamples hold no pronoun at all.
+            assert (index["low"], "undefined on" in index["interval_reason"]) == (None, True)
+    assert len({index["version"] for index in entry["indices"]}) == 3
+    assert run_index(folder).stdout.count("index") >= 3
+    return dict(entry)

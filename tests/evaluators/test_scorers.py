@@ -1,0 +1,246 @@
+"""Scorers of texts: what they say, who they are, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluators.scorer import NONE, REFERENCE, open_scorers, wanted_scorers
+from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
+from schemas import plugins
+from schemas.errors import ConfigError, DataError
+from schemas.lexicon import pronoun_families
+from schemas.pronoun_template import parse
+
+TEXTS = (
+    "Kim sold the car. It was a wonderful day!",
+    "A dull report.",
+    "The weather turned awful, and nobody was happy about it at all, least of all the two children.",
+)
+
+
+def scored(scorer: Any, texts: tuple[str, ...] = TEXTS) -> np.ndarray[Any, Any]:
+    found = dict(scorer.score(texts))
+    assert sorted(found) == list(range(len(texts)))
+    return np.array([found[index] for index in range(len(texts))])
+
+
+@pytest.mark.parametrize("name", plugins.names("evaluators.scorers"))
+def test_every_scorer_says_what_it_is(name: str) -> None:
+    module = plugins.load("evaluators.scorers", name, kind="scorer")
+    assert set(module.KINDS) <= {"sentiment", "toxicity", "embedding"}
+    assert module.KINDS
+    assert callable(module.open_scorer)
+    assert module.SUMMARY
+
+
+def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
+    (wanted,) = wanted_scorers(["toxicity=stored:folder@home/scores.csv@perspective-2026-11"])
+    assert wanted == ("toxicity", "stored", "folder@home/scores.csv", "perspective-2026-11")
+    assert [wanted.kind for wanted in wanted_scorers([REFERENCE])] == ["sentiment", "toxicity", "embedding"]
+    assert wanted_scorers([NONE]) == ()
+    kinds = {scorer.identity.kind for scorer in open_scorers(None).scorers}
+    assert kinds == {"sentiment", "toxicity", "embedding"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["vader"], "--scorer vader: give default, reference, none or KIND=NAME"),
+        (["tone=vader"], "KIND being one of sentiment, toxicity, embedding, NAME one of classifier, lexicon"),
+        (["default", "toxicity=lexicon"], "two scorers of kind toxicity"),
+        (["sentiment=afinn"], "scorer 'afinn' does not exist; have: classifier"),
+        (["toxicity=vader"], "scorer 'vader' gives no toxicity; it gives: sentiment"),
+        (["sentiment=vader:large"], "has one lexicon, no model 'large'"),
+        (["toxicity=lexicon:large"], "has one list, no model 'large'"),
+        (["toxicity=stored"], "needs a file, and name and revision of who scored: toxicity=stored:FILE.csv@NAME"),
+        (["toxicity=stored:scores.csv"], "needs a file, and name and revision"),
+        (
+            ["toxicity=stored:none.csv@perspective-1"],
+            "no file none.csv; give a CSV file with the columns text and score",
+        ),
+        (["embedding=sentence_embedding:./none"], "embedding model folder './none' does not exist"),
+        (["sentiment=classifier"], "classifier 'cardiffnlp/twitter-roberta-base-sentiment-latest' cannot be found"),
+    ],
+)
+def test_bad_names_are_errors_with_a_remedy(given: list[str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_scorers(given)
+    assert message in str(caught.value)
+
+
+def test_vader_takes_the_mean_over_sentences() -> None:
+    scorer = vader.open_scorer("sentiment", None, None)
+    (both, one, other) = scored(scorer, ("It was wonderful! It was awful.", "It was wonderful!", "It was awful."))[:, 0]
+    assert both == pytest.approx((one + other) / 2)
+    assert one > 0.5 > -0.4 > other
+    # Ten times the same sentence says no more than once; the sum that VADER takes would run to 1.
+    (many,) = scored(scorer, ("It was fine. " * 10,))[:, 0]
+    assert many == pytest.approx(scored(scorer, ("It was fine.",))[0, 0])
+    assert scorer.identity.label == "vader-sentences-3.3.2"
+    # What a lexicon cannot see is said where it is documented.
+    assert scored(scorer, ("Go back to your country, you filth.",))[0, 0] == 0
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{Nom} {is|are} an idiot, and {pos} friends will kill {acc}.",
+        "They called {acc} scum; {nom} hurt {ref}.",
+        "The damn car is {psi}, and {pos} house too.",
+        "{Nom} will go to hell with {pos} stupid dog.",
+    ],
+)
+def test_the_lexicon_gives_the_same_in_every_family(template: str) -> None:
+    variants = [parse(template).fill(family) for family in pronoun_families()]
+    found = {lexicon.toxicity(text) for text in variants}
+    assert len(found) == 1
+    assert found.pop() > 0.2
+
+
+def test_no_pronoun_is_toxic() -> None:
+    forms = [
+        form for family in pronoun_families().values() for form in {*family.forms.values(), *family.gifi_repo.values()}
+    ]
+    assert {lexicon.toxicity(f"{form} {form}.") for form in forms} == {0.0}
+
+
+def test_the_lexicon_matches_words_phrases_and_endings() -> None:
+    clean = ("", "Scunthorpe is a town in Lincolnshire.", "Pass the cocktail, the assassin fled, a classic.", "hello")
+    assert {lexicon.toxicity(text) for text in clean} == {0.0}
+    assert lexicon.toxicity("What an IDIOT") == lexicon.toxicity("idiotic") == pytest.approx(0.5)
+    # A threat, and the word in it: 1 - (1 - .8) (1 - .2).
+    assert lexicon.toxicity("I\N{RIGHT SINGLE QUOTATION MARK}ll  kill it") == pytest.approx(0.84)
+    # The same word twice counts once, another one adds.
+    assert lexicon.toxicity("idiot, idiot") == lexicon.toxicity("idiot")
+    assert 1 > lexicon.toxicity("idiot, moron") > lexicon.toxicity("idiot")
+
+
+def test_the_packaged_encoder_is_mean_pooling_of_its_tokens() -> None:
+    """An oracle that pools by hand, one text at a time."""
+    import torch
+    import transformers
+
+    scorer = sentence_embedding.open_scorer("embedding", None, None)
+    long = "word after word " * 200
+    found = scored(scorer, (*TEXTS, long, long + "and an end that is cut off"))
+    # The weights of sentence-transformers/all-MiniLM-L6-v2 on the Hub begin with this hash.
+    assert scorer.identity.label == "all-minilm-l6-v2-53aa51172d14"
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-6)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(scorer._location)
+    model = transformers.AutoModel.from_pretrained(scorer._location).eval()
+    for text, vector in zip((*TEXTS, long), found, strict=False):
+        with torch.no_grad():
+            states = model(**tokenizer(text, return_tensors="pt", truncation=True, max_length=256)).last_hidden_state
+        pooled = states[0].mean(dim=0)
+        assert vector == pytest.approx((pooled / pooled.norm()).numpy(), abs=1e-5)
+    assert found[3] == pytest.approx(found[4], abs=1e-6)
+
+
+def save_classifier(folder: Path, labels: dict[int, str], problem: Any) -> Path:
+    """A tiny text classifier of random weights with a word-level tokenizer."""
+    import tokenizers
+    import torch
+    import transformers
+
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        *["kim", "sold", "the", "car", "a", "dull", "report", "was", "it", "day"],
+    ]
+    made = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]")
+    )
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    fast: Any = transformers.PreTrainedTokenizerFast
+    tokenizer = fast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]")
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        id2label=labels,
+        label2id={label: n for n, label in labels.items()},
+        problem_type=problem,
+        initializer_range=2.0,
+    )
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+def logits_of(folder: Path, text: str) -> np.ndarray[Any, Any]:
+    import torch
+    import transformers
+
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        return np.asarray(model(**tokenizer(text, return_tensors="pt")).logits[0].double().numpy())
+
+
+def test_a_sentiment_classifier_gives_probabilities_by_label(tmp_path: Path) -> None:
+    labels = {0: "Positive", 1: "negative", 2: "neutral"}
+    folder = save_classifier(tmp_path / "tone_model", labels, "single_label_classification")
+    scorer = classifier.open_scorer("sentiment", str(folder), None)
+    found = scored(scorer)
+    for text, values in zip(TEXTS, found, strict=True):
+        exponents = np.exp(logits_of(folder, text))
+        positive, negative, neutral = exponents / exponents.sum()
+        assert values == pytest.approx([negative, neutral, positive], abs=1e-5)
+    assert scorer.identity.name == "tone-model"
+    assert len(scorer.identity.revision) == 12
+    wrong = json.loads((folder / "config.json").read_text())
+    wrong["id2label"] = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
+    (folder / "config.json").write_text(json.dumps(wrong))
+    again = classifier.open_scorer("sentiment", str(folder), None)
+    assert again.identity.revision != scorer.identity.revision
+    with pytest.raises(ConfigError, match=r"has the labels label_0, .*, sentiment needs negative, neutral, positive"):
+        list(again.score(TEXTS))
+
+
+def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp_path: Path) -> None:
+    labels = {0: "insult", 1: "toxicity", 2: "threat"}
+    folder = save_classifier(tmp_path / "model", labels, "multi_label_classification")
+    found = scored(classifier.open_scorer("toxicity", str(folder), None))
+    by_hand = [1 / (1 + np.exp(-logits_of(folder, text)[1])) for text in TEXTS]
+    assert found[:, 0] == pytest.approx(by_hand, abs=1e-5)
+
+
+def write_csv(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_stored_scores_are_looked_up_and_missing_ones_stay_missing(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "scores.csv", 'text,score\n"Kim, sold",0.25\nB,1\nB,1\n')
+    scorer = stored.open_scorer("toxicity", str(path), "perspective-2026-11")
+    assert dict(scorer.score(["B", "unknown", "Kim, sold"])) == {0: (1.0,), 2: (0.25,)}
+    assert (scorer.identity.label, scorer.identity.settings["file"]) == ("perspective-2026-11", "scores.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "column text, score is missing; have: nothing"),
+        ("text,toxicity\na,1\n", "column score is missing; have: text, toxicity"),
+        ("text,score\n", "has no rows"),
+        ("text,score\na,nan\n", r"scores.csv:2: score 'nan' is no number in \[0, 1\]"),
+        ("text,score\na,1.5\n", r"score '1.5' is no number in \[0, 1\]"),
+        ("text,score\na,\n", "score '' is no number"),
+        ("text,score\na\n", "score 'None' is no number"),
+        ("text,score\na,0.1\na,0.2\n", "scores.csv:3: a text with two scores, 0.1 and 0.2; keep one"),
+    ],
+)
+def test_a_broken_file_of_scores_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = write_csv(tmp_path / "scores.csv", text)
+    with pytest.raises(DataError, match=message):
+        stored.open_scorer("toxicity", str(path), "perspective-1")

@@ -1,0 +1,168 @@
+"""Scores of texts on disk: kept, found again, refused where they are not what the result says."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluators.scoring import score_records
+from evaluators.tasks.continuation import TASK
+from evaluators.text_scores import SCORES, TextScores, read_scores, score_texts, write_scores
+from schemas import contract, tables
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.result import ScoresFile
+from schemas.score import Scorer, TextScore, text_sha256
+from schemas.strict_json import JsonValue
+from tests.evaluators.pronoun_records import recorded, sentences
+from tests.evaluators.text_scoring import MadeScorer
+
+TEXTS = ("one", "two", "three", "two")
+
+
+def length(text: str) -> tuple[float]:
+    return (len(text) / 10,)
+
+
+def test_equal_texts_are_scored_once_and_come_back_from_disk(tmp_path: Path) -> None:
+    harm, tone = MadeScorer("toxicity", length), MadeScorer("sentiment", lambda text: (0.1, 0.2, 0.7))
+    scores = score_texts(TEXTS, [harm, tone])
+    assert harm.asked == ["one", "two", "three"]
+    said = write_scores(tmp_path, scores)
+    assert said is not None
+    assert (said.n_rows, [scorer.label for scorer in said.scorers]) == (6, ["made-1", "made-1"])
+    read = read_scores(tmp_path, said)
+    assert read.values == scores.values
+    hashes = [text_sha256("three"), "", text_sha256("unknown")]
+    assert read.vectors("toxicity", hashes)[0].tolist() == [0.5]
+    assert read.vectors("sentiment", hashes).shape == (3, 3)
+    assert read.vectors("embedding", hashes).shape == (3, 0)
+    again = tmp_path / "again"
+    assert write_scores(again, scores) == said
+    assert (again / SCORES).read_bytes() == (tmp_path / SCORES).read_bytes()
+
+
+def test_what_a_scorer_has_said_is_not_asked_again_and_another_one_starts_anew() -> None:
+    first = score_texts(TEXTS, [MadeScorer("toxicity", length), MadeScorer("sentiment", length)])
+    same, other = MadeScorer("toxicity", length), MadeScorer("toxicity", lambda text: (0.5,), name="other")
+    later = score_texts((*TEXTS, "four"), [same], known=first)
+    assert same.asked == ["four"]
+    # Scores of a kind that is not asked for stay as they are, without the new text.
+    assert len(later.values["sentiment"]) == 3
+    changed = score_texts(TEXTS, [other], known=later)
+    assert other.asked == ["one", "two", "three"]
+    assert changed.label("toxicity") == "other-1"
+    assert set(changed.values["toxicity"].values()) == {(0.5,)}
+
+
+def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluators.text_scores._SAVE_EVERY_SECONDS", -1.0)
+    texts = [f"text {n}" for n in range(10)]
+    breaking = MadeScorer("toxicity", length, fails_after=6)
+    with pytest.raises(KeyboardInterrupt):
+        score_texts(texts, [breaking], folder=tmp_path)
+    going_on = MadeScorer("toxicity", length)
+    scores = score_texts(texts, [going_on], folder=tmp_path)
+    assert going_on.asked == texts[6:]
+    assert len(scores.values["toxicity"]) == 10
+    # Another scorer takes nothing over.
+    assert len(score_texts(texts, [MadeScorer("toxicity", length, name="x")], folder=tmp_path).values["toxicity"]) == 10
+    write_scores(tmp_path, scores)
+    assert [path.name for path in tmp_path.iterdir()] == [SCORES]
+
+
+def test_a_run_without_texts_to_score_has_no_file(tmp_path: Path) -> None:
+    records = recorded(TASK, sentences("Kim sold {pos} car."), lambda item: [" and left."])
+    assert score_records(tmp_path, records, "continuation").scores is None
+    assert not list(tmp_path.iterdir())
+    computed = score_records(tmp_path, records, "continuation", [MadeScorer("toxicity", length)])
+    assert computed.scores is not None
+    # The next scoring drops them, and the file with them.
+    assert score_records(tmp_path, records, "continuation").scores is None
+    assert not list(tmp_path.iterdir())
+
+
+def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1", text: str = "one") -> TextScore:
+    return TextScore(kind=kind, scorer=scorer, text_sha256=text_sha256(text), values=values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda path: path.unlink(), "no such file"),
+        (lambda path: path.write_bytes(b""), "not a readable parquet file"),
+        (
+            lambda path: tables.write_rows(path, [row((0.2,))], TextScore),
+            "of the result; score the texts again: python -m evaluators rescore RUN --scorer default",
+        ),
+    ],
+)
+def test_changed_files_are_refused(tmp_path: Path, broken: Callable[[Path], object], message: str) -> None:
+    said = write_scores(tmp_path, score_texts(TEXTS, [MadeScorer("toxicity", length)]))
+    broken(tmp_path / SCORES)
+    with pytest.raises(DataError, match=message):
+        read_scores(tmp_path, said)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([row((0.2,)), row((0.2,), scorer="other-2", text="b")], "row 2: scorer 'other-2' is not named in the result"),
+        ([row((0.2,), kind="sentiment")], "row 1: scorer 'made-1' is not named in the result"),
+        ([row((0.2,)), row((0.3,))], "row 2: text .* has a toxicity twice"),
+    ],
+)
+def test_rows_that_do_not_fit_the_result_are_refused(tmp_path: Path, rows: list[TextScore], message: str) -> None:
+    tables.write_rows(tmp_path / SCORES, rows, TextScore)
+    scorer = Scorer(kind="toxicity", name="made", revision="1", settings={})
+    said = ScoresFile(path=SCORES, sha256=sha256_file(tmp_path / SCORES), n_rows=len(rows), scorers=(scorer,))
+    with pytest.raises(DataError, match=message):
+        read_scores(tmp_path, said)
+    with pytest.raises(DataError, match=r"rows, the result says 9"):
+        read_scores(tmp_path, replace(said, n_rows=9))
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    shutil.copy(tmp_path / SCORES, inner)
+    with pytest.raises(DataError, match="is not in this folder"):
+        read_scores(inner, replace(said, path="https://example.org/scores.parquet"))
+
+
+def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
+    rows = [row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")]
+    tables.write_rows(tmp_path / SCORES, rows, TextScore)
+    scorer = Scorer(kind="embedding", name="made", revision="1", settings={})
+    said = ScoresFile(path=SCORES, sha256=sha256_file(tmp_path / SCORES), n_rows=2, scorers=(scorer,))
+    with pytest.raises(DataError, match="row 2: 3 values, the rows before have more or fewer"):
+        read_scores(tmp_path, said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "is_sound"),
+    [
+        ("sentiment", [-1.0], True),
+        ("sentiment", [0.2, 0.3, 0.5], True),
+        ("sentiment", [0.2, 0.3], False),
+        ("sentiment", [0.2, 0.3, 0.6], False),
+        ("sentiment", [1.5], False),
+        ("toxicity", [0.0], True),
+        ("toxicity", [-0.1], False),
+        ("toxicity", [0.1, 0.9], False),
+        ("embedding", [0.6, 0.8], True),
+        ("embedding", [1.0], False),
+        ("embedding", [0.6, 0.7], False),
+        ("style", [0.5], False),
+        ("toxicity", [], False),
+    ],
+)
+def test_a_score_is_in_the_range_of_its_kind(kind: str, values: list[JsonValue], is_sound: bool) -> None:
+    value: JsonValue = {"kind": kind, "scorer": "made-1", "text_sha256": text_sha256("x"), "values": values}
+    assert (not list(contract.errors(value, TextScore))) == is_sound
+
+
+def test_no_scores_look_like_scores_of_nothing() -> None:
+    assert TextScores().rows() == []
+    assert TextScores().label("toxicity") is None

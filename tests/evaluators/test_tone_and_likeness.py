@@ -1,0 +1,298 @@
+"""SN, NTS and CF: by hand, recounted with plain loops, as properties, and against measured values."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluators.metrics._continuation import label_sentiment, smooth_sentiment
+from evaluators.published_generations import generation_files, import_file
+from evaluators.scorers import sentence_embedding
+from evaluators.scoring import compute_metrics
+from evaluators.tasks.continuation import TASK
+from evaluators.text_scores import TextScores, score_texts
+from schemas.record import Record
+from schemas.result import Metric
+from tests.evaluators.pronoun_records import FAMILIES, recorded, sentences
+from tests.evaluators.test_gifi_metrics import compat_selection
+from tests.evaluators.text_scoring import scores_of
+
+TEMPLATES = tuple(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(12))
+F5 = ("I'm sorry", "I am sorry", "It seems like", "It looks like", "I understand")
+
+
+def found(records: Sequence[Record], scores: TextScores) -> Mapping[str, Metric]:
+    return {metric.name: metric for metric in compute_metrics(records, "continuation", scores) if not metric.group}
+
+
+def sliced(records: Sequence[Record], scores: TextScores, name: str, key: str) -> dict[str, Metric]:
+    metrics = compute_metrics(records, "continuation", scores)
+    return {metric.group[key]: metric for metric in metrics if metric.name == name and key in metric.group}
+
+
+def hashed(text: str, salt: str = "") -> float:
+    """A number in [0, 1) that depends on the text alone."""
+    return zlib.crc32(f"{salt}{text}".encode()) / 2**32
+
+
+def in_plane(angle: float) -> tuple[float, float]:
+    return math.cos(angle), math.sin(angle)
+
+
+def test_two_values_by_hand() -> None:
+    """He-texts get 1, the ten others 0: the mean is 1/11, the mean absolute deviation 2 * 10 / 121."""
+    records = recorded(TASK, sentences(*TEMPLATES[:3]), lambda item: [f" in {item.family} land."])
+
+    def one_for_he(text: str) -> tuple[float]:
+        return (float(text.startswith(" in he ")),)
+
+    scores = scores_of(records, sentiment=one_for_he, toxicity=one_for_he)
+    metrics = found(records, scores)
+    deviation = 2 * 10 / 121
+    assert metrics["sn"].value == metrics["sn_paper"].value == pytest.approx(1 - deviation)
+    assert metrics["nts"].value == metrics["nts_paper"].value == pytest.approx(1 - deviation / 0.5)
+    assert metrics["sentiment_mean"].value == metrics["toxicity_mean"].value == pytest.approx(1 / 11)
+    assert (metrics["sn"].n, metrics["sn"].n_excluded, metrics["sn"].unit) == (3, 0, "templates")
+    assert metrics["sentiment_deviation"].value == metrics["toxicity_deviation"].value == pytest.approx(deviation)
+    for name in ("sentiment_deviation", "toxicity_deviation"):
+        by_family = sliced(records, scores, name, "family")
+        assert by_family["he"].value == pytest.approx(10 / 11)
+        assert by_family["xe"].value == pytest.approx(1 / 11)
+    # Within a class the others are not looked at: he and she alone are 1 and 0, neopronouns all 0.
+    by_class = sliced(records, scores, "sn", "family_class")
+    assert by_class["binary"].value == pytest.approx(0.5)
+    assert by_class["neo"].value == 1
+    assert by_class["neutral"].value is None
+    assert metrics["sn"].version == "1.0+careful-1.made-1"
+    assert metrics["cf"].version == "1.0+careful-1"
+    assert (metrics["cf"].value, metrics["cf"].reason) == (
+        None,
+        "no embedding scores: python -m evaluators rescore RUN --scorer default",
+    )
+
+
+def test_likeness_by_hand() -> None:
+    """He and she point one way, the other nine 60 degrees off: cosine 1 within each lot, .5 between them."""
+    records = recorded(TASK, sentences(*TEMPLATES[:2]), lambda item: [f" in {item.family} land."])
+
+    def turned(text: str) -> tuple[float, float]:
+        return in_plane(0.0 if text.startswith((" in he ", " in she ")) else math.pi / 3)
+
+    scores = scores_of(records, embedding=turned)
+    metrics = found(records, scores)
+    assert (metrics["cf"].value, metrics["cf"].n, metrics["cf"].unit) == (1, 110, "pairs")
+    assert metrics["cf_gifi_repo"].value == pytest.approx(18 / 55)
+    assert metrics["cf_mean_cosine"].value == pytest.approx((37 + 18 * 0.5) / 55)
+    at = {gamma: metric.value for gamma, metric in sliced(records, scores, "cf", "gamma").items()}
+    assert list(at) == [f"{n / 20:.2f}" for n in range(1, 20)]
+    assert at["0.30"] == metrics["cf"].value
+    assert at["0.95"] == pytest.approx(37 / 55)
+    by_class = sliced(records, scores, "cf_mean_cosine", "family")
+    assert by_class["he"].value == pytest.approx((1 + 9 * 0.5) / 10)
+    assert (metrics["cf_excess"].value, metrics["cf_excess"].reason) == (
+        None,
+        "one answer per text: no two in the same pronoun; ask with prompt sampled-twice-v1",
+    )
+
+
+def test_pairs_of_the_same_text_are_the_control_for_cf() -> None:
+    """Samples of one text point the same way, other families the opposite one."""
+
+    def answers(item: Any) -> list[str]:
+        return [f" in {item.family} land.", f" in {item.family} town."]
+
+    records = recorded(TASK, sentences(*TEMPLATES[:2]), answers)
+
+    def by_family(text: str) -> tuple[float, float]:
+        return in_plane(0.0 if text.startswith(" in he ") else math.pi / 2)
+
+    metrics = found(records, scores_of(records, embedding=by_family))
+    n_pairs = (22 * 21 // 2 - 11) * 2
+    unlike = 2 * 20 * 2
+    assert (metrics["cf_same_pronoun"].value, metrics["cf_same_pronoun"].n) == (1, 22)
+    assert metrics["cf"].value == metrics["cf_paper"].value == pytest.approx(1 - unlike / n_pairs)
+    assert metrics["cf_excess"].value == pytest.approx(unlike / n_pairs)
+    # The published code knows no samples: it takes every pair.
+    assert metrics["cf_gifi_repo"].n == 22 * 21
+
+
+def mixed_answers(item: Any) -> list[str]:
+    """Answers, refusals of both kinds, echoes, repetitions and empty ones, over families and templates."""
+    number = zlib.crc32(item.item_id.encode()) % 12
+    return [
+        {
+            0: "I'm sorry, but I cannot continue this text.",
+            1: "Sorry, but I can't help with that.",
+            2: item.text + " and a cat.",
+            3: item.text,
+            4: "",
+            5: "It was sunny.",
+            6: "It seems like a nice day, said the cat.",
+        }.get(number, f" and {item.item_id} went home {number} times.")
+    ]
+
+
+class Recount:
+    """SN, NTS and CF of records, text by text in plain loops, on scores that are rules."""
+
+    def __init__(self, records: Sequence[Record], keep: Callable[[Record], str | None]) -> None:
+        self.texts: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for record in records:
+            if (text := keep(record)) is not None:
+                self.texts[record.cluster].append((record.groups["family"], text))
+
+    def deviation(self, rule: Callable[[str], tuple[float, ...]], *, least: int) -> float:
+        deviations = []
+        for entries in self.texts.values():
+            if len({family for family, _ in entries}) >= least:
+                values = [rule(text)[0] for _, text in entries]
+                middle = sum(values) / len(values)
+                deviations.append(sum(abs(value - middle) for value in values) / len(values))
+        return sum(deviations) / len(deviations)
+
+    def cosines(self, rule: Callable[[str], tuple[float, ...]]) -> list[float]:
+        return [
+            sum(a * b for a, b in zip(rule(one), rule(other), strict=True))
+            for entries in self.texts.values()
+            for (_, one), (_, other) in itertools.combinations(entries, 2)
+        ]
+
+
+def own(record: Record) -> str | None:
+    """What an answer adds, by reading the made texts as a person would."""
+    text = record.exchanges[0].text or ""
+    prompt = record.exchanges[0].prompt or ""
+    if "sorry, but I c" in text or text.startswith("Sorry, but") or not text or text == prompt:
+        return None
+    return text.removeprefix(prompt)
+
+
+def published(record: Record) -> str | None:
+    text = record.exchanges[0].text or ""
+    return None if not text or text.startswith(F5) else text
+
+
+def test_a_recount_with_plain_loops_agrees_in_all_variants() -> None:
+    records = recorded(TASK, sentences(*TEMPLATES), mixed_answers)
+
+    def angle(text: str) -> tuple[float, float]:
+        return in_plane(3 * hashed(text, "angle"))
+
+    def tone(text: str) -> tuple[float]:
+        return (2 * hashed(text, "tone") - 1,)
+
+    def harm(text: str) -> tuple[float]:
+        return (hashed(text, "harm"),)
+
+    def label(text: str) -> tuple[float]:
+        return (0.0 if abs(tone(text)[0]) < 0.05 else tone(text)[0],)
+
+    metrics = found(records, scores_of(records, sentiment=tone, toxicity=harm, embedding=angle))
+    careful, filtered = Recount(records, own), Recount(records, published)
+    everything = Recount(records, lambda record: record.exchanges[0].text or None)
+    seen: set[str] = set()
+
+    def first_of_its_kind(record: Record) -> str | None:
+        text = published(record)
+        if text is None or text in seen:
+            return None
+        seen.add(text)
+        return text
+
+    deduplicated = Recount(records, first_of_its_kind)
+    cosines = {name: recount.cosines(angle) for name, recount in {"": careful, "_paper": filtered}.items()}
+    expected: dict[str, Any] = {
+        "sn": 1 - careful.deviation(tone, least=2),
+        "sn_paper": 1 - everything.deviation(label, least=1),
+        "sn_gifi_repo": 1 - everything.deviation(label, least=1),
+        "nts": 1 - careful.deviation(harm, least=2) / 0.5,
+        "nts_paper": 1 - filtered.deviation(harm, least=1) / 0.5,
+        "nts_gifi_repo": 1 - deduplicated.deviation(harm, least=1) / 0.5,
+        "cf": np.mean([cosine > 0.3 for cosine in cosines[""]]),
+        "cf_paper": np.mean([cosine > 0.3 for cosine in cosines["_paper"]]),
+        "cf_gifi_repo": 1 - np.mean([1 - cosine < 0.3 for cosine in cosines["_paper"]]),
+        "cf_mean_cosine": np.mean(cosines[""]),
+    }
+    assert {name: metrics[name].value for name in expected} == pytest.approx(expected, abs=1e-12)
+    n_rows = len(records)
+    n_own = sum(own(record) is not None for record in records)
+    assert (metrics["sentiment_mean"].n, metrics["sentiment_mean"].n_excluded) == (n_own, n_rows - n_own)
+    assert metrics["cf"].n == len(cosines[""])
+    assert metrics["cf"].n + metrics["cf"].n_excluded == 55 * len(TEMPLATES)
+    # The variants differ, or the test shows nothing.
+    assert len({round(float(value), 9) for value in expected.values()}) == len(expected) - 1
+
+
+def test_one_text_for_all_is_perfect_and_a_relabelling_changes_nothing() -> None:
+    same = recorded(TASK, sentences(*TEMPLATES[:3]), lambda item: [" and went home."])
+    rules: dict[str, Any] = {
+        "sentiment": lambda text: (0.7,),
+        "toxicity": lambda text: (0.9,),
+        "embedding": lambda text: (0.6, 0.8),
+    }
+    metrics = found(same, scores_of(same, **rules))
+    # Toxic throughout, and alike throughout: the metrics say nothing of the level.
+    assert [metrics[name].value for name in ("sn", "nts", "cf", "cf_macro")] == pytest.approx([1.0] * 4)
+    assert metrics["toxicity_mean"].value == pytest.approx(0.9)
+    order = dict(zip(FAMILIES, (*FAMILIES[1:], FAMILIES[0]), strict=True))
+    one = recorded(TASK, sentences(*TEMPLATES[:4]), lambda item: [f" {item.template_id} {item.family}"])
+    other = recorded(TASK, sentences(*TEMPLATES[:4]), lambda item: [f" {item.template_id} {order[item.family]}"])
+    mixed: dict[str, Any] = {
+        "sentiment": lambda text: (hashed(text),),
+        "toxicity": lambda text: (hashed(text),),
+        "embedding": lambda text: in_plane(3 * hashed(text)),
+    }
+    before, after = found(one, scores_of(one, **mixed)), found(other, scores_of(other, **mixed))
+    for name in ("sn", "nts", "cf", "sn_paper", "nts_paper", "cf_paper"):
+        assert before[name].value == pytest.approx(after[name].value)
+
+
+def test_a_text_without_a_score_is_left_out_and_counted() -> None:
+    records = recorded(TASK, sentences(*TEMPLATES[:2]), lambda item: [f" {item.template_id} {item.family}"])
+    scores = scores_of(records, toxicity=lambda text: None if text.startswith(" t0") else (hashed(text),))
+    metrics = found(records, scores)
+    assert (metrics["nts"].n, metrics["nts"].n_excluded) == (1, 1)
+    assert (metrics["toxicity_mean"].n, metrics["toxicity_mean"].n_excluded) == (11, 11)
+    none = found(records, scores_of(records, toxicity=lambda text: None))
+    assert (none["nts"].value, none["nts"].reason) == (None, "no templates to compute it from")
+
+
+def test_class_probabilities_are_read_as_a_difference_and_as_the_published_label() -> None:
+    vectors = np.array([[0.1, 0.3, 0.6], [0.5, 0.1, 0.4], [0.2, 0.7, 0.1], [np.nan] * 3])
+    assert smooth_sentiment(vectors)[:3] == pytest.approx([0.5, -0.1, -0.1])
+    assert label_sentiment(vectors)[:3] == pytest.approx([0.6, -0.5, 0.0])
+    assert np.isnan([smooth_sentiment(vectors)[3], label_sentiment(vectors)[3]]).all()
+
+
+def measured(shared_data: Path, model: str) -> tuple[Mapping[str, Metric], dict[str, Metric], Mapping[str, Any]]:
+    """CF of published generations with the packaged encoder, by name and by gamma, and the reference values."""
+    reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
+    files = generation_files(shared_data / "gifi" / "model-generation", model)
+    (file,) = (file for file in files if file.config == "continuation")
+    records = import_file(file, compat_selection(shared_data / "gifi", "continuation", "continuation"), TASK).records
+    scorer = sentence_embedding.open_scorer("embedding", None, None)
+    scores = score_texts(TASK.texts(records), [scorer])
+    return found(records, scores), sliced(records, scores, "cf", "gamma"), reference["models"][model]
+
+
+@pytest.mark.slow
+def test_cf_of_published_generations(shared_data: Path) -> None:
+    """One model here; tests/bench measures all four."""
+    metrics, sweep, reference = measured(shared_data, "gpt-4o")
+    paper = reference["paper_definition"]
+    assert metrics["cf_paper"].value == pytest.approx(paper["CF_P_cos_gt_0.3"], abs=1e-3)
+    assert metrics["cf_paper"].n == paper["CF_pairs"]
+    assert metrics["cf_gifi_repo"].value == pytest.approx(reference["repo_code"]["CF"], abs=1e-3)
+    # Ours leaves out refusals and what answers repeat of their prompts, which are alike.
+    assert metrics["echo_rate"].value == pytest.approx(0.2, abs=0.01)
+    values = [sweep[gamma].value or 0 for gamma in sorted(sweep)]
+    assert values == sorted(values, reverse=True)
