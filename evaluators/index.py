@@ -187,9 +187,12 @@ def _metric(
 ) -> Metric:
     interval: Interval | None = None
     interval_reason: str | None = "there is no value"
-    if value is not None:
+    intervals = [part.interval for part in parts if part.interval is not None]
+    if value is not None and len(intervals) < len(parts):
+        interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
+    elif value is not None:
         # As sure as the part that rests on the fewest clusters.
-        n_clusters = min((part.interval.n_clusters if part.interval else 0) for part in parts)
+        n_clusters = min(interval.n_clusters for interval in intervals)
         interval, interval_reason = interval_of(value, resamples, n_clusters, method=NORMAL)
     return Metric(
         name=definition.name,

@@ -1,8 +1,8 @@
 """Checks files against the contract: ``python -m schemas.validate PATH...``.
 
 A path is a file (``dataset.json``, ``result.json``, ``records.parquet``, ``scores.parquet``, ``rejects.parquet``,
-items), the folder of a dataset or of a run, or any folder above them. Every problem is one line: file, row, field, value,
-remedy.
+items), the folder of a dataset or of a run, or any folder above them. Every problem is one line: file, row, field,
+value, remedy.
 """
 
 from __future__ import annotations
