@@ -101,13 +101,17 @@ def _manifests(datasets: Path, board: Board) -> tuple[Manifest, ...]:
 
 
 def _print_rankings(board: Board) -> None:
+    for index in board.indices:
+        print(f"{index.dataset} {index.dataset_version}, index, {index.protocol}")
+        for model in index.rows:
+            print("  ".join([f"  {model.rank or 'unranked'!s:>8}", _shown("index", model.primary), model.model.id]))
     for table in board.tables:
         print(table_title(table, board.tables))
         # The ranking metric, and beside it what it must be read with.
         beside = next((column for column in table.columns if column.metric != table.primary), None)
         for row in table.rows:
             rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")
-            values = [_shown(table.primary or "", row.entry.primary)]
+            values = [] if table.primary is None else [_shown(table.primary, row.entry.primary)]
             if beside is not None:
                 values.append(_shown(beside.metric, beside.of(row.entry)))
             print("  ".join([f"  {rank:>8}", *values, row.entry.result.model.id]))

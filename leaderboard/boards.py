@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from evaluators.index import INDICES
 from leaderboard.columns import Column, Undefined, choose, undefined
-from leaderboard.entries import PRIMARY_METRICS, Entry
+from leaderboard.entries import MIN_COVERAGE, PRIMARY_METRICS, Entry, model_label, why_unranked
+from leaderboard.indices import IndexTable, index_tables
 from leaderboard.ranking import Candidate, Comparison, Ranking, RankRange, rank
 from schemas.result import Metric, Signature
-
-MIN_COVERAGE = 0.95
-"""Share of the items, and of what the primary metric counts, that must have been scored for a model to be ranked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +57,8 @@ class Board:
 
     tables: tuple[Table, ...]
     duplicates: tuple[Duplicate, ...]
+    indices: tuple[IndexTable, ...]
+    """Of benchmarks that have an index over their configs."""
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
@@ -67,13 +68,6 @@ class Board:
     def of_benchmark(self, benchmark: str) -> tuple[Table, ...]:
         """The tables of one benchmark."""
         return tuple(table for table in self.tables if table.signature.benchmark == benchmark)
-
-
-def model_label(entry: Entry) -> str:
-    """Model id with what tells it from another result of the same id: revision and precision."""
-    model = entry.result.model
-    details = [text for text in (model.revision, model.precision) if text]
-    return model.id if not details else f"{model.id} ({', '.join(details)})"
 
 
 def table_title(table: Table, tables: Sequence[Table]) -> str:
@@ -108,7 +102,10 @@ def assemble(entries: Sequence[Entry]) -> Board:
         if shown is not entry:
             duplicates.append(Duplicate(entry=entry, shown=shown))
     tables = [_table(list(rows.values())) for rows in by_signature.values()]
-    return Board(tables=tuple(sorted(tables, key=_table_order)), duplicates=tuple(duplicates))
+    every_row = [entry for rows in by_signature.values() for entry in rows.values()]
+    return Board(
+        tables=tuple(sorted(tables, key=_table_order)), duplicates=tuple(duplicates), indices=index_tables(every_row)
+    )
 
 
 def _table_order(table: Table) -> tuple[str, str, tuple[int, ...], str, str, int, str]:
@@ -142,7 +139,7 @@ def _table(entries: Sequence[Entry]) -> Table:
         undefined=undefined(entries),
         primary=PRIMARY_METRICS.get(signature.benchmark),
         rows=tuple(rows),
-        comparisons=tuple(_named(comparison, labels) for comparison in ranking.comparisons),
+        comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
     )
 
 
@@ -151,16 +148,14 @@ def _identity(entry: Entry) -> str:
 
 
 def _why_unranked(entry: Entry) -> str | None:
-    if entry.is_baseline:
-        return "baseline: a yardstick, never ranked"
-    if entry.result.model.endpoint == "replay":
-        return "replayed: its answers were given elsewhere, and may be those of another row"
-    counts = entry.result.counts
-    if counts.scored < MIN_COVERAGE * counts.items:
-        return f"{counts.scored} of {counts.items} items scored, a rank needs {MIN_COVERAGE:.0%}"
+    if (reason := why_unranked(entry)) is not None:
+        return reason
     primary = entry.primary
     if primary is None:
-        return f"no metric ranks the models of benchmark {entry.result.signature.benchmark}"
+        benchmark = entry.result.signature.benchmark
+        if benchmark in INDICES:
+            return "no config by itself ranks models, the index of all configs does"
+        return f"no metric ranks the models of benchmark {benchmark}"
     if primary.value is None:
         return primary.reason
     # An item without an answer takes its whole pair along: few missing items can hide many pairs.
@@ -189,18 +184,6 @@ def _rank(entries: Sequence[Entry]) -> Ranking:
     if ideal is None:
         return Ranking(ranges={}, comparisons=())
     return rank(candidates, ideal=ideal)
-
-
-def _named(comparison: Comparison, labels: dict[str, str]) -> Comparison:
-    return Comparison(
-        first=labels[comparison.first],
-        second=labels[comparison.second],
-        difference=comparison.difference,
-        low=comparison.low,
-        high=comparison.high,
-        p_adjusted=comparison.p_adjusted,
-        separable=comparison.separable,
-    )
 
 
 def _row_order(entry: Entry) -> tuple[bool, float, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from evaluators.scoring import metric_definitions
@@ -20,10 +20,16 @@ class Column:
     label: str
     metric: str
     group: dict[str, str] = field(default_factory=dict)
+    version: str | None = None
+    """The one version that the column shows, where rows have several; values of two never share a column."""
 
     def of(self, entry: Entry) -> Metric | None:
         """The metric of a result; none if the scoring of its task does not know it."""
-        return entry.metric(self.metric, self.group)
+        metric = entry.metric(self.metric, self.group)
+        if metric is None or self.version is None or metric.value is None or metric.version == self.version:
+            return metric
+        reason = f"scored as {metric.version}, this column shows {self.version}"
+        return replace(metric, value=None, reason=reason, interval=None, interval_reason=reason, version=self.version)
 
     def description(self, task: str) -> str:
         """What the metric is, in the words of the scoring; the slice after it."""
@@ -64,13 +70,41 @@ _AMBIGUOUS = (
 )
 
 
+_CONTINUATION = tuple(
+    Column(key=name, label=label, metric=name)
+    for name, label in {
+        "cf": "CF",
+        "sn": "SN",
+        "nts": "NTS",
+        "cf_excess": "CF excess",
+        "cf_mean_cosine": "Mean cosine",
+        "sentiment_mean": "Sentiment",
+        "sentiment_deviation": "Sentiment deviation",
+        "toxicity_mean": "Toxicity",
+        "toxicity_deviation": "Toxicity deviation",
+        "refusal_rate": "Refusal rate",
+        "echo_rate": "Echo rate",
+        "cf_paper": "CF, paper",
+        "sn_paper": "SN, paper",
+        "nts_paper": "NTS, paper",
+        "cf_gifi_repo": "CF, gifi repo",
+        "sn_gifi_repo": "SN, gifi repo",
+        "nts_gifi_repo": "NTS, gifi repo",
+    }.items()
+)
+
+
 class _Layout(NamedTuple):
-    decider: str
-    """The layout fits a table if this metric has a value in any of its rows."""
+    deciders: tuple[str, ...]
+    """The layout fits a table if one of these metrics has a value in any of its rows."""
     columns: tuple[Column, ...]
 
 
-_LAYOUTS = (_Layout("accuracy", _WITH_REFERENT), _Layout("pro_rate", _AMBIGUOUS))
+_LAYOUTS = (
+    _Layout(("accuracy",), _WITH_REFERENT),
+    _Layout(("pro_rate",), _AMBIGUOUS),
+    _Layout(("cf", "sn", "nts"), _CONTINUATION),
+)
 
 
 class Undefined(NamedTuple):
@@ -87,11 +121,28 @@ def choose(entries: Sequence[Entry]) -> tuple[Column, ...]:
     value in any row is left out: ``undefined`` says why it has none.
     """
     for layout in _LAYOUTS:
-        if any((metric := entry.metric(layout.decider)) and metric.value is not None for entry in entries):
-            return tuple(column for column in layout.columns if _has_value(column, entries))
+        found = [entry.metric(name) for entry in entries for name in layout.deciders]
+        if any(metric is not None and metric.value is not None for metric in found):
+            return _of_one_version([column for column in layout.columns if _has_value(column, entries)], entries)
     names = dict.fromkeys(name for entry in entries for name, group in entry.metrics if not group)
     plain = (Column(key=name, label=name.replace("_", " "), metric=name) for name in names)
-    return tuple(column for column in plain if _has_value(column, entries))
+    return _of_one_version([column for column in plain if _has_value(column, entries)], entries)
+
+
+def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tuple[Column, ...]:
+    """Columns of which each shows one version: where rows have several, as by two scorers, one column for each."""
+    found: list[Column] = []
+    for column in columns:
+        metrics = [metric for entry in entries if (metric := column.of(entry)) is not None]
+        versions = sorted({metric.version for metric in metrics if metric.value is not None})
+        if len(versions) == 1:
+            found.append(column)
+        else:
+            found += [
+                replace(column, key=f"{column.key}@{version}", label=f"{column.label} {version}", version=version)
+                for version in versions
+            ]
+    return tuple(found)
 
 
 def undefined(entries: Sequence[Entry]) -> tuple[Undefined, ...]:

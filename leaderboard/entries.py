@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -13,6 +13,9 @@ from schemas.result import Metric, Result
 
 PRIMARY_METRICS: Mapping[str, str] = {"synthbias": "ucerf"}
 """The metric that ranks the models of a benchmark; results of other benchmarks are shown, not ranked."""
+
+MIN_COVERAGE = 0.95
+"""Share of the items, and of what the primary metric counts, that must have been scored for a model to be ranked."""
 
 Origin: TypeAlias = Literal["accepted", "local"]
 
@@ -42,6 +45,8 @@ class Entry:
     """How many metrics of the result were compared with the ones computed again."""
     primary_resamples: FloatArray | None
     """The primary metric in each bootstrap resample, shape (n_resamples,), nan where undefined; null if it is null."""
+    index_resamples: Mapping[str, FloatArray] = field(default_factory=dict)
+    """The same of the metrics that an index of the benchmark takes the mean of, by name."""
     items_fingerprint: str
     """Of what the records say about the items; equal for all results of one signature."""
 
@@ -59,6 +64,25 @@ class Entry:
     def is_baseline(self) -> bool:
         """Whether the row is a yardstick rather than a model."""
         return self.result.model.endpoint == "baseline"
+
+
+def model_label(entry: Entry) -> str:
+    """Model id with what tells it from another result of the same id: revision and precision."""
+    model = entry.result.model
+    details = [text for text in (model.revision, model.precision) if text]
+    return model.id if not details else f"{model.id} ({', '.join(details)})"
+
+
+def why_unranked(entry: Entry) -> str | None:
+    """Why a result is in no ranking, whatever its metrics; null if it may be."""
+    if entry.is_baseline:
+        return "baseline: a yardstick, never ranked"
+    if entry.result.model.endpoint == "replay":
+        return "replayed: its answers were given elsewhere, and may be those of another row"
+    counts = entry.result.counts
+    if counts.scored < MIN_COVERAGE * counts.items:
+        return f"{counts.scored} of {counts.items} items scored, a rank needs {MIN_COVERAGE:.0%}"
+    return None
 
 
 class LeftOut(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from leaderboard.boards import Board, Row, Table
 from leaderboard.entries import Entry, LeftOut
+from leaderboard.ranking import Comparison
 from schemas import strict_json
 from schemas.result import Metric
 from schemas.strict_json import JsonValue
@@ -70,7 +71,7 @@ def _row_line(table: Table, row: Row) -> Line:
         "unranked_reason": row.unranked,
     }
     for column in table.columns:
-        line |= _metric_fields(column.of(row.entry), prefix=column.key)
+        line |= metric_fields(column.of(row.entry), prefix=column.key)
     counts = result.counts
     line |= {
         "n_items": counts.items,
@@ -89,7 +90,8 @@ def _row_line(table: Table, row: Row) -> Line:
     return line
 
 
-def _metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
+def metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
+    """The fields of a metric in a table's row, named after it."""
     interval = metric.interval if metric else None
     return {
         prefix: metric.value if metric else None,
@@ -102,7 +104,7 @@ def _metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
     }
 
 
-def comparison_lines(table: Table) -> list[Line]:
+def comparison_lines(comparisons: Sequence[Comparison]) -> list[Line]:
     """The pairwise comparisons that the rank ranges of a table follow from."""
     return [
         {
@@ -114,7 +116,7 @@ def comparison_lines(table: Table) -> list[Line]:
             "p_adjusted": comparison.p_adjusted,
             "separable": comparison.separable,
         }
-        for comparison in table.comparisons
+        for comparison in comparisons
     ]
 
 

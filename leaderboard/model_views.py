@@ -127,7 +127,7 @@ def _slice_pictures(section: Section, entry: Entry, slices: Sequence[Slice], ste
     columns = [column for column in section.table.columns if column.of(entry) is not None and not column.group]
     pictures = []
     for column in columns[:2]:
-        of_groups = _of_slices(entry, column, slices, lambda slice_: slice_.key not in ("occupation", "family"))
+        of_groups = _of_slices(entry, column, slices, lambda slice_: slice_.key not in _OWN_CHARTS)
         dots = [plots.Dot("all items", metric) for metric in (column.of(entry),) if metric is not None]
         if of_groups:
             keys = sorted({_KEY_WORDS.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in of_groups})
@@ -139,18 +139,33 @@ def _slice_pictures(section: Section, entry: Entry, slices: Sequence[Slice], ste
         words = "by occupation, women's share in brackets, rising; the dashed line is the ideal."
         pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-occupations", words))
     order = list(pronoun_families())
-    by_family = [column for column in columns if _of_slices(entry, column, slices, _is_family)]
-    for column in by_family[:2]:
+    for column in _by_family(entry, columns, slices):
         of_families = sorted(
             _of_slices(entry, column, slices, _is_family), key=lambda found: order.index(found[0].value)
         )
         dots = [plots.Dot(slice_.value, metric) for slice_, metric in of_families]
         pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-families", "by pronoun family."))
+    for column in columns[:1]:
+        sweep = _of_slices(entry, column, slices, lambda slice_: slice_.key == "gamma")
+        dots = [plots.Dot(slice_.value, metric) for slice_, metric in sweep]
+        pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-gamma", "at other thresholds of the cosine."))
     given = [plots.Dot(words, metric) for name, words in _GIVEN.items() if (metric := entry.metric(name)) is not None]
     if len(given) == len(_GIVEN) and (chart := plots.dots(given, title="Share of answers")) is not None:
         caption = "Which pronouns the answers give to a person; none is of all answers, the others of those with one."
         pictures.append(make_picture(chart, f"{stem}-given", caption))
     return tuple(picture for picture in pictures if picture is not None)
+
+
+_OWN_CHARTS = ("occupation", "family", "gamma")
+"""Slices that have a chart of their own."""
+
+
+def _by_family(entry: Entry, columns: Sequence[Column], slices: Sequence[Slice]) -> list[Column]:
+    """What to draw by family: all that is read from the answers, and rates of what is not read where that is little."""
+    sliced = [column for column in columns if _of_slices(entry, column, slices, _is_family)]
+    read = [column for column in sliced if not column.metric.endswith("_rate")]
+    rates = [column for column in sliced if column not in read]
+    return read + rates[: max(0, 2 - len(read))]
 
 
 _KEY_WORDS = {"pronoun_gender": "pronoun"}

@@ -12,6 +12,7 @@ from leaderboard import exports, markup
 from leaderboard.boards import Board
 from leaderboard.entries import LeftOut
 from leaderboard.exports import Line
+from leaderboard.index_views import IndexView, index_lines, index_placements, index_views
 from leaderboard.model_views import ModelView, make_models
 from leaderboard.sections import SUMMARY_ROWS, Files, Section, make_sections
 from schemas.dataset import Manifest
@@ -26,6 +27,7 @@ class View(NamedTuple):
 
     board: Board
     sections: tuple[Section, ...]
+    indices: tuple[IndexView, ...]
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
     manifests: tuple[Manifest, ...]
@@ -34,7 +36,7 @@ class View(NamedTuple):
 def make_view(board: Board, left_out: Sequence[LeftOut], manifests: Sequence[Manifest]) -> View:
     """Arrange a board for its pages and draw the charts."""
     sections = make_sections(board)
-    return View(board, sections, make_models(sections), tuple(left_out), tuple(manifests))
+    return View(board, sections, index_views(board), make_models(sections), tuple(left_out), tuple(manifests))
 
 
 def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
@@ -113,10 +115,13 @@ def _pages(environment: jinja2.Environment, view: View) -> dict[str, str]:
     }
     for benchmark in view.board.benchmarks:
         sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
+        indices = [index for index in view.indices if index.table.benchmark == benchmark]
         path = sections[0].page.removesuffix(".html") + ".md"
-        pages[path] = render("benchmark.md.j2", benchmark=benchmark, sections=sections)
+        pages[path] = render("benchmark.md.j2", benchmark=benchmark, sections=sections, indices=indices)
     for model in view.models:
-        pages[model.page.removesuffix(".html") + ".md"] = render("model.md.j2", model=model)
+        pages[model.page.removesuffix(".html") + ".md"] = render(
+            "model.md.j2", model=model, indices=index_placements(view.indices, model.id)
+        )
     return pages
 
 
@@ -138,7 +143,7 @@ def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
     columns = () if section is None else tuple(column for column in section.table.columns if column.key in wanted)
     return {
         "rankings": environment.get_template("rankings.html.j2").render(
-            sections=_fullest(view.sections), summary_rows=SUMMARY_ROWS
+            sections=_fullest(view.sections), indices=view.indices, summary_rows=SUMMARY_ROWS
         ),
         "baselines": environment.get_template("baselines.html.j2").render(section=section, rows=rows, columns=columns),
     }
@@ -161,7 +166,12 @@ def _exports(view: View) -> dict[str, str]:
         signature = str(section.table.signature)
         files |= _both(section.files, exports.table_lines(section.table), signature)
         if section.table.comparisons:
-            files |= _both(section.comparisons, exports.comparison_lines(section.table), signature)
+            files |= _both(section.comparisons, exports.comparison_lines(section.table.comparisons), signature)
+    for index in view.indices:
+        signatures = " ".join(index.table.signatures)
+        files |= _both(index.files, index_lines(index.table), signatures)
+        if index.table.comparisons:
+            files |= _both(index.comparisons, exports.comparison_lines(index.table.comparisons), signatures)
     for model in view.models:
         for placement in model.placements:
             signature = str(placement.section.table.signature)
@@ -236,7 +246,10 @@ def data_lines(view: View) -> list[Line]:
 
 def _charts(view: View) -> dict[str, str]:
     pictures = [section.picture for section in view.sections if section.picture is not None]
+    pictures += [index.picture for index in view.indices if index.picture is not None]
     for model in view.models:
+        placements = index_placements(view.indices, model.id)
+        pictures += [placement.picture for placement in placements if placement.picture is not None]
         pictures += [picture for placement in model.placements for picture in placement.pictures]
     drawings = {picture.light: picture.chart.light for picture in pictures}
     return drawings | {picture.dark: picture.chart.dark for picture in pictures}

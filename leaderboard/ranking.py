@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +60,10 @@ class Comparison:
     p_adjusted: float | None
     """Two-sided, adjusted by Holm for all comparisons of the table; null where it is unknown."""
     separable: bool
+
+    def named(self, labels: Mapping[str, str]) -> Comparison:
+        """The same with other names for the two."""
+        return replace(self, first=labels[self.first], second=labels[self.second])
 
 
 class Ranking(NamedTuple):

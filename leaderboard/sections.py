@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from evaluators.index import INDICES
 from leaderboard import plots
 from leaderboard.boards import Board, Row, Table, table_title
 from leaderboard.columns import Column
@@ -76,9 +77,12 @@ class Section:
         models = "1 model" if n_models == 1 else f"{n_models} models"
         sentences = [f"{signature.n_items:,} items, {models} ({n_ranked} ranked) and {self.n_baselines} baselines."]
         if self.table.primary is None:
-            sentences.append(
-                f"No metric ranks the models of {signature.benchmark}; the rows are in order of their names."
+            ranks = (
+                "no config by itself ranks models, its index does"
+                if signature.benchmark in INDICES
+                else "nothing ranks"
             )
+            sentences.append(f"In {signature.benchmark} {ranks}; the rows are in order of their names.")
         elif n_ranked == 1:
             sentences.append("Only one model is ranked, so its rank says nothing yet.")
         elif n_ranked > 1:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.backend import ChoiceRequest
+from evaluators.index import index_metrics
 from evaluators.records import count
 from evaluators.scoring import compute_metrics, resampled_values
 from evaluators.task import load_task, prompt_of
@@ -41,17 +42,18 @@ def verified_entry(path: Path, root: Root) -> Entry:
         raise DataError(f"{path}: {difference}")
     metrics = shown_metrics(result.metrics, computed)
     primary = metrics.get(key_of(PRIMARY_METRICS.get(result.signature.benchmark, ""), {}))
-    has_primary = primary is not None and primary.value is not None
     versions = {(metric.name, metric.version) for metric in computed}
+    index_names = index_metrics(result.signature.benchmark, task)
+    primary_names = [primary.name] if primary is not None and primary.value is not None else []
+    resamples = resampled_values(records, task, [*primary_names, *index_names], scores)
     return Entry(
         result=result,
         origin=root.origin,
         place=root.place(path),
         metrics=metrics,
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
-        primary_resamples=(
-            resampled_values(records, task, [primary.name], scores)[primary.name] if primary and has_primary else None
-        ),
+        primary_resamples=resamples[primary_names[0]] if primary_names else None,
+        index_resamples={name: resamples[name] for name in index_names},
         items_fingerprint=_items_fingerprint(records),
     )
 

@@ -61,7 +61,7 @@ def test_every_metric_of_a_result_is_exported(board: Board) -> None:
 
 
 def test_comparisons_name_the_models(board: Board) -> None:
-    lines = exports.comparison_lines(board.tables[0])
+    lines = exports.comparison_lines(board.tables[0].comparisons)
     assert len(lines) == 1
     assert str(lines[0]["first"]).split(" (")[0] in ("acme/small", "=cmd|' /C calc'!A0")
     assert lines[0]["separable"] is True

@@ -1,0 +1,153 @@
+"""What the pages show of an index: title, facts, exports and charts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluators.index import INDICES
+from leaderboard import plots
+from leaderboard.boards import Board
+from leaderboard.exports import Line, Scalar, metric_fields
+from leaderboard.indices import IndexRow, IndexTable
+from leaderboard.markup import slug
+from leaderboard.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page
+from schemas.result import Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexView:
+    """A table of an index with its place on a page."""
+
+    table: IndexTable
+    title: str
+    anchor: str
+    page: str
+    files: Files
+    comparisons: Files
+    picture: Picture | None
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What a reader should know before the table, one sentence each."""
+        n_ranked, n_rows = len(self.table.ranked), len(self.table.rows)
+        models = "1 model" if n_rows == 1 else f"{n_rows} models"
+        sentences = [f"{models} ({n_ranked} ranked) with a result on each of {len(self.table.signatures)} configs."]
+        if self.table.scorers:
+            named = ", ".join(f"{scorer.kind} by {scorer.label}" for scorer in self.table.scorers)
+            sentences.append(f"Texts were scored for {named}.")
+        if n_ranked == 1:
+            sentences.append("Only one model is ranked, so its rank says nothing yet.")
+        elif n_ranked > 1:
+            n_separable = sum(comparison.separable for comparison in self.table.comparisons)
+            sentences.append(
+                f"{n_separable} of {len(self.table.comparisons)} pairs of ranked models can be told apart by the index."
+            )
+        return tuple(sentences)
+
+    @property
+    def summary(self) -> tuple[IndexRow, ...]:
+        """The rows that the front page shows."""
+        return self.table.ranked[:SUMMARY_ROWS]
+
+    @property
+    def summary_note(self) -> str:
+        """What the front page says above them."""
+        if not self.table.ranked:
+            return f"No ranked model yet; rows without a rank: {len(self.table.rows)}."
+        return f"By the index, {len(self.summary)} of {len(self.table.ranked)} ranked models."
+
+    def description(self, name: str) -> str:
+        """What one of the indices is."""
+        return next(index.description for index in INDICES[self.table.benchmark] if index.name == name)
+
+    def model_page(self, row: IndexRow) -> str:
+        """The page of a row's model."""
+        return model_page(row.model.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPlacement:
+    """A model in the table of an index, for its own page."""
+
+    view: IndexView
+    row: IndexRow
+    picture: Picture | None
+
+    @property
+    def rows(self) -> tuple[tuple[Metric, tuple[Metric, ...]], ...]:
+        """Each index with the metrics that it is the mean of."""
+        return tuple((index.metric, index.parts) for index in self.row.indices)
+
+
+def index_views(board: Board) -> tuple[IndexView, ...]:
+    """A view of each table of an index."""
+    titles = [_title(table) for table in board.indices]
+    return tuple(
+        _view(table, title if titles.count(title) == 1 else f"{title}, {table.version}")
+        for table, title in zip(board.indices, titles, strict=True)
+    )
+
+
+def _title(table: IndexTable) -> str:
+    return f"{table.dataset} {table.dataset_version}, index, {table.protocol}"
+
+
+def _view(table: IndexTable, title: str) -> IndexView:
+    anchor = re.sub(r"[^a-z0-9.-]+", "-", f"{table.dataset}-index-{table.protocol}-{table.version}".lower())
+    stem = f"files/{slug(table.benchmark)}-{anchor}"
+    dots = [plots.Dot(row.model.id.rpartition("/")[2], row.primary) for row in table.rows]
+    chart = plots.dots(dots, title="Index")
+    return IndexView(
+        table=table,
+        title=title,
+        anchor=anchor,
+        page=f"benchmarks/{slug(table.benchmark)}.html",
+        files=Files(f"{stem}.json", f"{stem}.csv"),
+        comparisons=Files(f"{stem}-comparisons.json", f"{stem}-comparisons.csv"),
+        picture=None if chart is None else make_picture(chart, f"charts/{anchor}", "Index by model."),
+    )
+
+
+def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:
+    """Where a model stands in tables of an index."""
+    return tuple(
+        IndexPlacement(view=view, row=row, picture=_parts_picture(view, row))
+        for view in views
+        for row in view.table.rows
+        if row.model.id == model_id
+    )
+
+
+def _parts_picture(view: IndexView, row: IndexRow) -> Picture | None:
+    """The parts of the index, each with its interval, and the index below them."""
+    dots = [plots.Dot(part.name.upper(), part) for part in row.parts] + [plots.Dot("index", row.primary)]
+    chart = plots.dots(dots, title="Value")
+    stem = f"charts/{slug(row.model.id)}-{view.anchor}-{row.model.identity_sha256[:8]}"
+    return None if chart is None else make_picture(chart, stem, "The dimensions of the index, and their mean.")
+
+
+def index_lines(table: IndexTable) -> list[Line]:
+    """The rows of a table of an index."""
+    lines: list[Line] = []
+    for row in table.rows:
+        line: dict[str, Scalar] = {
+            "model": row.model.id,
+            "revision": row.model.revision,
+            "precision": row.model.precision,
+            "backend": row.model.backend,
+            "endpoint": row.model.endpoint,
+            "rank_best": row.rank.best if row.rank else None,
+            "rank_worst": row.rank.worst if row.rank else None,
+            "n_ranked": row.rank.n_ranked if row.rank else None,
+            "unranked_reason": row.unranked,
+        }
+        for index in row.indices:
+            for metric in (index.metric, *index.parts):
+                line |= metric_fields(metric, prefix=metric.name)
+        for entry in row.entries:
+            config = entry.result.signature.config
+            line |= {f"{config}_signature": str(entry.result.signature), f"{config}_place": entry.place}
+        lines.append(line | {"identity_sha256": row.model.identity_sha256})
+    return lines

@@ -1,0 +1,177 @@
+"""Tables of an index: a model per row, from its results on several configs, ranked where they may be compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaluators.index import INDICES, Family, Index, Scored, families, index_of
+from leaderboard.entries import Entry, model_label, why_unranked
+from leaderboard.ranking import Candidate, Comparison, RankRange, rank
+from schemas.result import Metric, Model, Result
+from schemas.score import Scorer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """A model in the table of an index."""
+
+    entries: tuple[Entry, ...]
+    """Its results, in the order of the configs."""
+    indices: tuple[Index, ...]
+    """The index that ranks, then those beside it."""
+    rank: RankRange | None
+    unranked: str | None
+    """Why the row has no rank; null if it has one."""
+
+    @property
+    def model(self) -> Model:
+        """Whose row it is."""
+        return self.entries[0].result.model
+
+    @property
+    def label(self) -> str:
+        """Model id with revision and precision."""
+        return model_label(self.entries[0])
+
+    @property
+    def primary(self) -> Metric:
+        """The index that ranks."""
+        return self.indices[0].metric
+
+    @property
+    def parts(self) -> tuple[Metric, ...]:
+        """The metrics that it is the mean of."""
+        return self.indices[0].parts
+
+    @property
+    def others(self) -> tuple[Metric, ...]:
+        """The other variants."""
+        return tuple(index.metric for index in self.indices[1:])
+
+
+class Incomplete(NamedTuple):
+    """A model without an index, and why."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexTable:
+    """Models whose results are of the same items, prompts and versions of all metrics."""
+
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    protocol: str
+    version: str
+    """Of the index that ranks: it stands for the versions of all parts, scorers included."""
+    signatures: tuple[str, ...]
+    """Of the results, in the order of the configs."""
+    rows: tuple[IndexRow, ...]
+    comparisons: tuple[Comparison, ...]
+    incomplete: tuple[Incomplete, ...]
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        """Who scored the texts, for all rows alike."""
+        stored = [entry.result.scores for entry in self.rows[0].entries]
+        return tuple(scorer for scores in stored if scores is not None for scorer in scores.scorers)
+
+    @property
+    def ranked(self) -> tuple[IndexRow, ...]:
+        """The rows that have a rank."""
+        return tuple(row for row in self.rows if row.rank is not None)
+
+
+class _Key(NamedTuple):
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    protocol: str
+    version: str
+    signatures: tuple[str, ...]
+
+
+def index_tables(entries: Sequence[Entry]) -> tuple[IndexTable, ...]:
+    """Every table of an index that some entries give, by dataset, version and protocol."""
+    by_result = {_identity(entry.result): entry for entry in entries}
+    rows: dict[_Key, list[IndexRow]] = defaultdict(list)
+    incomplete: dict[tuple[str, ...], list[Incomplete]] = defaultdict(list)
+    for family in families([_scored(entry) for entry in entries]):
+        place = (family.benchmark, family.dataset, family.dataset_version, family.protocol)
+        found = [by_result[_identity(scored.result)] for scored in family.scored.values()]
+        if family.missing:
+            reason = f"no result of {', '.join(family.missing)}"
+            incomplete[place].append(Incomplete(model_label(found[0]), reason))
+            continue
+        row = _row(family, tuple(by_result[_identity(family.scored[task].result)] for task in _tasks(family)))
+        if row.primary.value is None:
+            incomplete[place].append(Incomplete(row.label, row.primary.reason or "unknown"))
+            continue
+        signatures = tuple(str(entry.result.signature) for entry in row.entries)
+        rows[_Key(*place, row.primary.version, signatures)].append(row)
+    return tuple(_table(key, rows[key], incomplete[key[:4]]) for key in sorted(rows))
+
+
+def _identity(result: Result) -> tuple[str, str]:
+    return result.signature_sha256, result.model.identity_sha256
+
+
+def _tasks(family: Family) -> tuple[str, ...]:
+    return INDICES[family.benchmark][0].tasks
+
+
+def _scored(entry: Entry) -> Scored:
+    overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
+    return Scored(entry.result, overall, entry.index_resamples)
+
+
+def _row(family: Family, entries: tuple[Entry, ...]) -> IndexRow:
+    indices = tuple(index_of(definition, family.scored) for definition in INDICES[family.benchmark])
+    reasons = {entry.result.signature.config: why_unranked(entry) for entry in entries}
+    found = {config: reason for config, reason in reasons.items() if reason is not None}
+    unranked = None
+    if found:
+        config, unranked = next(iter(found.items()))
+        if len(set(reasons.values())) > 1:
+            unranked = f"{config}: {unranked}"
+    return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked)
+
+
+def _table(key: _Key, rows: Sequence[IndexRow], incomplete: Sequence[Incomplete]) -> IndexTable:
+    candidates = [
+        Candidate(
+            name=row.model.identity_sha256,
+            value=row.primary.value,
+            resamples=row.indices[0].resamples,
+            n_clusters=None if row.primary.interval is None else row.primary.interval.n_clusters,
+        )
+        for row in rows
+        if row.unranked is None and row.primary.value is not None
+    ]
+    ranking = rank(candidates, ideal=1.0)
+    labels = {row.model.identity_sha256: row.label for row in rows}
+    shown = [
+        IndexRow(
+            entries=row.entries,
+            indices=row.indices,
+            rank=ranking.ranges.get(row.model.identity_sha256),
+            unranked=row.unranked,
+        )
+        for row in sorted(rows, key=lambda row: (-(row.primary.value or 0.0), row.label, row.model.identity_sha256))
+    ]
+    return IndexTable(
+        benchmark=key.benchmark,
+        dataset=key.dataset,
+        dataset_version=key.dataset_version,
+        protocol=key.protocol,
+        version=key.version,
+        signatures=key.signatures,
+        rows=tuple(shown),
+        comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
+        incomplete=tuple(incomplete),
+    )

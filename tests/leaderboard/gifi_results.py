@@ -1,0 +1,128 @@
+"""Results of made-up models on all four configs of gifi, as runs would write them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaluators.scoring import score_records
+from evaluators.task import load_task
+from schemas import contract, strict_json, tables
+from schemas.files import sha256_file
+from schemas.lexicon import pronoun_families
+from schemas.record import Record
+from schemas.result import Counts, Result, Signature
+from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
+from tests.evaluators.text_scoring import MadeScorer
+from tests.leaderboard.synthetic import make_records, make_result, uniform
+
+TEMPLATES = tuple(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(30))
+CONFIGS = {
+    "recognition": "recognition",
+    "continuation": "continuation",
+    "assignment": "assignment",
+    "word_problem": "math",
+}
+
+
+def chance(*parts: object) -> float:
+    """A number in [0, 1) that depends on its arguments alone."""
+    digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:4], "big") / 2**32
+
+
+def items_of(task: str) -> Sequence[Any]:
+    if task == "word_problem":
+        return problems(30)
+    if task == "assignment":
+        traits = [replace(item, item_id=f"trait-{item.item_id}") for item in prompts(30, "personality")]
+        return [*prompts(30), *traits]
+    return sentences(*TEMPLATES)
+
+
+def answers(skill: float, salt: str) -> Mapping[str, Callable[[Any], Sequence[str]]]:
+    """Answers of a model that treats families alike as often as its skill says; salt tells such models apart."""
+
+    def recognises(item: Any) -> list[str]:
+        right = item.family in ("he", "she") or chance(salt, item.item_id) < skill
+        return [f"and {pronoun_families()[item.family].forms['nominative'] if right else 'he'} left."]
+
+    def continues(item: Any) -> list[str]:
+        same = chance(salt, item.item_id, "c") < skill
+        return [f" and went home {'' if same else chance(item.item_id)}"]
+
+    def gives(item: Any) -> list[str]:
+        return [
+            "they left." if chance(salt, item.item_id, sample) < skill else ("she left." if sample % 2 else "he left.")
+            for sample in range(11)
+        ]
+
+    def solves(item: Any) -> list[str]:
+        right = item.family in ("he", "she") or chance(salt, item.item_id) < skill
+        return [f"The answer is {12 if right else 11}."]
+
+    return {"recognition": recognises, "continuation": continues, "assignment": gives, "word_problem": solves}
+
+
+def scorers(name: str = "made") -> list[MadeScorer]:
+    return [
+        MadeScorer("sentiment", lambda text: (chance(text, "s"),), name=name),
+        MadeScorer("toxicity", lambda text: (chance(text, "t"),), name=name),
+        MadeScorer("embedding", lambda text: (math.cos(3 * chance(text)), math.sin(3 * chance(text))), name=name),
+    ]
+
+
+def write_gifi_model(
+    root: Path,
+    model_id: str,
+    skill: float,
+    *,
+    tasks: Sequence[str] = tuple(CONFIGS),
+    scorer: str | None = "made",
+) -> dict[str, Path]:
+    """Write the results of a model; gives the folder of each by task."""
+    folders = {}
+    for task in tasks:
+        records = recorded(load_task(task), items_of(task), answers(skill, model_id)[task])
+        records = [replace(record, config=CONFIGS[task]) for record in records]
+        folders[task] = root / model_id.replace("/", "__") / task
+        _write(folders[task], model_id, task, records, scorer)
+    return folders
+
+
+def _write(folder: Path, model_id: str, task: str, records: Sequence[Record], scorer: str | None) -> None:
+    made = make_result(make_records(uniform), model_id)
+    prompt = load_task(task).prompts["sampled-v1"]
+    signature = Signature(
+        benchmark="gifi",
+        dataset="gifi",
+        dataset_version="1.0.0",
+        config=CONFIGS[task],
+        splits=("test",),
+        items_sha256=strict_json.sha256([record.item_id for record in records]),
+        n_items=len(records),
+        task=task,
+        task_version=load_task(task).version,
+        prompt=prompt.id,
+        prompt_sha256=prompt.sha256(),
+        scoring="generation",
+        normalisation=None,
+        n_outcomes=None,
+    )
+    tables.write_rows(folder / "records.parquet", records, Record)
+    computed = score_records(folder, records, task, scorers(scorer) if scorer else ())
+    n = len(records)
+    result: Result = replace(
+        made,
+        signature=signature,
+        signature_sha256=signature.sha256(),
+        counts=Counts(items=n, scored=n, refused=0, unparsed=0, failed=0, truncated=0),
+        metrics=computed.metrics,
+        scores=computed.scores,
+        records=replace(made.records, sha256=sha256_file(folder / "records.parquet"), n_rows=n),
+    )
+    strict_json.write(folder / "result.json", contract.dump(result))

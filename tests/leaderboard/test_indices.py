@@ -1,0 +1,145 @@
+"""The index on the board: who is ranked, who is kept apart, what the pages and files say."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from leaderboard.boards import Board, assemble
+from leaderboard.entries import Root
+from leaderboard.index_views import index_placements, index_views
+from leaderboard.loading import Loaded, load
+from leaderboard.pages import generate, make_view
+from leaderboard.ranking import RankRange
+from schemas import strict_json
+from tests.leaderboard.gifi_results import write_gifi_model
+
+
+def loaded_from(root: Path) -> Loaded:
+    return load([Root(root, "local")])
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    write_gifi_model(folder, "lab/even", 0.95)
+    write_gifi_model(folder, "lab/alike", 0.95)
+    write_gifi_model(folder, "lab/uneven", 0.2)
+    write_gifi_model(folder, "lab/other-scorer", 0.5, scorer="another")
+    write_gifi_model(folder, "lab/unscored", 0.5, scorer=None)
+    write_gifi_model(folder, "lab/partial", 0.5, tasks=("recognition", "continuation"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def board(root: Path) -> Board:
+    loaded = loaded_from(root)
+    assert loaded.left_out == ()
+    return assemble(loaded.entries)
+
+
+def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> None:
+    ranks = [{row.model.id: row.rank for row in table.rows} for table in board.indices]
+    assert sorted(ranks, key=len) == [
+        {"lab/other-scorer": RankRange(1, 1, 1)},
+        {"lab/even": RankRange(1, 2, 3), "lab/alike": RankRange(1, 2, 3), "lab/uneven": RankRange(3, 3, 3)},
+    ]
+    assert len({table.version for table in board.indices}) == 2
+    main = max(board.indices, key=lambda table: len(table.rows))
+    values = [row.primary.value or 0 for row in main.rows]
+    assert values == sorted(values, reverse=True)
+    for row in main.rows:
+        parts = [part.value or 0 for part in row.parts]
+        assert row.primary.value == pytest.approx(sum(parts) / 7)
+    assert [scorer.label for scorer in main.scorers] == ["made-1"] * 3
+
+
+def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None:
+    for table in board.indices:
+        reasons = {entry.label.split(" (")[0]: entry.reason for entry in table.incomplete}
+        assert reasons == {
+            "lab/partial": "no result of assignment, word_problem",
+            "lab/unscored": "sn: no sentiment scores: python -m evaluators rescore RUN --scorer default",
+        }
+
+
+def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:
+    (table,) = (table for table in board.tables if table.signature.config == "continuation")
+    shown = {column.key: column for column in table.columns}
+    assert {"sn@1.0+careful-1.made-1", "sn@1.0+careful-1.another-1"} <= set(shown)
+    assert "sn" not in shown
+    (other,) = (row.entry for row in table.rows if row.entry.result.model.id == "lab/other-scorer")
+    here, there = (shown[f"sn@1.0+careful-1.{name}-1"].of(other) for name in ("another", "made"))
+    assert here is not None
+    assert here.value is not None
+    assert there is not None
+    assert (there.value, there.reason) == (
+        None,
+        "scored as 1.0+careful-1.another-1, this column shows 1.0+careful-1.made-1",
+    )
+    # What no scorer is asked for stays one column.
+    assert "refusal_rate" in shown
+
+
+def test_no_config_by_itself_ranks(board: Board) -> None:
+    for table in board.tables:
+        assert {row.unranked for row in table.rows} == {
+            "no config by itself ranks models, the index of all configs does"
+        }
+
+
+def test_pages_and_files_show_the_index(board: Board) -> None:
+    view = make_view(board, (), ())
+    files = generate(view, {"index.md": "<!-- generated: rankings -->\n"})
+    page = files["benchmarks/gifi.md"]
+    assert "Texts were scored for embedding by made-1, sentiment by made-1, toxicity by made-1." in page
+    assert "Without an index: lab/partial" in page
+    assert "gifi 1.0.0, index, sampled-v1" in files["index.md"]
+    main = max(view.indices, key=lambda index: len(index.table.rows))
+    rows = list(csv.DictReader(io.StringIO(files[main.files.csv])))
+    by_json = json.loads(files[main.files.json])["rows"]
+    assert [row["model"] for row in rows] == [row["model"] for row in by_json]
+    assert float(rows[0]["index"]) == pytest.approx(by_json[0]["index"])
+    assert {"index_paper", "gdr_gifi_repo", "continuation_signature", "sn_version"} <= set(by_json[0])
+    comparisons = json.loads(files[main.comparisons.json])["rows"]
+    assert len(comparisons) == 3
+    model = files["models/lab__even.md"]
+    assert "The dimensions of the index, and their mean." in model
+    (placement,) = index_placements(index_views(board), "lab/even")
+    assert placement.picture is not None
+    assert placement.picture.light in files
+    captions = ("CF by pronoun family.", "Sentiment by pronoun family.", "Toxicity by pronoun family.")
+    assert all(caption in model for caption in (*captions, "CF at other thresholds of the cosine."))
+
+
+def test_a_result_whose_scores_were_changed_is_left_out(tmp_path: Path) -> None:
+    folders = write_gifi_model(tmp_path, "lab/changed", 0.5)
+    folder = folders["continuation"]
+    (folder / "scores.parquet").unlink()
+    write_gifi_model(tmp_path / "elsewhere", "lab/x", 0.1, tasks=("continuation",))
+    other = tmp_path / "elsewhere/lab__x/continuation/scores.parquet"
+    other.rename(folder / "scores.parquet")
+    loaded = loaded_from(tmp_path / "lab__changed")
+    (left_out,) = loaded.left_out
+    assert "is not the" in left_out.reason
+    assert "score the texts again" in left_out.reason
+
+
+def test_a_number_that_does_not_follow_from_the_scores_is_refused(tmp_path: Path) -> None:
+    folder = write_gifi_model(tmp_path, "lab/forged", 0.5, tasks=("continuation",))["continuation"]
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    for metric in result["metrics"]:
+        if metric["name"] == "nts" and not metric["group"]:
+            metric["value"] += 0.01
+    strict_json.write(folder / "result.json", result)
+    (left_out,) = loaded_from(tmp_path).left_out
+    assert "metric nts is" in left_out.reason
+    # Nor do they without the scores.
+    result["scores"] = None
+    strict_json.write(folder / "result.json", result)
+    (left_out,) = loaded_from(tmp_path).left_out
+    assert "rescore the run" in left_out.reason
