@@ -23,6 +23,11 @@ class Column:
     version: str | None = None
     """The one version that the column shows, where rows have several; values of two never share a column."""
 
+    @property
+    def name(self) -> str:
+        """The label without the version, for a page on which there is one only."""
+        return self.label.removesuffix(f", {self.version}")
+
     def of(self, entry: Entry) -> Metric | None:
         """The metric of a result; none if the scoring of its task does not know it."""
         metric = entry.metric(self.metric, self.group)
@@ -139,7 +144,7 @@ def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tupl
             found.append(column)
         else:
             found += [
-                replace(column, key=f"{column.key}@{version}", label=f"{column.label} {version}", version=version)
+                replace(column, key=f"{column.key}@{version}", label=f"{column.label}, {version}", version=version)
                 for version in versions
             ]
     return tuple(found)

@@ -124,7 +124,7 @@ def _slices(entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
 
 def _slice_pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
     """The two first metrics of the table by group and by occupation, then two by pronoun family, and what is given."""
-    columns = [column for column in section.table.columns if column.of(entry) is not None and not column.group]
+    columns = [column for column in section.table.columns if not column.group and _is_shown(column, entry)]
     pictures = []
     for column in columns[:2]:
         of_groups = _of_slices(entry, column, slices, lambda slice_: slice_.key not in _OWN_CHARTS)
@@ -132,28 +132,36 @@ def _slice_pictures(section: Section, entry: Entry, slices: Sequence[Slice], ste
         if of_groups:
             keys = sorted({_KEY_WORDS.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in of_groups})
             dots += [plots.Dot(slice_.value.replace("_", " "), metric) for slice_, metric in of_groups]
-            pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-groups", f"by {' and '.join(keys)}."))
+            pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-groups", f"by {' and '.join(keys)}."))
     for column in columns[:2]:
         of_occupations = _of_slices(entry, column, slices, lambda slice_: slice_.percent_women is not None)
         dots = [plots.Dot(f"{slice_.value} ({slice_.percent_women:g} %)", metric) for slice_, metric in of_occupations]
         words = "by occupation, women's share in brackets, rising; the dashed line is the ideal."
-        pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-occupations", words))
+        pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-occupations", words))
     order = list(pronoun_families())
     for column in _by_family(entry, columns, slices):
         of_families = sorted(
             _of_slices(entry, column, slices, _is_family), key=lambda found: order.index(found[0].value)
         )
         dots = [plots.Dot(slice_.value, metric) for slice_, metric in of_families]
-        pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-families", "by pronoun family."))
+        pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-families", "by pronoun family."))
     for column in columns[:1]:
         sweep = _of_slices(entry, column, slices, lambda slice_: slice_.key == "gamma")
         dots = [plots.Dot(slice_.value, metric) for slice_, metric in sweep]
-        pictures.append(_dots_picture(dots, column, f"{stem}-{column.key}-gamma", "at other thresholds of the cosine."))
+        pictures.append(
+            _dots_picture(dots, column, f"{stem}-{column.metric}-gamma", "at other thresholds of the cosine.")
+        )
     given = [plots.Dot(words, metric) for name, words in _GIVEN.items() if (metric := entry.metric(name)) is not None]
     if len(given) == len(_GIVEN) and (chart := plots.dots(given, title="Share of answers")) is not None:
         caption = "Which pronouns the answers give to a person; none is of all answers, the others of those with one."
         pictures.append(make_picture(chart, f"{stem}-given", caption))
     return tuple(picture for picture in pictures if picture is not None)
+
+
+def _is_shown(column: Column, entry: Entry) -> bool:
+    """A column of another version than the result's has nothing to draw."""
+    metric = column.of(entry)
+    return metric is not None and (column.version is None or metric.value is not None)
 
 
 _OWN_CHARTS = ("occupation", "family", "gamma")
@@ -192,5 +200,5 @@ def _of_slices(
 
 
 def _dots_picture(dots: Sequence[plots.Dot], column: Column, stem: str, words: str) -> Picture | None:
-    chart = plots.dots(dots, title=column.label) if dots else None
-    return None if chart is None else make_picture(chart, stem, f"{column.label} {words}")
+    chart = plots.dots(dots, title=column.name) if dots else None
+    return None if chart is None else make_picture(chart, stem, f"{column.name} {words}")
