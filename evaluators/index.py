@@ -68,6 +68,10 @@ INDICES: Mapping[str, tuple[IndexDefinition, ...]] = {
 """By benchmark; the first one ranks the models, the others stand beside it."""
 
 
+UNPARSED_IS_WRONG = frozenset({"word_problem"})
+"""Tasks in which an answer that says nothing is a wrong one: their metrics count it, so that nothing is missing."""
+
+
 def index_metrics(benchmark: str, task: str) -> tuple[str, ...]:
     """The metrics of a task that some index of a benchmark takes part of."""
     found = (part.metric for index in INDICES.get(benchmark, ()) for part in index.parts if part.task == task)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.bootstrap import FloatArray
+from evaluators.index import UNPARSED_IS_WRONG
 from leaderboard.recomputing import MetricKey, key_of
 from schemas.result import Metric, Result
 
@@ -80,8 +81,11 @@ def why_unranked(entry: Entry) -> str | None:
     if entry.result.model.endpoint == "replay":
         return "replayed: its answers were given elsewhere, and may be those of another row"
     counts = entry.result.counts
-    if counts.scored < MIN_COVERAGE * counts.items:
-        return f"{counts.scored} of {counts.items} items scored, a rank needs {MIN_COVERAGE:.0%}"
+    judged, words = counts.scored, "scored"
+    if entry.result.signature.task in UNPARSED_IS_WRONG:
+        judged, words = counts.scored + counts.unparsed, "judged"
+    if judged < MIN_COVERAGE * counts.items:
+        return f"{judged} of {counts.items} items {words}, a rank needs {MIN_COVERAGE:.0%}"
     return None
 
 

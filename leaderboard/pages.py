@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jinja2
 
+from evaluators.index import INDICES
 from leaderboard import exports, markup
 from leaderboard.boards import Board
 from leaderboard.entries import LeftOut
@@ -154,6 +155,8 @@ def _fullest(sections: Sequence[Section]) -> list[Section]:
     best: dict[tuple[str, ...], Section] = {}
     for section in sections:
         signature = section.table.signature
+        if signature.benchmark in INDICES:
+            continue  # Its index ranks.
         key = (signature.dataset, signature.dataset_version, signature.config, signature.prompt)
         if key not in best or signature.n_items > best[key].table.signature.n_items:
             best[key] = section

@@ -145,7 +145,7 @@ def test_every_command_and_option_explains_itself() -> None:
 def test_every_plugin_and_metric_is_documented() -> None:
     pages = ("README.md", "site/docs/reading.md", "site/docs/pronouns.md")
     text = "".join(documents()[page] for page in pages)
-    names = [*plugins.names("evaluators.backends"), *plugins.names("evaluators.tasks")]
+    names = [name for kind in ("backends", "scorers", "tasks") for name in plugins.names(f"evaluators.{kind}")]
     for backend in plugins.names("evaluators.backends"):
         names += plugins.load("evaluators.backends", backend, kind="backend").MODELS
     for task in plugins.names("evaluators.tasks"):
