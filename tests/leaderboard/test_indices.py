@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leaderboard.boards import Board, assemble
-from leaderboard.entries import Root
+from leaderboard.entries import Entry, Root, why_unranked
 from leaderboard.index_views import index_placements, index_views
 from leaderboard.loading import Loaded, load
 from leaderboard.pages import generate, make_view
@@ -90,6 +91,25 @@ def test_no_config_by_itself_ranks(board: Board) -> None:
         assert {row.unranked for row in table.rows} == {
             "no config by itself ranks models, the index of all configs does"
         }
+
+
+def test_an_answer_without_a_number_is_a_wrong_one_and_keeps_nobody_from_a_rank(board: Board) -> None:
+    entries = {
+        row.entry.result.signature.task: row.entry
+        for table in board.tables
+        for row in table.rows
+        if row.entry.result.model.id == "lab/even"
+    }
+
+    def with_counts(task: str, **counts: int) -> Entry:
+        result = entries[task].result
+        n_scored = result.counts.items - sum(counts.values())
+        return replace(entries[task], result=replace(result, counts=replace(result.counts, scored=n_scored, **counts)))
+
+    assert why_unranked(with_counts("word_problem", unparsed=300)) is None
+    reason = "30 of 330 items judged, a rank needs 95%"
+    assert why_unranked(with_counts("word_problem", refused=300)) == reason
+    assert why_unranked(with_counts("recognition", unparsed=300)) == reason.replace("judged", "scored")
 
 
 def test_pages_and_files_show_the_index(board: Board) -> None:
