@@ -61,7 +61,12 @@ def run_command(
     limit: Annotated[
         int | None, typer.Option(min=1, help="At most N items per config, as whole minimal pairs.")
     ] = None,
-    prompt: Annotated[str | None, typer.Option(help="Prompt id; the task's first if left out.")] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Prompt id; the task's first if left out. Repeatable: each task takes the first that it has."
+        ),
+    ] = None,
     normalisation: Annotated[
         str | None,
         typer.Option(help="sum, sum_with_end, token_mean or byte_mean; sum if left out. None for generated texts."),
@@ -88,7 +93,9 @@ def run_command(
     manifest = read_manifest(dataset)
     mode = _normalisation(normalisation)
     configs = config or list(dict.fromkeys(entry.config for entry in manifest.splits))
-    parts = [_part(select(dataset, manifest, one, splits=split or (), limit=limit), prompt, mode) for one in configs]
+    selections = [select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs]
+    parts = [_part(selection, prompt or [], mode) for selection in selections]
+    _check_all_used(prompt or [], parts)
     if options.name is not None:
         check_model_id(options.name)
     models = _baselines() if backend == "baseline" and model == "all" else [model]
@@ -143,9 +150,20 @@ def _opened(given: list[str] | None) -> Opened:
     return opened
 
 
-def _part(selection: Selection, prompt_id: str | None, normalisation: Normalisation | None) -> _Part:
+def _check_all_used(given: Sequence[str], parts: Sequence[_Part]) -> None:
+    """A prompt that nothing is asked with is a slip, such as the less wanted one of a task named first."""
+    for name in given:
+        if all(part.prompt.id != name for part in parts):
+            asked = ", ".join(dict.fromkeys(f"{part.task.name} with {part.prompt.id}" for part in parts))
+            raise ConfigError(
+                f"--prompt {name} is asked of no task: {asked}; leave it out, or name it before the others"
+            )
+
+
+def _part(selection: Selection, prompt_ids: Sequence[str], normalisation: Normalisation | None) -> _Part:
     task = task_for(selection.item_shape)
-    prompt = prompt_of(task, prompt_id)
+    known = [prompt_id for prompt_id in prompt_ids if prompt_id in task.prompts]
+    prompt = prompt_of(task, next(iter([*known, *prompt_ids]), None))
     normalisation_of(prompt, normalisation)
     return _Part(selection, task, prompt)
 

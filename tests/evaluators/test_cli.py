@@ -133,6 +133,10 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
         (("--model", "unifrom"), ("baseline 'unifrom' does not exist; have: uniform",)),
         (("--model", "uniform", "--config", "type3"), ("config 'type3' is not in dataset 'made'; have: type1, type2",)),
         (("--model", "uniform", "--split", "dev"), ("split 'dev' is not in config 'type1'; have: test",)),
+        (
+            ("--model", "uniform", "--prompt", "mcq2-v1", "--prompt", "intrinsic-v1"),
+            ("--prompt intrinsic-v1 is asked of no task: coreference with mcq2-v1; leave it out",),
+        ),
         (("--model", "uniform", "--prompt", "cot-v1"), ("prompt 'cot-v1' does not exist", "have: intrinsic-v1")),
         (("--model", "uniform", "--normalisation", "log"), ("--normalisation log does not exist; have: sum",)),
         (("--model", "uniform", "--dtype", "float16"), ("backend 'baseline' has no use for --dtype; leave it out",)),
