@@ -120,7 +120,7 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
     assert "0 of " in done.stdout
     done = evaluators("rescore", tmp_path / "runs")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("0 of ") == 1
+    assert done.stdout.count("metrics changed") == 1
     (tmp_path / "empty").mkdir()
     assert_one_line_error(
         evaluators("rescore", tmp_path / "empty"), "no result.json here; name the folder of a finished run"

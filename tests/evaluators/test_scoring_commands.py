@@ -118,6 +118,7 @@ def test_several_runs_are_rescored_at_once(tmp_path: Path) -> None:
     done = evaluators("rescore", tmp_path / "runs")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("0 of ") >= 4
+    assert done.stdout.count("metrics changed") == 4
     done = evaluators("index", tmp_path / "runs", "--json")
     (entry,) = json.loads(done.stdout)
     assert [index["name"] for index in entry["indices"]] == ["index", "index_paper", "index_gifi_repo"]
