@@ -12,7 +12,7 @@ import typer
 from filelock import FileLock, Timeout
 
 from evaluators.backend import Runtime
-from evaluators.pipeline import write_result
+from evaluators.pipeline import earlier_scores, write_result
 from evaluators.progress import progress
 from evaluators.published_generations import Imported, generation_files, import_file, imported_model
 from evaluators.records import count
@@ -105,7 +105,9 @@ def _write(
     try:
         with FileLock(folder / LOCK, timeout=0):
             tables.write_rows(folder / RECORDS, imported.records, Record)
-            metrics, scores = score_records(folder, imported.records, task.name, scorers)
+            metrics, scores = score_records(
+                folder, imported.records, task.name, scorers, known=earlier_scores(folder, scorers)
+            )
             n_answers = sum(len(record.exchanges) for record in imported.records)
             write_result(
                 folder,

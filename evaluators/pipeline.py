@@ -20,8 +20,9 @@ from evaluators.scoring import score_records
 from evaluators.selection import Selection, sign
 from evaluators.store import STORE, ResponseStore, Totals, store_key
 from evaluators.task import Prompt, Task
+from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas import contract, strict_json, tables
-from schemas.errors import ConfigError, RunError
+from schemas.errors import ConfigError, DataError, RunError
 from schemas.files import sha256_file
 from schemas.record import Record
 from schemas.result import SCHEMA_VERSION as RESULT_SCHEMA_VERSION
@@ -264,7 +265,8 @@ def _write(
     prompt_tokens = [response.n_prompt_tokens for response in responses]
     completion_tokens = [response.n_completion_tokens for response in responses]
     tables.write_rows(folder / RECORDS, records, Record)
-    metrics, scores = score_records(folder, records, signature.task, scorers)
+    known = earlier_scores(folder, scorers)
+    metrics, scores = score_records(folder, records, signature.task, scorers, known=known)
     result = Result(
         schema_version=RESULT_SCHEMA_VERSION,
         model=model,
@@ -287,6 +289,22 @@ def _write(
     )
     write_result(folder, result)
     return result
+
+
+def earlier_scores(folder: Path, scorers: Sequence[TextScorer]) -> TextScores:
+    """What the same scorers have said of the texts of an earlier result in a folder; nothing where that is unsound."""
+    path = folder / RESULT
+    if not path.is_file():
+        return NO_SCORES
+    try:
+        known = read_scores(folder, contract.load(strict_json.read(path), Result, where=str(path)).scores)
+    except DataError:
+        return NO_SCORES
+    kept = {scorer.identity.kind for scorer in scorers if known.label(scorer.identity.kind) == scorer.identity.label}
+    return TextScores(
+        {kind: scorer for kind, scorer in known.scorers.items() if kind in kept},
+        {kind: vectors for kind, vectors in known.values.items() if kind in kept},
+    )
 
 
 def write_result(folder: Path, result: Result) -> None:

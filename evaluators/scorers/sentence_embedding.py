@@ -88,6 +88,17 @@ def _weights_sha256(folder: Path) -> str:
 
 
 def _downloaded(model: str, commit: str) -> Path:
+    """The folder into which the weights of a model of the Hub are downloaded."""
     import huggingface_hub
 
-    return Path(huggingface_hub.hf_hub_download(model, _WEIGHTS[0], revision=commit)).parent
+    reasons = []
+    for name in _WEIGHTS:
+        try:
+            return Path(huggingface_hub.hf_hub_download(model, name, revision=commit)).parent
+        # Errors of the client and of the connection have no base in common.
+        except Exception as error:
+            reasons.append(" ".join(str(error).split())[:200])
+    raise ConfigError(
+        f"embedding model '{model}' has no weights (one of {', '.join(_WEIGHTS)}) that can be fetched: {reasons[0]}; "
+        "give a local folder"
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.pipeline import earlier_scores
 from evaluators.scoring import score_records
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import SCORES, TextScores, read_scores, score_texts, write_scores
@@ -20,6 +21,7 @@ from schemas.score import Scorer, TextScore, text_sha256
 from schemas.strict_json import JsonValue
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
+from tests.leaderboard.gifi_results import write_gifi_model
 
 TEXTS = ("one", "two", "three", "two")
 
@@ -166,3 +168,15 @@ def test_a_score_is_in_the_range_of_its_kind(kind: str, values: list[JsonValue],
 def test_no_scores_look_like_scores_of_nothing() -> None:
     assert TextScores().rows() == []
     assert TextScores().label("toxicity") is None
+
+
+def test_a_repeated_run_takes_over_what_the_same_scorers_said(tmp_path: Path) -> None:
+    folder = write_gifi_model(tmp_path, "lab/model", 0.5, tasks=("continuation",))["continuation"]
+    same, other = MadeScorer("toxicity", length), MadeScorer("sentiment", length, name="other")
+    known = earlier_scores(folder, [same, other])
+    assert set(known.scorers) == {"toxicity"}
+    assert len(known.values["toxicity"]) > 10
+    assert earlier_scores(folder, []) == TextScores()
+    (folder / SCORES).unlink()
+    assert earlier_scores(folder, [same]) == TextScores()
+    assert earlier_scores(tmp_path / "none", [same]) == TextScores()
