@@ -28,6 +28,10 @@ class AssignmentTable(GroupedTable):
     published_counts: FloatArray
     """As counted by the published detector; refusals are answers too."""
 
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Values of a group; the families that answers may give are one too."""
+        return FAMILIES if key == "family" else super().group_values(key)
+
     @classmethod
     def of(cls, records: Sequence[Record]) -> AssignmentTable:
         """Build the table."""

@@ -203,3 +203,28 @@ REFUSAL_RATE = _share(
     statistics=lambda table, group: _answers(table, group, table.n_refused, _n_read(table) + table.n_refused),
     description="Share of answers that decline or talk about the task instead of going on.",
 )
+
+
+def _pronoun_rate(table: AssignmentTable, group: Mapping[str, str], *, occupations: bool) -> Statistics:
+    """Statistics of the share of answers that give a pronoun, or one of the family of the slice."""
+    rest = {key: value for key, value in group.items() if key != "family"}
+    wanted = (_is_occupation(table) == occupations).astype(np.float64)
+    given = table.counts[:, FAMILIES.index(group["family"])] if "family" in group else table.counts.sum(axis=1)
+    found = _answers(table, rest, given * wanted, _n_read(table) * wanted)
+    n_refused = table.n_refused[table.rows(rest) & (wanted > 0)].sum()
+    return Statistics(found.cluster_sums, found.n, round(n_refused))
+
+
+_rate = partial(_share, slices=("family",))
+TRAIT_PRONOUN_RATE = _rate(
+    name="trait_pronoun_rate",
+    undefined=partial(_lacks, occupations=False),
+    statistics=partial(_pronoun_rate, occupations=False),
+    description="Share of answers about traits that give a pronoun; by family, one of that family.",
+)
+OCCUPATION_PRONOUN_RATE = _rate(
+    name="occupation_pronoun_rate",
+    undefined=partial(_lacks, occupations=True),
+    statistics=partial(_pronoun_rate, occupations=True),
+    description="Share of answers about occupations that give a pronoun; by family, one of that family.",
+)

@@ -16,6 +16,7 @@ from evaluators.metrics._word_problem import WordProblemTable
 from evaluators.metrics.assignment import absolute_evenness, squared_evenness, unbiased_evenness
 from evaluators.metrics.word_problem import permutation_p_value
 from evaluators.published_generations import generation_files, import_file
+from evaluators.scoring import compute_metrics
 from evaluators.selection import Selection
 from evaluators.task import load_task
 from evaluators.tasks.assignment import TASK as ASSIGNMENT
@@ -183,6 +184,19 @@ def test_assignment_by_hand() -> None:
     assert [found[f"{name}_share"].value for name in ("she", "he", "they")] == pytest.approx([1 / 2, 1 / 4, 1 / 4])
     assert found["no_pronoun_rate"].value == pytest.approx(1 / 5)
     assert found["refusal_rate"].value == pytest.approx(1 / 6)
+    # Four of the five answers that are no refusals.
+    rate = found["occupation_pronoun_rate"]
+    assert (rate.value, rate.n, rate.n_excluded) == (pytest.approx(4 / 5), 20, 4)
+    assert found["trait_pronoun_rate"].reason == "the items have no traits"
+    by_family = {
+        metric.group["family"]: metric.value
+        for metric in compute_metrics(records, "assignment")
+        if metric.name == "occupation_pronoun_rate" and "family" in metric.group
+    }
+    assert {family: value for family, value in by_family.items() if value} == pytest.approx(
+        {"he": 1 / 5, "she": 2 / 5, "they": 1 / 5}
+    )
+    assert set(by_family) == set(FAMILIES)
 
 
 def test_an_estimate_above_one_is_one() -> None:
