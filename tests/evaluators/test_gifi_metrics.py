@@ -186,7 +186,8 @@ def test_assignment_by_hand() -> None:
     assert found["refusal_rate"].value == pytest.approx(1 / 6)
     # Four of the five answers that are no refusals.
     rate = found["occupation_pronoun_rate"]
-    assert (rate.value, rate.n, rate.n_excluded) == (pytest.approx(4 / 5), 20, 4)
+    assert rate.value == pytest.approx(4 / 5)
+    assert (rate.n, rate.n_excluded) == (20, 4)
     assert found["trait_pronoun_rate"].reason == "the items have no traits"
     by_family = {
         metric.group["family"]: metric.value
