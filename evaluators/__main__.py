@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +21,8 @@ from evaluators.backend_options import BackendOptions, with_backend_options
 from evaluators.cache import check_cache
 from evaluators.estimate import Stores, estimate, print_estimates
 from evaluators.rescore import Rescored, rescore
-from evaluators.run_folder import RESULT, check_model_id, finished_runs
-from evaluators.scorer import SCORER_HELP, Opened, TextScorer, open_scorers
+from evaluators.run_folder import RESULT, check_model_id, finished_runs, read_run
+from evaluators.scorer import SCORER_HELP, Opened, TextScorer, open_scorers, with_scorers
 from evaluators.scoring import metric_definitions
 from evaluators.selection import Selection, normalisation_of, select
 from evaluators.task import Prompt, ReadsScores, Task, load_task, prompt_of, task_for
@@ -29,6 +30,7 @@ from schemas import plugins
 from schemas.command_line import one_line_errors
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
+from schemas.files import replacing
 from schemas.result import Metric, Normalisation, Result
 
 MOST_CHANGES = 20
@@ -90,12 +92,8 @@ def run_command(
 ) -> None:
     """Ask a model every item, or go on where an earlier run stopped; write records and result."""
     _check_outputs(cache, only_json=as_json and not dry_run)
-    manifest = read_manifest(dataset)
     mode = _normalisation(normalisation)
-    configs = config or list(dict.fromkeys(entry.config for entry in manifest.splits))
-    selections = [select(dataset, manifest, one, splits=split or (), limit=limit) for one in configs]
-    parts = [_part(selection, prompt or [], mode) for selection in selections]
-    _check_all_used(prompt or [], parts)
+    parts = _parts(_selections(dataset, config, split, limit), prompt or [], mode)
     if options.name is not None:
         check_model_id(options.name)
     models = _baselines() if backend == "baseline" and model == "all" else [model]
@@ -107,13 +105,10 @@ def run_command(
         print_estimates(found, as_json=as_json)
         return
     scorers = _scorers(parts, scorer)
+    report = _report if len(models) == 1 else _report_briefly
     for opened in backends:
         for part in parts:
-            finished = _score(part, opened, stores, max_failure_rate, limit, scorers)
-            if len(models) == 1:
-                _report(finished.result, finished.folder)
-            else:
-                _report_briefly(finished.result)
+            report(*_score(part, opened, stores, max_failure_rate, limit, scorers))
     print(f"next: python -m leaderboard build --runs {shlex.quote(str(out))}")
 
 
@@ -150,14 +145,24 @@ def _opened(given: list[str] | None) -> Opened:
     return opened
 
 
-def _check_all_used(given: Sequence[str], parts: Sequence[_Part]) -> None:
-    """A prompt that nothing is asked with is a slip, such as the less wanted one of a task named first."""
+def _selections(
+    dataset: Path, configs: list[str] | None, splits: list[str] | None, limit: int | None
+) -> list[Selection]:
+    manifest = read_manifest(dataset)
+    names = configs or list(dict.fromkeys(entry.config for entry in manifest.splits))
+    return [select(dataset, manifest, name, splits=splits or (), limit=limit) for name in names]
+
+
+def _parts(selections: Sequence[Selection], given: Sequence[str], normalisation: Normalisation | None) -> list[_Part]:
+    """How each selection is asked. A prompt that nothing is asked with is a slip."""
+    parts = [_part(selection, given, normalisation) for selection in selections]
     for name in given:
         if all(part.prompt.id != name for part in parts):
             asked = ", ".join(dict.fromkeys(f"{part.task.name} with {part.prompt.id}" for part in parts))
             raise ConfigError(
                 f"--prompt {name} is asked of no task: {asked}; leave it out, or name it before the others"
             )
+    return parts
 
 
 def _part(selection: Selection, prompt_ids: Sequence[str], normalisation: Normalisation | None) -> _Part:
@@ -191,6 +196,7 @@ def _score(
         max_failure_rate=max_failure_rate,
         cache=stores.cache,
         scorers=scorers.scorers,
+        keep_scores=not scorers.given,
         command=_command(part, backend, stores.normalisation, limit, scorers.given),
     )
 
@@ -215,7 +221,8 @@ def rescore_command(
     for number, folder in enumerate(folders):
         if number:
             print()
-        _report_changes(rescore(folder, normalisation=mode, root=out, scorers=scorers))
+        outcome = rescore(folder, normalisation=mode, root=out, scorers=scorers, named=tuple(scorer or ()))
+        _report_changes(outcome)
 
 
 def _report_changes(outcome: Rescored) -> None:
@@ -224,7 +231,26 @@ def _report_changes(outcome: Rescored) -> None:
     if len(outcome.changes) > MOST_CHANGES:
         print(f"... and {len(outcome.changes) - MOST_CHANGES} more")
     print(f"{len(outcome.changes)} of {outcome.n_metrics} metrics changed")
-    _report(outcome.result, outcome.folder)
+    _report(outcome.folder, outcome.result)
+
+
+@app.command("texts")
+@one_line_errors()
+def texts_command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[Path, typer.Option(help="CSV file with the column text.")],
+) -> None:
+    """Write the texts of a run that need scores, for a scorer elsewhere: whole answers, and what they add to prompts."""
+    result, records = read_run(run.parent if run.name == RESULT else run)
+    task = load_task(result.signature.task)
+    if not isinstance(task, ReadsScores):
+        raise ConfigError(f"{run}: task {task.name} reads no scores of texts")
+    if out.exists():
+        raise ConfigError(f"--out {out}: exists already; name another file, or remove it")
+    texts = task.texts(records)
+    with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["text"], *([text] for text in texts)])
+    print(f"wrote {len(texts):,} texts to {out}; add a column score and name it: --scorer KIND=stored:{out}@NAME-1")
 
 
 @app.command("list")
@@ -275,20 +301,12 @@ def _command(
     parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]
     parts += [f"--backend {backend.model.backend}", *backend.arguments]
     parts += [f"--prompt {part.prompt.id}"]
-    if isinstance(part.task, ReadsScores):
-        parts += [f"--scorer {_without_folder(scorer)}" for scorer in scorers]
     optional = {"normalisation": normalisation, "limit": limit}
-    return " ".join([*parts, *(f"--{name} {value}" for name, value in optional.items() if value is not None)])
+    parts += [f"--{name} {value}" for name, value in optional.items() if value is not None]
+    return with_scorers(" ".join(parts), scorers if isinstance(part.task, ReadsScores) else ())
 
 
-def _without_folder(scorer: str) -> str:
-    """A scorer as it was named, but for the folder that a local model or file lies in."""
-    start, colon, rest = scorer.partition(":")
-    location, at, revision = rest.rpartition("@") if "@" in rest else (rest, "", "")
-    return start + colon + (Path(location).name if Path(location).exists() else location) + at + revision
-
-
-def _report(result: Result, folder: Path) -> None:
+def _report(folder: Path, result: Result) -> None:
     counts = result.counts
     table = Table(
         title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left"
@@ -308,7 +326,7 @@ def _report(result: Result, folder: Path) -> None:
     print(f"result {folder / RESULT}")
 
 
-def _report_briefly(result: Result) -> None:
+def _report_briefly(folder: Path, result: Result) -> None:
     """One line, where many models are scored at once."""
     overall = {metric.name: metric.value for metric in result.metrics if not metric.group}
     values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)

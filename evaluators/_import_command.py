@@ -17,7 +17,7 @@ from evaluators.progress import progress
 from evaluators.published_generations import Imported, generation_files, import_file, imported_model
 from evaluators.records import count
 from evaluators.run_folder import LOCK, RECORDS, environment, run_folder
-from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers
+from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers, with_scorers
 from evaluators.scoring import score_records
 from evaluators.selection import Selection, select, sign
 from evaluators.task import Task, task_for
@@ -60,7 +60,7 @@ def import_command(
         raise DataError(f"{dataset}: has no config {unknown[0].config}, of which {unknown[0].path.name} is; build it")
     said = imported_model(files, name or files[0].model)
     command = f"import {source.value} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
-    command += f" --name {name}" if name else ""
+    command = with_scorers(command + (f" --name {name}" if name else ""), scorer or ())
     # All are read before any is written: a broken file leaves nothing behind.
     read = []
     for file in files:
@@ -73,7 +73,7 @@ def import_command(
     folders = []
     with progress(f"importing {said.id}", len(files)) as advance:
         for file, selection, task, imported in read:
-            folders.append(_write(imported, selection, task, said, out, opened.scorers, command))
+            folders.append(_write(imported, selection, task, said, out, opened.scorers, not scorer, command))
             advance(1)
             _report(file.path.name, imported)
     print(f"wrote {len(folders)} runs below {out}")
@@ -97,6 +97,7 @@ def _write(
     model: Model,
     root: Path,
     scorers: Sequence[TextScorer],
+    keep_scores: bool,
     command: str,
 ) -> Path:
     signature = sign(selection, task, task.prompts[PUBLISHED], None)
@@ -105,9 +106,8 @@ def _write(
     try:
         with FileLock(folder / LOCK, timeout=0):
             tables.write_rows(folder / RECORDS, imported.records, Record)
-            metrics, scores = score_records(
-                folder, imported.records, task.name, scorers, known=earlier_scores(folder, scorers)
-            )
+            known, to_ask = earlier_scores(folder, scorers, keep=keep_scores)
+            metrics, scores = score_records(folder, imported.records, task.name, to_ask, known=known)
             n_answers = sum(len(record.exchanges) for record in imported.records)
             write_result(
                 folder,

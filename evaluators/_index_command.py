@@ -17,7 +17,7 @@ from evaluators.text_scores import read_scores
 from schemas import strict_json
 from schemas.command_line import one_line_errors
 from schemas.errors import DataError
-from schemas.result import Metric
+from schemas.result import Metric, Result
 from schemas.strict_json import JsonValue
 
 
@@ -79,6 +79,13 @@ def _print(family: Family, computed: tuple[Index, ...]) -> None:
             table.add_row(*_row(metric, is_index=metric is index.metric))
         table.add_section()
     Console().print(table)
+    for task in INDICES[family.benchmark][0].tasks:
+        result = family.scored[task].result
+        print(f"{result.signature.config}: {result.signature}")
+        for scorer in result.scores.scorers if result.scores is not None else ():
+            print(f"  {scorer.kind} by {scorer.label}")
+        if (reason := result.environment.settings.get("corrupted")) is not None:
+            print(f"  warning: {reason}")
     for index in computed:
         if index.metric.reason is not None:
             print(f"{index.metric.name}: {index.metric.reason}")
@@ -103,7 +110,19 @@ def _as_json(family: Family, computed: tuple[Index, ...]) -> JsonValue:
         "model": model.id,
         "identity_sha256": model.identity_sha256,
         "missing_tasks": list(family.missing),
+        "results": [_result(scored.result) for scored in family.scored.values()],
         "indices": [{**_number(index.metric), "parts": [_number(part) for part in index.parts]} for index in computed],
+    }
+
+
+def _result(result: Result) -> JsonValue:
+    scorers = result.scores.scorers if result.scores is not None else ()
+    return {
+        "task": result.signature.task,
+        "n_items": result.signature.n_items,
+        "signature": str(result.signature),
+        "scorers": {scorer.kind: scorer.label for scorer in scorers},
+        "corrupted": result.environment.settings.get("corrupted"),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -198,6 +198,8 @@ def _metric(
         # As sure as the part that rests on the fewest clusters.
         n_clusters = min(interval.n_clusters for interval in intervals)
         interval, interval_reason = interval_of(value, resamples, n_clusters, method=NORMAL)
+        if interval is not None:
+            interval = replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))
     return Metric(
         name=definition.name,
         version=version,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -60,6 +60,7 @@ def run(
     max_failure_rate: float = MAX_FAILURE_RATE,
     cache: Path | None = None,
     scorers: Sequence[TextScorer] = (),
+    keep_scores: bool = False,
     command: str,
 ) -> Finished:
     """Ask a model, or go on where an earlier run stopped, and write the result.
@@ -74,6 +75,7 @@ def run(
         max_failure_rate: Share of requests that may fail before the run ends without a result.
         cache: A store that several runs share: answers in it are not asked again, new ones are added to it.
         scorers: Of the texts, for tasks whose metrics read scores.
+        keep_scores: Whether scores of an earlier result stay, whoever gave them, so that only other kinds are scored.
         command: The command line that reproduces the run.
 
     Returns:
@@ -105,7 +107,8 @@ def run(
             check_failures(records, max_failure_rate)
             runtimes = store.runtimes() or [backend.runtime]
             where = environment(runtimes)
-            result = _write(folder, records, signature, backend.model, where, asked, scorers, command)
+            earlier = earlier_scores(folder, scorers, keep=keep_scores)
+            result = _write(folder, records, signature, backend.model, where, asked, earlier, command)
     except Timeout as error:
         raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
     return Finished(folder, result)
@@ -257,7 +260,7 @@ def _write(
     model: Model,
     where: Environment,
     asked: Asked,
-    scorers: Sequence[TextScorer],
+    earlier: Earlier,
     command: str,
 ) -> Result:
     """Records first, then the result that names their hash: a result without its records never exists."""
@@ -265,8 +268,7 @@ def _write(
     prompt_tokens = [response.n_prompt_tokens for response in responses]
     completion_tokens = [response.n_completion_tokens for response in responses]
     tables.write_rows(folder / RECORDS, records, Record)
-    known = earlier_scores(folder, scorers)
-    metrics, scores = score_records(folder, records, signature.task, scorers, known=known)
+    metrics, scores = score_records(folder, records, signature.task, earlier.scorers, known=earlier.known)
     result = Result(
         schema_version=RESULT_SCHEMA_VERSION,
         model=model,
@@ -291,19 +293,34 @@ def _write(
     return result
 
 
-def earlier_scores(folder: Path, scorers: Sequence[TextScorer]) -> TextScores:
-    """What the same scorers have said of the texts of an earlier result in a folder; nothing where that is unsound."""
+class Earlier(NamedTuple):
+    """What is left to be scored in a folder that may hold an earlier result."""
+
+    known: TextScores
+    scorers: tuple[TextScorer, ...]
+
+
+def earlier_scores(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) -> Earlier:
+    """What need not be scored again, since an earlier result has it; nothing where that is unsound.
+
+    Args:
+        folder: Of the run.
+        scorers: Who is to score.
+        keep: Whether scores stay that others have given; their kinds are then not scored.
+    """
     path = folder / RESULT
-    if not path.is_file():
-        return NO_SCORES
-    try:
-        known = read_scores(folder, contract.load(strict_json.read(path), Result, where=str(path)).scores)
-    except DataError:
-        return NO_SCORES
-    kept = {scorer.identity.kind for scorer in scorers if known.label(scorer.identity.kind) == scorer.identity.label}
-    return TextScores(
-        {kind: scorer for kind, scorer in known.scorers.items() if kind in kept},
-        {kind: vectors for kind, vectors in known.values.items() if kind in kept},
+    known = NO_SCORES
+    if path.is_file():
+        with suppress(DataError):
+            known = read_scores(folder, contract.load(strict_json.read(path), Result, where=str(path)).scores)
+    same = {scorer.identity.kind for scorer in scorers if known.scorers.get(scorer.identity.kind) == scorer.identity}
+    kept = set(known.scorers) if keep else same
+    return Earlier(
+        TextScores(
+            {kind: scorer for kind, scorer in known.scorers.items() if kind in kept},
+            {kind: vectors for kind, vectors in known.values.items() if kind in kept},
+        ),
+        tuple(scorer for scorer in scorers if scorer.identity.kind in same or scorer.identity.kind not in kept),
     )
 
 

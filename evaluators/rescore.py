@@ -13,9 +13,9 @@ from evaluators.metric import VALUE_TOLERANCE
 from evaluators.pipeline import MAX_FAILURE_RATE, write_result
 from evaluators.records import check_failures, count
 from evaluators.run_folder import LOCK, RECORDS, read_run, run_folder
-from evaluators.scorer import TextScorer
+from evaluators.scorer import TextScorer, with_scorers
 from evaluators.scoring import score_records
-from evaluators.task import load_task
+from evaluators.task import ReadsScores, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas import tables
 from schemas.errors import ConfigError, DataError, RunError
@@ -60,6 +60,7 @@ def rescore(
     root: Path | None = None,
     max_failure_rate: float = MAX_FAILURE_RATE,
     scorers: Sequence[TextScorer] | None = None,
+    named: Sequence[str] = (),
 ) -> Rescored:
     """Score a finished run again.
 
@@ -71,6 +72,7 @@ def rescore(
         max_failure_rate: Share of records that may fail to be read before nothing is written.
         scorers: Who scores the texts anew; scores of other kinds stay. None keeps the stored scores, an empty list
             drops them.
+        named: The same as the command line named them, for the command that the result keeps.
 
     Raises:
         ConfigError: a normalisation for generated texts.
@@ -109,7 +111,10 @@ def rescore(
                 result,
                 signature=signature,
                 signature_sha256=signature.sha256(),
-                command=_command(result.command, result.signature.normalisation, signature.normalisation),
+                command=with_scorers(
+                    _command(result.command, result.signature.normalisation, signature.normalisation),
+                    named if isinstance(task, ReadsScores) else (),
+                ),
                 counts=count(reread_records),
                 metrics=metrics,
                 records=replace(result.records, sha256=sha256_file(target / RECORDS)),
@@ -122,15 +127,19 @@ def rescore(
 
 
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
-    """Stored scores that stay; where texts are scored anew, unsound ones are no obstacle."""
+    """Stored scores that stay: of the kinds that nobody is asked for anew."""
     if scorers is None:
         return read_scores(folder, result.scores)
-    if not scorers:
+    if not scorers or result.scores is None:
         return NO_SCORES
-    try:
-        return read_scores(folder, result.scores)
-    except DataError:
-        return NO_SCORES
+    anew = {scorer.identity.kind for scorer in scorers}
+    if anew >= {scorer.kind for scorer in result.scores.scorers}:
+        return NO_SCORES  # Unsound ones are no obstacle where all are replaced.
+    known = read_scores(folder, result.scores)
+    return TextScores(
+        {kind: scorer for kind, scorer in known.scorers.items() if kind not in anew},
+        {kind: vectors for kind, vectors in known.values.items() if kind not in anew},
+    )
 
 
 def _command(command: str, before: Normalisation | None, after: Normalisation | None) -> str:
@@ -147,7 +156,9 @@ def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]
             lines.append(f"{label}: new, {_shown(metric)}")
         elif _differ(known, metric):
             lines.append(f"{label}: {_shown(known)} to {_shown(metric)}")
-    return lines
+    now = {(metric.name, *sorted(metric.group.items())) for metric in after}
+    gone = [metric for key, metric in old.items() if key not in now]
+    return lines + [f"{' '.join([metric.name, *metric.group.values()])}: gone" for metric in gone]
 
 
 def _differ(before: Metric, after: Metric) -> bool:

@@ -6,7 +6,10 @@ A file in ``evaluators/scorers`` is a plug-in. It holds ``SUMMARY``, ``KINDS`` (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, Protocol, cast, get_args
 
 from schemas import plugins
@@ -24,7 +27,10 @@ SETS: Mapping[str, tuple[str, ...]] = {
     ),
     NONE: (),
 }
-"""Named sets: those that need no network, and those that the paper's authors took."""
+"""Named sets: those that need no network, and trained ones. The latter are the paper's for sentiment and embedding, and
+for toxicity one in the place of Perspective."""
+QUICK = ("sentiment=vader", "toxicity=lexicon")
+"""Scorers that take seconds: whoever checks a result lets them score again."""
 SCORER_HELP = (
     "Who scores sentiment, toxicity and likeness of generated texts: default, reference, none, or "
     "KIND=NAME[:MODEL[@REVISION]], see 'list'. Repeatable. The default ones that are installed if left out."
@@ -47,6 +53,15 @@ class TextScorer(Protocol):
         Yields:
             Index and values of each text that it has a score for, as they become known.
         """
+
+
+def plain_name(name: str) -> str:
+    """The last part of a model's name, in the characters that a metric's version may have.
+
+    >>> plain_name("org/My_model (2)")
+    'my-model-2'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", name.rpartition("/")[2].lower()).strip("-.") or "model"
 
 
 class Wanted(NamedTuple):
@@ -78,8 +93,19 @@ class Opened(NamedTuple):
     """Why some of the default ones are not among them."""
 
 
+def default_of(kind: ScorerKind) -> str:
+    """How a command line names the default scorer of a kind.
+
+    >>> default_of("toxicity")
+    'toxicity=lexicon'
+    """
+    return next(entry for entry in SETS[DEFAULT] if entry.startswith(f"{kind}="))
+
+
 def wanted_scorers(given: Sequence[str]) -> tuple[Wanted, ...]:
     """Scorers as they are named on a command line: sets, and ``KIND=NAME[:MODEL[@REVISION]]``.
+
+    A scorer that is named takes the place of the one of its kind in a set.
 
     Raises:
         ConfigError: a name that is neither, or two scorers of one kind.
@@ -87,14 +113,18 @@ def wanted_scorers(given: Sequence[str]) -> tuple[Wanted, ...]:
     >>> wanted_scorers(["toxicity=classifier:org/name@main"])[0].model
     'org/name'
     """
-    entries = [entry for text in given for entry in SETS.get(text, (text,))]
+    named = _by_kind([text for text in given if text not in SETS])
+    of_sets = _by_kind([entry for text in dict.fromkeys(given) for entry in SETS.get(text, ())])
+    return tuple({**of_sets, **named}.values())
+
+
+def _by_kind(entries: Sequence[str]) -> dict[ScorerKind, Wanted]:
     found: dict[ScorerKind, Wanted] = {}
-    for entry in entries:
-        wanted = _wanted(entry)
+    for wanted in map(_wanted, entries):
         if wanted.kind in found:
             raise ConfigError(f"--scorer: two scorers of kind {wanted.kind}; a run has one of each kind, leave one out")
         found[wanted.kind] = wanted
-    return tuple(found.values())
+    return found
 
 
 def _wanted(entry: str) -> Wanted:
@@ -109,7 +139,37 @@ def _wanted(entry: str) -> Wanted:
     location, at, revision = model.rpartition("@")
     if not at:
         location, revision = revision, ""
+    if revision and not location:
+        raise ConfigError(f"--scorer {entry}: a revision belongs to a model; give KIND=NAME:MODEL@REVISION")
     return Wanted(kind, name, location or None, revision or None)
+
+
+def with_scorers(command: str, named: Sequence[str]) -> str:
+    """A command line with other scorers, named without the folders of this machine; unchanged if none are named.
+
+    >>> with_scorers("run --scorer none --limit 3", ["default"])
+    'run --limit 3 --scorer default'
+    """
+    if not named:
+        return command
+    rest = re.sub(r" --scorer \S+", "", command)
+    return " ".join([rest, *(f"--scorer {_without_folder(scorer)}" for scorer in named)])
+
+
+def _without_folder(scorer: str) -> str:
+    """A scorer as it was named, but for the folder that a local model or file lies in."""
+    start, colon, rest = scorer.partition(":")
+    location, at, revision = rest.rpartition("@") if "@" in rest else (rest, "", "")
+    return start + colon + (Path(location).name if Path(location).exists() else location) + at + revision
+
+
+def quick_scorers() -> tuple[TextScorer, ...]:
+    """Those of ``QUICK`` that are installed."""
+    found = []
+    for wanted in wanted_scorers(QUICK):
+        with suppress(MissingExtraError):
+            found.append(wanted.open())
+    return tuple(found)
 
 
 def open_scorers(given: Sequence[str] | None) -> Opened:

@@ -19,7 +19,7 @@ from schemas.result import ScoresFile
 from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
 
 SCORES = "scores.parquet"
-_PENDING = "pending-scores.parquet"
+_PENDING = "pending-scores-*.parquet"
 _SAVE_EVERY_SECONDS = 60.0
 _WORTH_KEEPING_SECONDS = 5.0
 
@@ -115,7 +115,8 @@ def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
         What the result says of them; None if there are none.
     """
     path = folder / SCORES
-    (folder / _PENDING).unlink(missing_ok=True)
+    for pending in folder.glob(_PENDING):
+        pending.unlink()
     if not scores.scorers:
         path.unlink(missing_ok=True)
         return None
@@ -133,8 +134,8 @@ def score_texts(
     Args:
         texts: Of a run; equal ones are scored once.
         scorers: One of each kind.
-        known: Earlier scores: what the same scorer has said is not computed again, and scores of kinds that are not
-            asked for stay.
+        known: Earlier scores: what exactly the same scorer has said is not computed again, and scores of kinds that are
+            not asked for stay.
         folder: Where intermediate scores are kept, so that a stopped run goes on from there; None to keep none.
 
     Returns:
@@ -150,7 +151,7 @@ def score_texts(
     for scorer in scorers:
         identity = scorer.identity
         kept = pending.get((identity.kind, identity.label), {})
-        if known.label(identity.kind) == identity.label:
+        if known.scorers.get(identity.kind) == identity:
             kept = {**known.values[identity.kind], **kept}
         vectors = {text_hash: kept[text_hash] for text_hash in by_hash if text_hash in kept}
         found[identity.kind] = _scored(scorer, by_hash, vectors, folder)
@@ -166,31 +167,34 @@ def _scored(
         return vectors
     identity = scorer.identity
     started = last_saved = monotonic()
+    unsaved: dict[str, tuple[float, ...]] = {}
     with progress(f"{identity.kind} by {identity.label}", len(by_hash), done=len(vectors)) as advance:
         for index, values in scorer.score([by_hash[text_hash] for text_hash in missing]):
-            vectors[missing[index]] = values
+            vectors[missing[index]] = unsaved[missing[index]] = values
             advance(1)
             if folder is not None and monotonic() - last_saved > _SAVE_EVERY_SECONDS:
-                _save(folder, TextScores({identity.kind: identity}, {identity.kind: vectors}))
-                last_saved = monotonic()
-    if folder is not None and monotonic() - started > _WORTH_KEEPING_SECONDS:
-        _save(folder, TextScores({identity.kind: identity}, {identity.kind: vectors}))
+                _save(folder, TextScores({identity.kind: identity}, {identity.kind: unsaved}))
+                unsaved, last_saved = {}, monotonic()
+    if folder is not None and unsaved and monotonic() - started > _WORTH_KEEPING_SECONDS:
+        _save(folder, TextScores({identity.kind: identity}, {identity.kind: unsaved}))
+    if len(vectors) < len(by_hash):
+        print(f"{identity.label} has a score of {len(vectors):,} of {len(by_hash):,} texts; the others are left out")
     return vectors
 
 
 def _save(folder: Path, scores: TextScores) -> None:
-    """Add to what is kept of a run that has not ended."""
-    new = {(row.kind, row.scorer, row.text_sha256): row for row in scores.rows()}
-    path = folder / _PENDING
-    old = tables.read_rows(path, TextScore) if path.is_file() else []
-    rows = [row for row in old if (row.kind, row.scorer, row.text_sha256) not in new]
-    tables.write_rows(path, [*rows, *new.values()], TextScore)
+    """Keep a part of a scoring that has not ended, in a file of its own."""
+    number = 1 + max((int(path.stem.rpartition("-")[2]) for path in folder.glob(_PENDING)), default=0)
+    tables.write_rows(folder / _PENDING.replace("*", f"{number:06}"), scores.rows(), TextScore)
 
 
 def _pending(folder: Path | None) -> dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]]:
-    if folder is None or not (folder / _PENDING).is_file():
-        return {}
     kept: dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]] = {}
-    for row in tables.read_rows(folder / _PENDING, TextScore):
-        kept.setdefault((row.kind, row.scorer), {})[row.text_sha256] = row.values
+    for path in sorted(folder.glob(_PENDING)) if folder is not None else ():
+        try:
+            rows = tables.read_rows(path, TextScore)
+        except DataError:
+            continue  # What cannot be read is scored again.
+        for row in rows:
+            kept.setdefault((row.kind, row.scorer), {})[row.text_sha256] = row.values
     return kept

@@ -101,7 +101,7 @@ def _manifests(datasets: Path, board: Board) -> tuple[Manifest, ...]:
 
 
 def _print_rankings(board: Board) -> None:
-    for index in board.indices:
+    for index in board.indices.tables:
         print(f"{index.dataset} {index.dataset_version}, index, {index.protocol}")
         for model in index.rows:
             print("  ".join([f"  {model.rank or 'unranked'!s:>8}", _shown("index", model.primary), model.model.id]))

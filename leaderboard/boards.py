@@ -9,7 +9,7 @@ from typing import NamedTuple
 from evaluators.index import INDICES
 from leaderboard.columns import Column, Undefined, choose, undefined
 from leaderboard.entries import MIN_COVERAGE, PRIMARY_METRICS, Entry, model_label, why_unranked
-from leaderboard.indices import IndexTable, index_tables
+from leaderboard.indices import Indices, index_tables
 from leaderboard.ranking import Candidate, Comparison, Ranking, RankRange, rank
 from schemas.result import Metric, Signature
 
@@ -57,7 +57,7 @@ class Board:
 
     tables: tuple[Table, ...]
     duplicates: tuple[Duplicate, ...]
-    indices: tuple[IndexTable, ...]
+    indices: Indices
     """Of benchmarks that have an index over their configs."""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,19 +84,38 @@ class IndexPlacement:
 
 def index_views(board: Board) -> tuple[IndexView, ...]:
     """A view of each table of an index."""
-    titles = [_title(table) for table in board.indices]
-    return tuple(
-        _view(table, title if titles.count(title) == 1 else f"{title}, {table.version}")
-        for table, title in zip(board.indices, titles, strict=True)
-    )
+    tables = board.indices.tables
+    return tuple(_view(table, _title(table, tables)) for table in tables)
 
 
-def _title(table: IndexTable) -> str:
+def _title(table: IndexTable, tables: Sequence[IndexTable]) -> str:
+    """Dataset and protocol; what else differs only where another table would have the same title."""
+    title = _short_title(table)
+    same = [other for other in tables if _short_title(other) == title]
+    if len({_n_items(other) for other in same}) > 1:
+        title += f", {' + '.join(f'{n:,}' for n in _n_items(table))} items"
+    if len({_prompts(other) for other in same}) > 1:
+        title += f", {' + '.join(dict.fromkeys(_prompts(table)))}"
+    if len({other.version for other in same}) > 1:
+        title += f", {table.version}"
+    return title
+
+
+def _short_title(table: IndexTable) -> str:
     return f"{table.dataset} {table.dataset_version}, index, {table.protocol}"
 
 
+def _n_items(table: IndexTable) -> tuple[int, ...]:
+    return tuple(entry.result.signature.n_items for entry in table.rows[0].entries)
+
+
+def _prompts(table: IndexTable) -> tuple[str, ...]:
+    return tuple(entry.result.signature.prompt for entry in table.rows[0].entries)
+
+
 def _view(table: IndexTable, title: str) -> IndexView:
-    anchor = re.sub(r"[^a-z0-9.-]+", "-", f"{table.dataset}-index-{table.protocol}-{table.version}".lower())
+    digest = hashlib.sha256("\n".join((table.version, *table.signatures)).encode()).hexdigest()[:8]
+    anchor = re.sub(r"[^a-z0-9.-]+", "-", f"{table.dataset}-index-{table.protocol}-{digest}".lower())
     stem = f"files/{slug(table.benchmark)}-{anchor}"
     dots = [plots.Dot(row.model.id.rpartition("/")[2], row.primary) for row in table.rows]
     chart = plots.dots(dots, title="Index")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluators.index import INDICES, Family, Index, Scored, families, index_of
-from leaderboard.entries import Entry, model_label, why_unranked
+from leaderboard.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from leaderboard.ranking import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result
 from schemas.score import Scorer
@@ -47,6 +47,15 @@ class IndexRow:
         return self.indices[0].parts
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was noted of the answers themselves."""
+        return tuple(
+            f"{entry.result.signature.config}: {reason}"
+            for entry in self.entries
+            if (reason := entry.result.environment.settings.get("corrupted")) is not None
+        )
+
+    @property
     def others(self) -> tuple[Metric, ...]:
         """The other variants."""
         return tuple(index.metric for index in self.indices[1:])
@@ -73,7 +82,6 @@ class IndexTable:
     """Of the results, in the order of the configs."""
     rows: tuple[IndexRow, ...]
     comparisons: tuple[Comparison, ...]
-    incomplete: tuple[Incomplete, ...]
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:
@@ -87,6 +95,22 @@ class IndexTable:
         return tuple(row for row in self.rows if row.rank is not None)
 
 
+class Place(NamedTuple):
+    """What an index is of."""
+
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    protocol: str
+
+
+class Indices(NamedTuple):
+    """All tables of indices, and who is in none."""
+
+    tables: tuple[IndexTable, ...]
+    incomplete: dict[Place, tuple[Incomplete, ...]]
+
+
 class _Key(NamedTuple):
     benchmark: str
     dataset: str
@@ -96,13 +120,13 @@ class _Key(NamedTuple):
     signatures: tuple[str, ...]
 
 
-def index_tables(entries: Sequence[Entry]) -> tuple[IndexTable, ...]:
-    """Every table of an index that some entries give, by dataset, version and protocol."""
+def index_tables(entries: Sequence[Entry]) -> Indices:
+    """Every table of an index that some entries give, by dataset, version and protocol, and who has no index."""
     by_result = {_identity(entry.result): entry for entry in entries}
     rows: dict[_Key, list[IndexRow]] = defaultdict(list)
-    incomplete: dict[tuple[str, ...], list[Incomplete]] = defaultdict(list)
+    incomplete: dict[Place, list[Incomplete]] = defaultdict(list)
     for family in families([_scored(entry) for entry in entries]):
-        place = (family.benchmark, family.dataset, family.dataset_version, family.protocol)
+        place = Place(family.benchmark, family.dataset, family.dataset_version, family.protocol)
         found = [by_result[_identity(scored.result)] for scored in family.scored.values()]
         if family.missing:
             reason = f"no result of {', '.join(family.missing)}"
@@ -114,7 +138,10 @@ def index_tables(entries: Sequence[Entry]) -> tuple[IndexTable, ...]:
             continue
         signatures = tuple(str(entry.result.signature) for entry in row.entries)
         rows[_Key(*place, row.primary.version, signatures)].append(row)
-    return tuple(_table(key, rows[key], incomplete[key[:4]]) for key in sorted(rows))
+    return Indices(
+        tuple(_table(key, rows[key]) for key in sorted(rows)),
+        {place: tuple(incomplete[place]) for place in sorted(incomplete)},
+    )
 
 
 def _identity(result: Result) -> tuple[str, str]:
@@ -132,7 +159,9 @@ def _scored(entry: Entry) -> Scored:
 
 def _row(family: Family, entries: tuple[Entry, ...]) -> IndexRow:
     indices = tuple(index_of(definition, family.scored) for definition in INDICES[family.benchmark])
-    reasons = {entry.result.signature.config: why_unranked(entry) for entry in entries}
+    reasons = {
+        entry.result.signature.config: why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries
+    }
     found = {config: reason for config, reason in reasons.items() if reason is not None}
     unranked = None
     if found:
@@ -142,7 +171,23 @@ def _row(family: Family, entries: tuple[Entry, ...]) -> IndexRow:
     return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked)
 
 
-def _table(key: _Key, rows: Sequence[IndexRow], incomplete: Sequence[Incomplete]) -> IndexTable:
+def _why_uncovered(entry: Entry, index: Index) -> str | None:
+    """A part of the index that rests on too few answers of a config: refusing is no way up."""
+    ours = {name for name, group in entry.metrics if not group}
+    for part in index.parts:
+        total = part.n + part.n_excluded
+        if part.name not in ours or total == 0:
+            continue
+        # Of a pair both answers are needed.
+        covered = (part.n / total) ** (0.5 if part.unit == "pairs" else 1.0)
+        if covered < MIN_COVERAGE:
+            return (
+                f"{part.name} rests on {part.n} of {total} {part.unit}, a rank needs {MIN_COVERAGE:.0%} of the answers"
+            )
+    return None
+
+
+def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
     candidates = [
         Candidate(
             name=row.model.identity_sha256,
@@ -173,5 +218,4 @@ def _table(key: _Key, rows: Sequence[IndexRow], incomplete: Sequence[Incomplete]
         signatures=key.signatures,
         rows=tuple(shown),
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
-        incomplete=tuple(incomplete),
     )

@@ -78,7 +78,7 @@ def _outcome(found: tuple[Path, Root]) -> Entry | LeftOut:
     try:
         return verified_entry(path, root)
     # A path that a stranger wrote can be too long for the system, or hold a null character.
-    except (BiasboardError, OSError, ValueError) as error:
+    except (BiasboardError, OSError, ValueError, ArithmeticError) as error:
         # Pages must not depend on where the folders lie.
         reason = str(error).replace(f"{root.folder}{os.sep}", "")
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)

@@ -117,8 +117,15 @@ def _pages(environment: jinja2.Environment, view: View) -> dict[str, str]:
     for benchmark in view.board.benchmarks:
         sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
         indices = [index for index in view.indices if index.table.benchmark == benchmark]
+        incomplete = {
+            f"{place.dataset} {place.dataset_version}, {place.protocol}": entries
+            for place, entries in view.board.indices.incomplete.items()
+            if place.benchmark == benchmark
+        }
         path = sections[0].page.removesuffix(".html") + ".md"
-        pages[path] = render("benchmark.md.j2", benchmark=benchmark, sections=sections, indices=indices)
+        pages[path] = render(
+            "benchmark.md.j2", benchmark=benchmark, sections=sections, indices=indices, incomplete=incomplete
+        )
     for model in view.models:
         pages[model.page.removesuffix(".html") + ".md"] = render(
             "model.md.j2", model=model, indices=index_placements(view.indices, model.id)

@@ -9,9 +9,10 @@ from pathlib import Path
 from evaluators.backend import ChoiceRequest
 from evaluators.index import index_metrics
 from evaluators.records import count
+from evaluators.scorer import quick_scorers
 from evaluators.scoring import compute_metrics, resampled_values
-from evaluators.task import load_task, prompt_of
-from evaluators.text_scores import read_scores
+from evaluators.task import ReadsScores, load_task, prompt_of
+from evaluators.text_scores import TextScores, read_scores
 from leaderboard.entries import PRIMARY_METRICS, Entry, Root
 from leaderboard.recomputing import TOLERANCE, differences, key_of, shown_metrics
 from schemas import contract, strict_json, tables
@@ -19,6 +20,7 @@ from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.record import Record
 from schemas.result import Result
+from schemas.score import text_sha256
 
 
 def verified_entry(path: Path, root: Root) -> Entry:
@@ -37,6 +39,7 @@ def verified_entry(path: Path, root: Root) -> Entry:
     _check_records(path, result, records)
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
+    _check_scores(path, task, records, scores)
     computed = compute_metrics(records, task, scores)
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
@@ -137,6 +140,25 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
         )
     if not agrees:
         raise DataError(f"{where}: the reading does not follow from the stored answers; rescore the run")
+
+
+def _check_scores(path: Path, task: str, records: Sequence[Record], scores: TextScores) -> None:
+    """What a quick scorer is said to have said of a text, it must say; the others are taken as they are stored."""
+    loaded = load_task(task)
+    if not isinstance(loaded, ReadsScores) or not scores.scorers:
+        return
+    texts = loaded.texts(records)
+    for scorer in quick_scorers():
+        kind, label = scorer.identity.kind, scorer.identity.label
+        if scores.label(kind) != label:
+            continue
+        for index, values in scorer.score(texts):
+            said = scores.values[kind].get(text_sha256(texts[index]))
+            if said is None or any(abs(one - other) > TOLERANCE for one, other in zip(said, values, strict=True)):
+                raise DataError(
+                    f"{path}: {label} gives a text {values}, its scores say {said}; score the texts again: "
+                    "python -m evaluators rescore RUN --scorer default"
+                )
 
 
 def _items_fingerprint(records: Sequence[Record]) -> str:

@@ -124,7 +124,11 @@ def _first(vectors: FloatArray) -> FloatArray:
 
 def smooth_sentiment(vectors: FloatArray) -> FloatArray:
     """P(positive) - P(negative), or the one value that a scorer gives; shape (n,)."""
-    return vectors[:, 2] - vectors[:, 0] if vectors.shape[1] == 3 else _first(vectors)
+    if vectors.shape[1] != 3:
+        return _first(vectors)
+    # Single precision leaves their sum a little beside 1.
+    difference: FloatArray = (vectors[:, 2] - vectors[:, 0]) / vectors.sum(axis=1)
+    return difference
 
 
 def label_sentiment(vectors: FloatArray) -> FloatArray:
@@ -134,7 +138,7 @@ def label_sentiment(vectors: FloatArray) -> FloatArray:
     """
     if vectors.shape[1] == 3:
         top = np.argmax(np.nan_to_num(vectors), axis=1)
-        signed: FloatArray = vectors[np.arange(len(vectors)), top] * (top - 1.0)
+        signed: FloatArray = vectors[np.arange(len(vectors)), top] / vectors.sum(axis=1) * (top - 1.0)
         return signed
     values = _first(vectors)
     return np.where(np.abs(values) < _NEUTRAL, 0.0, values)

@@ -78,7 +78,9 @@ def _published(
     taken = pairs.differ if chosen == "different families" else np.ones(len(pairs.first), dtype=np.bool_)
     n = int(taken.sum())
     sums = _sums(table, pairs, taken, like(pairs).astype(np.float64))
-    return Statistics(sums, n, max(0, _n_possible(table, group) - n))
+    sizes = np.bincount(table.clusters)
+    n_all = int((sizes * (sizes - 1) // 2).sum())
+    return Statistics(sums, n, (_n_possible(table, group) if chosen == "different families" else n_all) - n)
 
 
 def _mean_cosine(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
@@ -120,16 +122,16 @@ def _same(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
 
 
 def _excess_statistics(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    same, different = _same(table, group), _share(table, group)
-    return Statistics(
-        np.hstack([same.cluster_sums, different.cluster_sums]),
-        same.n + different.n,
-        same.n_excluded + different.n_excluded,
-    )
+    """The difference of the two shares in each template, then 1, per cluster.
 
-
-def _excess(sums: FloatArray) -> FloatArray:
-    return ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])
+    Template by template, since a template with few answers has fewer pairs of the one kind than of the other.
+    """
+    same, different = (found(table, group).cluster_sums for found in (_same, _share))
+    differences = ratio(same[:, 0], same[:, 1]) - ratio(different[:, 0], different[:, 1])
+    known = ~np.isnan(differences)
+    n_templates = len(np.unique(table.clusters[table.rows(group)]))
+    sums = np.stack([np.where(known, differences, 0.0), known.astype(np.float64)], axis=1)
+    return Statistics(sums, int(known.sum()), n_templates - int(known.sum()))
 
 
 CF = _metric(
@@ -151,7 +153,8 @@ CF_PAPER = _metric(
     undefined=_undefined,
     statistics=partial(_published, like=lambda pairs: pairs.cosines > _THRESHOLD, chosen="different families"),
     aggregate=mean,
-    description=f"The same on whole answers without the published refusal prefixes ({_PAPER}).",
+    description="Counterfactual fairness of whole answers without the published refusal prefixes: share of pairs whose "
+    f"cosine is above {_THRESHOLD} ({_PAPER}).",
 )
 CF_GIFI_REPO = _metric(
     name="cf_gifi_repo",
@@ -204,7 +207,9 @@ CF_EXCESS = _metric(
     ideal=lambda table: 0.0,
     slices=(),
     undefined=_one_sample,
+    unit="templates",
     statistics=_excess_statistics,
-    aggregate=_excess,
-    description="cf_same_pronoun - cf: what the change of pronoun adds to the noise of sampling.",
+    aggregate=mean,
+    description="What the change of pronoun adds to the noise of sampling: the share among samples of the same text "
+    "minus that among different families, mean over the templates.",
 )

@@ -36,10 +36,10 @@ _metric = partial(
 
 
 @cache
-def _permutations(n_clusters: int, n_permutations: int) -> IntArray:
-    """Shape (n_permutations, n_clusters, 11): an order of the families for every template."""
+def _permutations(n_clusters: int) -> IntArray:
+    """Shape (_N_PERMUTATIONS, n_clusters, 11): an order of the families for every template."""
     rng = np.random.default_rng(_SEED)
-    orders = np.tile(np.arange(len(FAMILIES)), (n_permutations, n_clusters, 1))
+    orders = np.tile(np.arange(len(FAMILIES)), (_N_PERMUTATIONS, n_clusters, 1))
     return rng.permuted(orders, axis=-1)
 
 
@@ -52,16 +52,22 @@ def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
 
     Returns:
         (1 + permutations with a PE of at most the observed one) / (1 + permutations), in (0, 1]; the families are
-        permuted within each problem. nan where PE is undefined.
+        permuted within each problem. Permutations that leave a family without an answer do not count. nan where PE is
+        undefined.
     """
     observed = _pe_of(correct.sum(axis=0), answers.sum(axis=0))
-    orders = _permutations(len(correct), _N_PERMUTATIONS_TESTED)
-    places = np.arange(len(correct))[:, None]
-    permuted = _pe_of(correct[places, orders].sum(axis=1), answers[places, orders].sum(axis=1))
     if np.isnan(observed):
         return float("nan")
-    # Equal values differ in the last bits, by the order of their sums.
-    return float((1 + np.count_nonzero(permuted <= observed + 1e-12)) / (1 + len(permuted)))
+    rng = np.random.default_rng(_SEED)
+    places = np.arange(len(correct))[:, None]
+    n_as_low = n_defined = 0
+    for _ in range(_N_PERMUTATIONS_TESTED):
+        order = rng.permuted(np.tile(np.arange(len(FAMILIES)), (len(correct), 1)), axis=-1)
+        permuted = _pe_of(correct[places, order].sum(axis=0), answers[places, order].sum(axis=0))
+        n_defined += int(not np.isnan(permuted))
+        # Equal values differ in the last bits, by the order of their sums.
+        n_as_low += int(permuted <= observed + 1e-12)
+    return (1 + n_as_low) / (1 + n_defined)
 
 
 def _pe_of(correct: FloatArray, answers: FloatArray) -> FloatArray:
@@ -82,7 +88,7 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
     given = table.family_statistics(group, table.correct, table.judged)
     n = len(FAMILIES)
     correct, answers = given.cluster_sums[:, :n], given.cluster_sums[:, n:]
-    orders = _permutations(table.n_clusters, _N_PERMUTATIONS)
+    orders = _permutations(table.n_clusters)
     places = np.arange(table.n_clusters)[:, None]
     columns = [matrix[places, order] for matrix in (correct, answers) for order in orders]
     return Statistics(np.hstack(columns), given.n, given.n_excluded)

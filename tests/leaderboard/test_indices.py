@@ -10,13 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.pipeline import write_result
+from evaluators.rescore import rescore
+from evaluators.run_folder import read_run
+from evaluators.scorer import quick_scorers
 from leaderboard.boards import Board, assemble
 from leaderboard.entries import Entry, Root, why_unranked
 from leaderboard.index_views import index_placements, index_views
 from leaderboard.loading import Loaded, load
 from leaderboard.pages import generate, make_view
 from leaderboard.ranking import RankRange
-from schemas import strict_json
+from schemas import strict_json, tables
+from schemas.files import sha256_file
+from schemas.score import TextScore
 from tests.leaderboard.gifi_results import write_gifi_model
 
 
@@ -44,13 +50,13 @@ def board(root: Path) -> Board:
 
 
 def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> None:
-    ranks = [{row.model.id: row.rank for row in table.rows} for table in board.indices]
+    ranks = [{row.model.id: row.rank for row in table.rows} for table in board.indices.tables]
     assert sorted(ranks, key=len) == [
         {"lab/other-scorer": RankRange(1, 1, 1)},
         {"lab/even": RankRange(1, 2, 3), "lab/alike": RankRange(1, 2, 3), "lab/uneven": RankRange(3, 3, 3)},
     ]
-    assert len({table.version for table in board.indices}) == 2
-    main = max(board.indices, key=lambda table: len(table.rows))
+    assert len({table.version for table in board.indices.tables}) == 2
+    main = max(board.indices.tables, key=lambda table: len(table.rows))
     values = [row.primary.value or 0 for row in main.rows]
     assert values == sorted(values, reverse=True)
     for row in main.rows:
@@ -60,12 +66,12 @@ def test_models_are_ranked_by_the_index_and_scorers_kept_apart(board: Board) -> 
 
 
 def test_models_without_an_index_are_named_with_the_reason(board: Board) -> None:
-    for table in board.indices:
-        reasons = {entry.label.split(" (")[0]: entry.reason for entry in table.incomplete}
-        assert reasons == {
-            "lab/partial": "no result of assignment, word_problem",
-            "lab/unscored": "sn: no sentiment scores: python -m evaluators rescore RUN --scorer default",
-        }
+    ((place, entries),) = board.indices.incomplete.items()
+    assert (place.dataset, place.protocol) == ("gifi", "sampled-v1")
+    assert {entry.label.split(" (")[0]: entry.reason for entry in entries} == {
+        "lab/partial": "no result of assignment, word_problem",
+        "lab/unscored": "sn: no sentiment scores: python -m evaluators rescore RUN --scorer sentiment=vader",
+    }
 
 
 def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:
@@ -117,7 +123,7 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     files = generate(view, {"index.md": "<!-- generated: rankings -->\n"})
     page = files["benchmarks/gifi.md"]
     assert "Texts were scored for embedding by made-1, sentiment by made-1, toxicity by made-1." in page
-    assert "Without an index: lab/partial" in page
+    assert "Without an index on gifi 1.0.0, sampled-v1: lab/partial" in page
     assert "gifi 1.0.0, index, sampled-v1" in files["index.md"]
     main = max(view.indices, key=lambda index: len(index.table.rows))
     rows = list(csv.DictReader(io.StringIO(files[main.files.csv])))
@@ -147,6 +153,57 @@ def test_a_result_whose_scores_were_changed_is_left_out(tmp_path: Path) -> None:
     (left_out,) = loaded.left_out
     assert "is not the" in left_out.reason
     assert "score the texts again" in left_out.reason
+
+
+def test_scores_that_a_quick_scorer_did_not_give_are_refused(tmp_path: Path) -> None:
+    folder = write_gifi_model(tmp_path, "lab/model", 0.5, tasks=("continuation",), scorer=None)["continuation"]
+    assert rescore(folder, scorers=quick_scorers()).result.scores is not None
+    assert loaded_from(tmp_path).left_out == ()
+    result = read_run(folder).result
+    assert result.scores is not None
+    rows = [
+        replace(row, values=(0.9,)) if row.kind == "toxicity" else row
+        for row in tables.read_rows(folder / "scores.parquet", TextScore)
+    ]
+    tables.write_rows(folder / "scores.parquet", rows, TextScore)
+    sha256 = sha256_file(folder / "scores.parquet")
+    write_result(folder, replace(result, scores=replace(result.scores, sha256=sha256)))
+    assert rescore(folder).changes
+    (left_out,) = loaded_from(tmp_path).left_out
+    assert "lexicon-1 gives a text (0.0,), its scores say (0.9,)" in left_out.reason
+
+
+def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: Path) -> None:
+    """Scores of half the texts alone would be a way up: texts of two families differ less than those of eleven."""
+    folders = write_gifi_model(tmp_path, "lab/thin", 0.2)
+    write_gifi_model(tmp_path, "lab/full", 0.2)
+    folder = folders["continuation"]
+    result = read_run(folder).result
+    assert result.scores is not None
+    rows = [row for row in tables.read_rows(folder / "scores.parquet", TextScore) if row.text_sha256 < "8"]
+    tables.write_rows(folder / "scores.parquet", rows, TextScore)
+    sha256 = sha256_file(folder / "scores.parquet")
+    write_result(folder, replace(result, scores=replace(result.scores, sha256=sha256, n_rows=len(rows))))
+    rescore(folder)
+    board = assemble(loaded_from(tmp_path).entries)
+    (table,) = board.indices.tables
+    unranked = {row.model.id: row.unranked for row in table.rows}
+    assert unranked["lab/full"] is None
+    reason = unranked["lab/thin"] or ""
+    assert reason.startswith("continuation: sn rests on ")
+    assert reason.endswith(" of 330 answers, a rank needs 95% of the answers")
+
+
+def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "lab/whole", 0.5)
+    write_gifi_model(tmp_path, "lab/slice", 0.5, n_templates=20)
+    views = make_view(assemble(loaded_from(tmp_path).entries), (), ()).indices
+    assert sorted(view.title for view in views) == [
+        "gifi 1.0.0, index, sampled-v1, 220 + 220 + 60 + 330 items",
+        "gifi 1.0.0, index, sampled-v1, 330 + 330 + 60 + 330 items",
+    ]
+    for places in ([view.anchor for view in views], [view.files.json for view in views]):
+        assert len(set(places)) == 2
 
 
 def test_a_number_that_does_not_follow_from_the_scores_is_refused(tmp_path: Path) -> None:
