@@ -250,7 +250,7 @@ def texts_command(
     texts = task.texts(records)
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
-    print(f"wrote {len(texts):,} texts to {out}; add a column score and name it: --scorer KIND=stored:{out}@NAME-1")
+    print(f"wrote {len(texts):,} texts to {out}; add a column score, and name it: --scorer KIND=stored:FILE@NAME-1")
 
 
 @app.command("list")
