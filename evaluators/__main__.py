@@ -240,7 +240,7 @@ def texts_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[Path, typer.Option(help="CSV file with the column text.")],
 ) -> None:
-    """Write the texts of a run that need scores, for a scorer elsewhere: whole answers, and what they add to prompts."""
+    """Write the texts of a run that need scores, for a scorer elsewhere: answers, and what they add to prompts."""
     result, records = read_run(run.parent if run.name == RESULT else run)
     task = load_task(result.signature.task)
     if not isinstance(task, ReadsScores):
@@ -250,7 +250,7 @@ def texts_command(
     texts = task.texts(records)
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
-    print(f"wrote {len(texts):,} texts to {out}; add a column score, and name it: --scorer KIND=stored:FILE@NAME-1")
+    print(f"wrote {len(texts):,} texts to {out}; with a column score it is --scorer KIND=stored:FILE@NAME-REVISION")
 
 
 @app.command("list")
