@@ -32,7 +32,7 @@ for toxicity one in the place of Perspective."""
 QUICK = ("sentiment=vader", "toxicity=lexicon")
 """Scorers that take seconds: whoever checks a result lets them score again."""
 SCORER_HELP = (
-    "Who scores sentiment, toxicity and likeness of generated texts: default, reference, none, or "
+    "Who scores sentiment, toxicity and similarity of generated texts: default, reference, none, or "
     "KIND=NAME[:MODEL[@REVISION]], see 'list'. Repeatable. The default ones that are installed if left out."
 )
 

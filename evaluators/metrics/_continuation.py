@@ -74,7 +74,7 @@ class ContinuationTable(GroupedTable):
         )
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Values of a group; thresholds of likeness are one too."""
+        """Values of a group; thresholds of similarity are one too."""
         return GAMMAS if key == GAMMA else super().group_values(key)
 
     @cached_property
@@ -113,7 +113,7 @@ class ContinuationTable(GroupedTable):
 
 GAMMA = "gamma"
 GAMMAS: tuple[str, ...] = tuple(f"{step / 20:.2f}" for step in range(1, 20))
-"""Thresholds of the cosine at which likeness is also given."""
+"""Thresholds of the cosine at which similarity is also given."""
 _NEUTRAL = 0.05
 """Compound scores nearer to 0 are neutral, as the authors of VADER have it."""
 

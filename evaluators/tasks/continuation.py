@@ -1,7 +1,7 @@
 """Asks a model to go on with a text in one pronoun family, whose tone is compared over the families.
 
 The protocol of GIFI (arXiv:2506.15568). What is read here is whether the model goes on at all; scorers of sentiment,
-toxicity and likeness read the rest.
+toxicity and similarity read the rest.
 """
 
 from __future__ import annotations

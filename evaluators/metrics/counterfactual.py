@@ -19,7 +19,7 @@ from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._continuation import GAMMA, ContinuationTable
 from evaluators.metrics._grouped import BoolArray, mean
 from evaluators.metrics._pairs import Pairs
-from evaluators.metrics.tone import lacks_scores
+from evaluators.metrics.neutrality import lacks_scores
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 _THRESHOLD = 0.3

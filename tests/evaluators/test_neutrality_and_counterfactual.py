@@ -80,7 +80,7 @@ def test_two_values_by_hand() -> None:
     )
 
 
-def test_likeness_by_hand() -> None:
+def test_similarity_by_hand() -> None:
     """He and she point one way, the other nine 60 degrees off: cosine 1 within each lot, .5 between them."""
     records = recorded(TASK, sentences(*TEMPLATES[:2]), lambda item: [f" in {item.family} land."])
 

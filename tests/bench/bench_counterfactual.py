@@ -2,7 +2,7 @@
 
 CPU time of the whole process, side by side in one run, on published answers where they are at hand and on made ones
 elsewhere. With the published answers the values of whole files are compared with the reference too: ``make bench
-ARGS='-k likeness'`` takes some minutes for the four models.
+ARGS='-k counterfactual'`` takes some minutes for the four models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from evaluators.metrics._continuation import ContinuationTable, own_words
 from evaluators.metrics._grouped import answers_of
-from evaluators.metrics.likeness import CF
+from evaluators.metrics.counterfactual import CF
 from evaluators.published_generations import generation_files, import_file
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.continuation import TASK
@@ -26,7 +26,7 @@ from evaluators.text_scores import score_texts
 from schemas.record import Record
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.evaluators.test_gifi_metrics import compat_selection
-from tests.evaluators.test_tone_and_likeness import measured
+from tests.evaluators.test_neutrality_and_counterfactual import measured
 
 MODELS = ("gpt-4o", "claude3-haiku", "Phi-3-mini-4k", "gpt2")
 N_TEMPLATES = 8
@@ -100,19 +100,19 @@ def compare(label: str, records: Sequence[Record]) -> None:
 
 
 @pytest.mark.parametrize("n_words", [10, 30, 150])
-def bench_likeness_of_made_answers(n_words: int) -> None:
+def bench_counterfactual_of_made_answers(n_words: int) -> None:
     """Texts of three lengths."""
     compare(f"CF, made answers of {n_words} words", made_answers(n_words))
 
 
 @pytest.mark.parametrize("model", MODELS)
-def bench_likeness_of_published_answers(shared_data: Path, model: str) -> None:
+def bench_counterfactual_of_published_answers(shared_data: Path, model: str) -> None:
     """Some templates of a real model."""
     compare(f"CF, {model}, {N_TEMPLATES} templates", published_answers(shared_data, model))
 
 
 @pytest.mark.parametrize("model", MODELS)
-def bench_likeness_equals_the_reference(shared_data: Path, model: str) -> None:
+def bench_counterfactual_equals_the_reference(shared_data: Path, model: str) -> None:
     """Whole files: the values, and the CPU time that they take."""
     start = time.process_time()
     metrics, sweep, reference = measured(shared_data, model)
