@@ -10,6 +10,7 @@ RUN := $(VENV)/bin/python
 VENV_STAMP := $(VENV)/.made
 CORE_STAMP := $(VENV)/.core-installed
 HF_STAMP := $(VENV)/.hf-installed
+SCORERS_STAMP := $(VENV)/.scorers-installed
 DEV_STAMP := $(VENV)/.dev-installed
 BROWSER_STAMP := $(VENV)/.browser-looked-for
 # vLLM pins what else is installed, so it has an environment of its own.
@@ -18,7 +19,7 @@ VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-dev setup-browser setup-vllm demo test test-vllm lint serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test test-vllm lint serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -39,6 +40,11 @@ $(HF_STAMP): $(CORE_STAMP) .ci/install-torch
 	@.ci/install-torch $(RUN)
 	@echo "Installing the extra 'hf' ..."
 	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[hf,site]'
+	@touch $@
+
+$(SCORERS_STAMP): $(HF_STAMP)
+	@echo "Installing the extra 'scorers' ..."
+	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[hf,scorers,site]'
 	@touch $@
 
 $(DEV_STAMP): $(HF_STAMP)
@@ -64,6 +70,8 @@ $(BENCH_STAMP): $(VLLM_STAMP)
 setup: $(CORE_STAMP) ## make .venv with the core and the site generator, without torch
 
 setup-hf: $(HF_STAMP) ## add torch and transformers, to score models of the Hub or of a folder
+
+setup-scorers: $(SCORERS_STAMP) ## add what scores generated texts: VADER, sentence-transformers and MiniLM
 
 setup-dev: $(DEV_STAMP) ## add what lint and the tests need
 
