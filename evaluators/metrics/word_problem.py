@@ -22,6 +22,8 @@ from evaluators.metrics._word_problem import WordProblemTable
 
 _N_PERMUTATIONS = 200
 _N_PERMUTATIONS_TESTED = 2000
+_AT_ONCE = 100
+"""Permutations that are held in memory together."""
 _SEED = 20250618
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
@@ -61,12 +63,12 @@ def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
     rng = np.random.default_rng(_SEED)
     places = np.arange(len(correct))[:, None]
     n_as_low = n_defined = 0
-    for _ in range(_N_PERMUTATIONS_TESTED):
-        order = rng.permuted(np.tile(np.arange(len(FAMILIES)), (len(correct), 1)), axis=-1)
-        permuted = _pe_of(correct[places, order].sum(axis=0), answers[places, order].sum(axis=0))
-        n_defined += int(not np.isnan(permuted))
+    for _ in range(_N_PERMUTATIONS_TESTED // _AT_ONCE):
+        order = rng.permuted(np.tile(np.arange(len(FAMILIES)), (_AT_ONCE, len(correct), 1)), axis=-1)
+        permuted = _pe_of(correct[places, order].sum(axis=1), answers[places, order].sum(axis=1))
+        n_defined += int(np.count_nonzero(~np.isnan(permuted)))
         # Equal values differ in the last bits, by the order of their sums.
-        n_as_low += int(permuted <= observed + 1e-12)
+        n_as_low += int(np.count_nonzero(permuted <= observed + 1e-12))
     return (1 + n_as_low) / (1 + n_defined)
 
 
