@@ -123,15 +123,18 @@ def check(document: Document, *, where: str) -> dict[str, Any]:
     return value
 
 
+_ATOMS = frozenset({str, int, bool, type(None)})
+
+
 def plain(value: object) -> JsonValue:
     """A JSON value out of tuples, lists, dictionaries and numbers."""
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: item if type(item) in _ATOMS else plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         # Embeddings: what needs no change is not looked at number by number.
         if set(map(type, value)) == {float} and float("-inf") not in value:
             return cast(JsonValue, list(value))
-        return [plain(item) for item in value]
+        return [item if type(item) in _ATOMS else plain(item) for item in value]
     if isinstance(value, float) and value == float("-inf"):
         return "-inf"
     return cast(JsonValue, value)

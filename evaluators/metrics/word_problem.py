@@ -20,7 +20,7 @@ from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._grouped import FAMILIES, mean, uniformity
 from evaluators.metrics._word_problem import WordProblemTable
 
-_N_PERMUTATIONS = 200
+_N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
 _AT_ONCE = 100
 """Permutations that are held in memory together."""
