@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from leaderboard.boards import Board, Row, Table
 from leaderboard.entries import Entry, LeftOut
-from leaderboard.ranking import Comparison
+from leaderboard.ranking import Comparison, RankRange
 from schemas import strict_json
-from schemas.result import Metric
+from schemas.result import Metric, Model
 from schemas.strict_json import JsonValue
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -56,20 +56,24 @@ def table_lines(table: Table) -> list[Line]:
     return [_row_line(table, row) for row in table.rows]
 
 
+def placed(model: Model, rank: RankRange | None, unranked: str | None) -> dict[str, Scalar]:
+    """The fields of a model and of its rank in a table's row."""
+    return {
+        "model": model.id,
+        "revision": model.revision,
+        "precision": model.precision,
+        "backend": model.backend,
+        "endpoint": model.endpoint,
+        "rank_best": rank.best if rank else None,
+        "rank_worst": rank.worst if rank else None,
+        "n_ranked": rank.n_ranked if rank else None,
+        "unranked_reason": unranked,
+    }
+
+
 def _row_line(table: Table, row: Row) -> Line:
     result = row.entry.result
-    line: dict[str, Scalar] = {
-        "model": result.model.id,
-        "revision": result.model.revision,
-        "precision": result.model.precision,
-        "backend": result.model.backend,
-        "endpoint": result.model.endpoint,
-        "origin": row.entry.origin,
-        "rank_best": row.rank.best if row.rank else None,
-        "rank_worst": row.rank.worst if row.rank else None,
-        "n_ranked": row.rank.n_ranked if row.rank else None,
-        "unranked_reason": row.unranked,
-    }
+    line = placed(result.model, row.rank, row.unranked) | {"origin": row.entry.origin}
     for column in table.columns:
         line |= metric_fields(column.of(row.entry), prefix=column.key)
     counts = result.counts

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from evaluators.index import INDICES
 from leaderboard import plots
 from leaderboard.boards import Board
-from leaderboard.exports import Line, Scalar, metric_fields
+from leaderboard.exports import Line, metric_fields, placed
 from leaderboard.indices import IndexRow, IndexTable
 from leaderboard.markup import slug
 from leaderboard.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page
@@ -152,17 +152,7 @@ def index_lines(table: IndexTable) -> list[Line]:
     """The rows of a table of an index."""
     lines: list[Line] = []
     for row in table.rows:
-        line: dict[str, Scalar] = {
-            "model": row.model.id,
-            "revision": row.model.revision,
-            "precision": row.model.precision,
-            "backend": row.model.backend,
-            "endpoint": row.model.endpoint,
-            "rank_best": row.rank.best if row.rank else None,
-            "rank_worst": row.rank.worst if row.rank else None,
-            "n_ranked": row.rank.n_ranked if row.rank else None,
-            "unranked_reason": row.unranked,
-        }
+        line = placed(row.model, row.rank, row.unranked)
         for index in row.indices:
             for metric in (index.metric, *index.parts):
                 line |= metric_fields(metric, prefix=metric.name)
