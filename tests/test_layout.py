@@ -94,9 +94,9 @@ def test_modules_do_not_import_each_other_in_a_circle(trees: dict[str, ast.Modul
 
 
 def part_of(module: str) -> str:
-    """The backend that a private module belongs to: ``backends._vllm_pool`` is a part of ``backends.vllm``."""
-    package, _, name = module.rpartition(".")
-    return f"{package}.{name[1:].partition('_')[0]}" if name.startswith("_") else module
+    """The backend that a module belongs to: ``backends.vllm.pool`` is a part of ``backends.vllm``."""
+    parts = module.split(".")
+    return ".".join(parts[:3]) if parts[:2] == ["evaluators", "backends"] else module
 
 
 def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees: dict[str, ast.Module]) -> None:

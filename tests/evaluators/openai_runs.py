@@ -9,8 +9,8 @@ from typing import Any
 
 from evaluators.backend import GenerateRequest, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends._openai_pacing import Patience
-from evaluators.backends.openai import OpenAIBackend, open_backend
+from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.pacing import Patience
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 
 SERVES = frozenset({"chat", "models"})

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends._openai_batch import BatchLimits
-from evaluators.backends.openai import OpenAIBackend, open_backend
+from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.batch import BatchLimits
 from schemas import strict_json
 from schemas.errors import ConfigError, RunError
 from tests.evaluators.fake_batch_api import FakeBatchEndpoint

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from evaluators.__main__ import app
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai import OpenAIBackend, open_backend
+from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.prices import Price, read_price
 from schemas import strict_json
 from schemas.errors import BiasboardError, ConfigError, DataError, RunError

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from evaluators.backend import Answers
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai import open_backend
+from evaluators.backends.openai.backend import open_backend
 from schemas.errors import ConfigError, RunError
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received, save_tokenizer
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened

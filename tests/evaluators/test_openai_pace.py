@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from evaluators.backend import Answers, GenerateRequest
-from evaluators.backends._openai_pacing import Patience
+from evaluators.backends.openai.pacing import Patience
 from schemas.errors import RunError
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received, save_tokenizer
 from tests.evaluators.openai_runs import SERVES, Asked, error, number_in, opened

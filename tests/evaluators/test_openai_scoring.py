@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.openai import OpenAIBackend, open_backend
+from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from schemas.errors import ConfigError
 from tests.evaluators.fake_endpoint import CHAT_TOP, MODEL, FakeEndpoint, Received, save_tokenizer, token_logprob
 

@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers import TransformersBackend, open_backend
+from evaluators.backends.transformers.backend import TransformersBackend, open_backend
 from evaluators.pipeline import run
 from evaluators.run_folder import read_run
 from evaluators.selection import select

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from itertools import pairwise
 
-from evaluators.backends._vllm_trie import (
+from evaluators.backends.vllm.trie import (
     Question,
     end_logprobs,
     option_logprobs,
@@ -64,7 +64,7 @@ def test_a_missing_vllm_names_its_extra() -> None:
     program = (
         "import sys\n"
         "sys.modules['vllm'] = None\n"
-        "from evaluators.backends._vllm_engine import EngineSettings, look\n"
+        "from evaluators.backends.vllm.engine import EngineSettings, look\n"
         "from schemas.errors import MissingExtraError\n"
         "settings = EngineSettings(model='m', commit=None, tokenizer='m', tokenizer_commit=None, dtype=None)\n"
         "try:\n    look(settings)\n"

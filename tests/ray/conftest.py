@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.backends._ray_cluster import Cluster, join
+from evaluators.backends.ray.cluster import Cluster, join
 from tests.evaluators.made_data import made_items, write_dataset
 
 

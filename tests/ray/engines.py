@@ -28,9 +28,9 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.backends._ray_cluster import Needs, join
-from evaluators.backends._ray_fleet import Fleet
-from evaluators.backends.ray import RayBackend
+from evaluators.backends.ray.backend import RayBackend
+from evaluators.backends.ray.cluster import Needs, join
+from evaluators.backends.ray.fleet import Fleet
 from evaluators.blocks import BlockLimits, ask_in_blocks
 from evaluators.pipeline import Finished, run
 from evaluators.selection import select

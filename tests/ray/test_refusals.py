@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.ray import ENGINES
+from evaluators.backends.ray.backend import ENGINES
 from schemas.errors import ConfigError
 
 

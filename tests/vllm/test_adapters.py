@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm import open_backend
+from evaluators.backends.vllm.backend import open_backend
 from evaluators.tokenizer import Rows
 from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of

@@ -12,8 +12,9 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends import openai, transformers
-from evaluators.backends.vllm import VllmBackend
+from evaluators.backends.openai import backend as openai
+from evaluators.backends.transformers import backend as transformers
+from evaluators.backends.vllm.backend import VllmBackend
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import SERVED
 from tests.vllm.made_requests import choices

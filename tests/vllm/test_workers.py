@@ -11,8 +11,8 @@ import pytest
 
 from evaluators.backend import Answers, Response
 from evaluators.backend_options import BackendOptions
-from evaluators.backends._vllm_pool import Workers
-from evaluators.backends.vllm import VllmBackend, open_backend
+from evaluators.backends.vllm.backend import VllmBackend, open_backend
+from evaluators.backends.vllm.pool import Workers
 from schemas.errors import ConfigError, RunError
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.made_data import save_tiny_llama

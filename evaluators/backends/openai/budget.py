@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from evaluators.backends._openai_client import Call
-from evaluators.backends._openai_reading import usage
+from evaluators.backends.openai.client import Call
+from evaluators.backends.openai.reading import usage
 from evaluators.prices import Price
 from schemas.errors import RunError
 

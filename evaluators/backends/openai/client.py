@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, Self
 
-from evaluators.backends._openai_address import Address
+from evaluators.backends.openai.address import Address
 from schemas.errors import import_extra
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})

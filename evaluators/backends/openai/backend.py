@@ -24,17 +24,17 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends._openai_address import parse_address
-from evaluators.backends._openai_batch import BatchLimits, BatchRun
-from evaluators.backends._openai_budget import Budget
-from evaluators.backends._openai_caller import Connection, Tally
-from evaluators.backends._openai_client import require_library
-from evaluators.backends._openai_engine import Engine
-from evaluators.backends._openai_generation import Generation
-from evaluators.backends._openai_pacing import Patience
-from evaluators.backends._openai_probe import Probed, probe
-from evaluators.backends._openai_scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
-from evaluators.backends._openai_ways import Ways
+from evaluators.backends.openai.address import parse_address
+from evaluators.backends.openai.batch import BatchLimits, BatchRun
+from evaluators.backends.openai.budget import Budget
+from evaluators.backends.openai.caller import Connection, Tally
+from evaluators.backends.openai.client import require_library
+from evaluators.backends.openai.engine import Engine
+from evaluators.backends.openai.generation import Generation
+from evaluators.backends.openai.pacing import Patience
+from evaluators.backends.openai.probe import Probed, probe
+from evaluators.backends.openai.scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
+from evaluators.backends.openai.ways import Ways
 from evaluators.prices import Price, read_price
 from evaluators.run_folder import check_model_id
 from evaluators.tokenizer import ModelTokenizer, load_tokenizer

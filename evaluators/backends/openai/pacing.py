@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.backends._openai_client import FaultError
+from evaluators.backends.openai.client import FaultError
 from schemas.errors import RunError
 
 _START = 8

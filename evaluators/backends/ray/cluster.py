@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from evaluators.backend import Backend, Request
-from evaluators.backends._ray_worker import Message, Worker
+from evaluators.backends.ray.worker import Message, Worker
 from schemas.errors import ConfigError, import_extra
 
 # What a backend reads from the environment. Ray gives workers that of the machine that they run on.

@@ -29,17 +29,17 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends._transformers_compare import difference
-from evaluators.backends._transformers_generate import generate
-from evaluators.backends._transformers_load import (
+from evaluators.backends.transformers.compare import difference
+from evaluators.backends.transformers.generate import generate
+from evaluators.backends.transformers.load import (
     DTYPES,
     check_causal,
     load_network,
     torch_dtype,
     usable_device,
 )
-from evaluators.backends._transformers_packed import PackedScorer, obstacle
-from evaluators.backends._transformers_plain import Batch, PlainScorer, Score
+from evaluators.backends.transformers.packed import PackedScorer, obstacle
+from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
 from evaluators.blocks import BlockLimits, ask_in_blocks
 from evaluators.model_files import find_model
 from evaluators.run_folder import check_model_id

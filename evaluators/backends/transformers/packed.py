@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluators.backends._token_tree import TokenTree, prefix_groups, trees_of
-from evaluators.backends._transformers_head import Wanted, last_position_only, wanted_logprobs
-from evaluators.backends._transformers_plain import Batch, Score
+from evaluators.backends.transformers.head import Wanted, last_position_only, wanted_logprobs
+from evaluators.backends.transformers.plain import Batch, Score
+from evaluators.backends.transformers.token_tree import TokenTree, prefix_groups, trees_of
 from evaluators.tokenizer import Rows
 from schemas.errors import import_extra
 

@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple, Protocol, TypeAlias
 
 from evaluators.backend import Runtime
-from evaluators.backends._vllm_engine import Done, Engine, EngineSettings, Work
+from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, Work
 from schemas.errors import BiasboardError, ConfigError, RunError
 
 _GRACE_SECONDS = 5

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evaluators.backend import Answers, Events, Request, Response, Sent
-from evaluators.backends._openai_budget import Budget
-from evaluators.backends._openai_caller import Caller, Connection, GaveUpError, Tally
-from evaluators.backends._openai_client import Client, RejectedError, quiet_logs
-from evaluators.backends._openai_pacing import Pacer, Patience
-from evaluators.backends._openai_ways import Ways, failed, rejected
+from evaluators.backends.openai.budget import Budget
+from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally
+from evaluators.backends.openai.client import Client, RejectedError, quiet_logs
+from evaluators.backends.openai.pacing import Pacer, Patience
+from evaluators.backends.openai.ways import Ways, failed, rejected
 
 _TICK_SECONDS = 0.2
 _HAND_OVER = 256

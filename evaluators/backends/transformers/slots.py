@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evaluators.backends._transformers_decoding import Draft
+from evaluators.backends.transformers.decoding import Draft
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:

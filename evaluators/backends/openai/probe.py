@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from evaluators.backends._openai_budget import Budget
-from evaluators.backends._openai_caller import Caller, Connection, GaveUpError, Tally, run_apart
-from evaluators.backends._openai_client import Call, Client, FaultError, RejectedError, quiet_logs
-from evaluators.backends._openai_generation import VLLM_SAMPLING
-from evaluators.backends._openai_pacing import Pacer, Patience
-from evaluators.backends._openai_reading import AnswerError, choices, echo, logprob, token_id, usage
-from evaluators.backends._openai_scoring import CHAT, COMPLETIONS, ONE_TOKEN, echoes, first_tokens, n_echoed
+from evaluators.backends.openai.budget import Budget
+from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally, run_apart
+from evaluators.backends.openai.client import Call, Client, FaultError, RejectedError, quiet_logs
+from evaluators.backends.openai.generation import VLLM_SAMPLING
+from evaluators.backends.openai.pacing import Pacer, Patience
+from evaluators.backends.openai.reading import AnswerError, choices, echo, logprob, token_id, usage
+from evaluators.backends.openai.scoring import CHAT, COMPLETIONS, ONE_TOKEN, echoes, first_tokens, n_echoed
 from evaluators.tokenizer import ModelTokenizer
 from schemas.errors import ConfigError, RunError
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.backends._openai_client import Call, RejectedError
-from evaluators.backends._openai_generation import Generation
-from evaluators.backends._openai_reading import AnswerError, RefusalError, total_usage
-from evaluators.backends._openai_scoring import Way
+from evaluators.backends.openai.client import Call, RejectedError
+from evaluators.backends.openai.generation import Generation
+from evaluators.backends.openai.reading import AnswerError, RefusalError, total_usage
+from evaluators.backends.openai.scoring import Way
 from schemas.errors import RunError
 
 _FILTERED = ("content_filter", "content_policy_violation")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evaluators.backend import Answers, Events, Request, Response, Sent
-from evaluators.backends._openai_budget import Budget
-from evaluators.backends._openai_caller import Connection, Tally, run_apart
-from evaluators.backends._openai_client import Call, Client, FaultError, RejectedError, quiet_logs
-from evaluators.backends._openai_ways import Ways, failed, rejected
+from evaluators.backends.openai.budget import Budget
+from evaluators.backends.openai.caller import Connection, Tally, run_apart
+from evaluators.backends.openai.client import Call, Client, FaultError, RejectedError, quiet_logs
+from evaluators.backends.openai.ways import Ways, failed, rejected
 from schemas import strict_json
 from schemas.errors import ConfigError, RunError
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from evaluators.backend import Capability, Events, Request, Runtime, TokenCount
 from evaluators.backend_options import BackendOptions
-from evaluators.backends._ray_cluster import Cluster, Needs, join
-from evaluators.backends._ray_fleet import Fleet
-from evaluators.backends._ray_worker import EngineOpener
+from evaluators.backends.ray.cluster import Cluster, Needs, join
+from evaluators.backends.ray.fleet import Fleet
+from evaluators.backends.ray.worker import EngineOpener
 from schemas.errors import ConfigError
 from schemas.result import Model
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from evaluators.backends._transformers_packed import PackedScorer
-from evaluators.backends._transformers_plain import Batch, PlainScorer, Score
+from evaluators.backends.transformers.packed import PackedScorer
+from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
 from evaluators.tokenizer import Rows
 
 _ROUNDING = {"float16": 0.0125, "bfloat16": 0.1}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from evaluators.backend import Runtime
-from evaluators.backends._vllm_trie import Node, Question, paths, split_wide
+from evaluators.backends.vllm.trie import Node, Question, paths, split_wide
 from schemas.errors import ConfigError, RunError, import_extra
 
 OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]

@@ -1,7 +1,7 @@
 """Generation of texts, many side by side: where one ends, the next request takes its place at once.
 
 What is computed together depends on which texts end when. That moves logits by their rounding and nothing else: tokens
-are chosen per request (:mod:`evaluators.backends._transformers_decoding`). Models that this is not possible with, or
+are chosen per request (:mod:`evaluators.backends.transformers.decoding`). Models that this is not possible with, or
 that give other logits in this way, are asked one request at a time; the settings of the result say so, and why.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
-from evaluators.backends._transformers_decoding import Draft, next_tokens, start
-from evaluators.backends._transformers_single import SingleDecoder, obstacle_to_sharing
-from evaluators.backends._transformers_slots import Slots
+from evaluators.backends.transformers.decoding import Draft, next_tokens, start
+from evaluators.backends.transformers.single import SingleDecoder, obstacle_to_sharing
+from evaluators.backends.transformers.slots import Slots
 from evaluators.tokenizer import ModelTokenizer
 from schemas.errors import import_extra
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaluators.backends._transformers_last import last_layer_at
+from evaluators.backends.transformers.last import last_layer_at
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:

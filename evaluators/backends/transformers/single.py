@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evaluators.backends._transformers_decoding import Draft, next_tokens
-from evaluators.backends._transformers_head import last_position_only
-from evaluators.backends._transformers_packed import obstacle
-from evaluators.backends._transformers_slots import Slots
+from evaluators.backends.transformers.decoding import Draft, next_tokens
+from evaluators.backends.transformers.head import last_position_only
+from evaluators.backends.transformers.packed import obstacle
+from evaluators.backends.transformers.slots import Slots
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:

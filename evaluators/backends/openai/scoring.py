@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evaluators.backend import ChoiceRequest, Response
-from evaluators.backends._openai_client import Call
-from evaluators.backends._openai_reading import (
+from evaluators.backends.openai.client import Call
+from evaluators.backends.openai.reading import (
     AnswerError,
     Echo,
     check_refusal,

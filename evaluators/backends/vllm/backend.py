@@ -33,8 +33,8 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends._vllm_adapter import Adapter, find_adapter
-from evaluators.backends._vllm_engine import (
+from evaluators.backends.vllm.adapter import Adapter, find_adapter
+from evaluators.backends.vllm.engine import (
     DTYPES,
     Continuation,
     Done,
@@ -44,8 +44,8 @@ from evaluators.backends._vllm_engine import (
     Work,
     look,
 )
-from evaluators.backends._vllm_pool import Dispatched, InProcess, Pool, Workers
-from evaluators.backends._vllm_trie import end_logprobs, option_logprobs, questions
+from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers
+from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questions
 from evaluators.blocks import BlockLimits, plan_blocks
 from evaluators.model_files import ModelFiles, find_files, find_model
 from evaluators.run_folder import check_model_id

@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from evaluators.backends._openai_address import Address
-from evaluators.backends._openai_budget import Budget
-from evaluators.backends._openai_client import Call, Client, FaultError, RejectedError
-from evaluators.backends._openai_pacing import Pacer
+from evaluators.backends.openai.address import Address
+from evaluators.backends.openai.budget import Budget
+from evaluators.backends.openai.client import Call, Client, FaultError, RejectedError
+from evaluators.backends.openai.pacing import Pacer
 
 _MOST_NAMES = 16
 _T = TypeVar("_T")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluators.backend import GenerateRequest, Response
-from evaluators.backends._openai_client import Call
-from evaluators.backends._openai_reading import AnswerError, check_refusal, choices, total_usage
-from evaluators.backends._openai_scoring import CHAT, COMPLETIONS
+from evaluators.backends.openai.client import Call
+from evaluators.backends.openai.reading import AnswerError, check_refusal, choices, total_usage
+from evaluators.backends.openai.scoring import CHAT, COMPLETIONS
 from evaluators.tokenizer import ModelTokenizer
 
 # vLLM's server otherwise samples with what the model's own generation config says.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaluators.backends._transformers_head import Wanted, wanted_logprobs
+from evaluators.backends.transformers.head import Wanted, wanted_logprobs
 from evaluators.tokenizer import Rows
 from schemas.errors import import_extra
 
