@@ -1,0 +1,181 @@
+"""Compares datasets, records, results and the numbers on pages with those that an earlier commit gave.
+
+``python -m tests.unmoved check`` builds what ``make demo`` builds and imports the published answers of one model (where
+the published data lies beside the repository), then compares every hash with ``tests/data/unmoved.json``. A commit that
+must move nothing runs it; one that moves a number on purpose says which and why, and runs ``write``.
+
+Only the command lines are used, so that the same script runs at both commits. Left out are package versions, times, and
+sentences on pages; floats are compared to nine digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+
+REPOSITORY = Path(__file__).parents[1]
+STORED = REPOSITORY / "tests" / "data" / "unmoved.json"
+GENERATIONS = REPOSITORY.parent / "shared" / "data" / "gifi"
+MODEL = "Phi-3-mini-4k"
+_CELL = re.compile(r'data-sort="(-?[\d.]+)"|class="bb-value">([^<]*)<|class="bb-rank"[^>]*>([^<]*)<')
+_SENTENCES = ("reason", "biasboard")
+"""Endings of the names of exported fields that hold sentences or versions of packages."""
+
+
+def demo(out: Path) -> None:
+    """Do what ``make demo`` does, below a folder."""
+    _python("builders.synthbias", "--out", out / "datasets/synthbias")
+    _python("evaluators", "run", "--dataset", out / "datasets/synthbias", "--out", out / "runs", *_ALL_BASELINES)
+    _build_site(out)
+
+
+_ALL_BASELINES = ("--backend", "baseline", "--model", "all")
+
+
+def published_answers(out: Path) -> None:
+    """Import the published answers of one model, with the scorers that work offline."""
+    dataset = out / "datasets/gifi-published-compat"
+    _python(
+        "builders.gifi",
+        "--source",
+        "gifi",
+        "--input",
+        GENERATIONS / "template",
+        "--compat",
+        "gifi-repo",
+        "--out",
+        dataset,
+    )
+    answers = ("--input", GENERATIONS / "model-generation", "--model", MODEL, "--scorer", "default")
+    _python("evaluators", "import", "gifi", *answers, "--dataset", dataset, "--out", out / "runs")
+    _build_site(out)
+
+
+def _build_site(out: Path) -> None:
+    shutil.copytree(REPOSITORY / "site" / "docs", out / "site" / "docs")
+    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", out / "site")
+    folders = ("--runs", out / "runs", "--datasets", out / "datasets", "--results", out / "none")
+    _python("leaderboard", "build", *folders, "--site", out / "site")
+
+
+def _python(module: str, *arguments: str | Path) -> None:
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "COLUMNS": "200"}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+
+
+def fingerprints(out: Path) -> dict[str, str]:
+    """Return a hash of each dataset file, of the rows of each records file, of each result and of what pages show."""
+    found = {}
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        if path.is_file() and name.startswith("datasets/"):
+            found[name] = _sha256(path.read_bytes())
+        elif path.name in ("records.parquet", "scores.parquet"):
+            found[name] = _hashed(pyarrow.parquet.read_table(path).to_pylist())
+        elif path.name == "result.json":
+            found[name] = _hashed(_result(json.loads(path.read_text(encoding="utf-8"))))
+        elif name.startswith("site/_docs/files/") and path.suffix == ".json":
+            found[name] = _hashed(_without_sentences(json.loads(path.read_text(encoding="utf-8"))))
+        elif name.startswith("site/_docs/charts/"):
+            found[name] = _sha256(path.read_bytes())
+        elif name.startswith("site/_docs/") and path.suffix == ".md":
+            found[name] = _hashed(sorted(_numbers_on(path.read_text(encoding="utf-8"))))
+    return found
+
+
+def _result(result: dict[str, Any]) -> dict[str, Any]:
+    """Drop what differs from run to run, and hashes of files whose bytes depend on a library's version."""
+    kept = {key: value for key, value in result.items() if key != "environment"}
+    kept["usage"] = {key: value for key, value in result["usage"].items() if key != "seconds"}
+    for entry in ("records", "scores"):
+        if result[entry] is not None:
+            kept[entry] = {key: value for key, value in result[entry].items() if key != "sha256"}
+    return kept
+
+
+def _without_sentences(export: dict[str, Any]) -> dict[str, Any]:
+    rows = [
+        {key: value for key, value in row.items() if not key.endswith(_SENTENCES) and key != "records_sha256"}
+        for row in export["rows"]
+    ]
+    return export | {"rows": rows}
+
+
+def _numbers_on(page: str) -> Iterator[str]:
+    """Yield what the cells of a page's tables are sorted by and show: values, counts and ranks."""
+    for match in _CELL.finditer(page):
+        yield next(text for text in match.groups() if text is not None)
+
+
+def _hashed(value: object) -> str:
+    return _sha256(json.dumps(_rounded(value), sort_keys=True).encode())
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return f"{value:.9g}" if isinstance(value, float) else value
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _measured() -> dict[str, dict[str, str]]:
+    """Build everything in temporary folders and return the hashes by part."""
+    parts = {"demo": demo}
+    if GENERATIONS.is_dir():
+        parts["import"] = published_answers
+    found = {}
+    for name, build in parts.items():
+        with tempfile.TemporaryDirectory() as folder:
+            build(Path(folder))
+            found[name] = fingerprints(Path(folder))
+            print(f"{name}: {len(found[name])} files", file=sys.stderr)
+    return found
+
+
+def moved(found: dict[str, str], stored: dict[str, str]) -> list[str]:
+    """Return one line for each file that is new, gone, or of another hash than the stored one."""
+    lines = [
+        f"{name}: was {stored[name]}, is {found[name]}"
+        for name in found
+        if stored.get(name, "") != found[name] and name in stored
+    ]
+    lines += [f"{name}: new" for name in found if name not in stored]
+    return lines + [f"{name}: gone" for name in stored if name not in found]
+
+
+def main() -> None:
+    """Write the hashes, or compare with the stored ones and fail if any moved."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("write", "check"))
+    chosen = parser.parse_args().what
+    found = _measured()
+    if chosen == "write":
+        STORED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        return
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    lines = [line for part in found for line in moved(found[part], stored[part])]
+    sys.exit("\n".join([*lines, f"{len(lines)} moved"]) if lines else 0)
+
+
+if __name__ == "__main__":
+    main()
