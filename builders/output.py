@@ -15,7 +15,7 @@ from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCou
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
-from schemas.items import Item
+from schemas.item_shape import Item, item_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         n_items = sum(len(split.items) for split in draft.splits)
         for split in draft.splits:
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
-            tables.write_rows(temporary / split.path, split.items, contract.ITEM_SHAPES[split.item_shape])
+            tables.write_rows(temporary / split.path, split.items, item_shapes()[split.item_shape].row_type)
             entries.append(
                 SplitEntry(
                     config=split.config,

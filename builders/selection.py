@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from builders.output import DraftSplit
 from schemas.errors import ConfigError
-from schemas.items import CoreferenceItem, Item
+from schemas.item_shape import Item
+from schemas.items.coreference import CoreferenceItem
 
 
 def take_pairs(

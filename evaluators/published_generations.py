@@ -24,7 +24,7 @@ from evaluators.task import Prompt, Task
 from evaluators.tasks._pronoun_prompts import PUBLISHED
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
-from schemas.items import AssignmentItem
+from schemas.items.assignment import AssignmentItem
 from schemas.record import Record
 from schemas.result import Model
 

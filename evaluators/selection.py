@@ -13,7 +13,7 @@ from schemas import tables
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_split
 from schemas.errors import ConfigError
-from schemas.items import Item
+from schemas.item_shape import Item
 from schemas.result import Normalisation, Signature
 
 

@@ -1,14 +1,11 @@
-"""Rules that a JSON Schema cannot say, one small generator per kind of document."""
+"""Rules that a JSON Schema cannot say, one small generator per kind of document; those of items are in their shapes."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 from schemas.dataset import Manifest
-from schemas.items import CoreferenceItem, PronounTextItem, WordProblemItem
-from schemas.lexicon import gender_of_pronoun, occupations, pronoun_families
 from schemas.record import Record
 from schemas.result import Result
 from schemas.score import TextScore
@@ -21,10 +18,6 @@ _LENGTH_TOLERANCE = 1e-4
 def problems(document: object) -> Iterator[str]:
     """Every rule that a document breaks, worded for its owner; nothing for a sound one."""
     match document:
-        case CoreferenceItem():
-            yield from _item_problems(document)
-        case PronounTextItem() | WordProblemItem():
-            yield from _variant_problems(document)
         case TextScore():
             yield from _score_problems(document)
         case Record():
@@ -33,55 +26,6 @@ def problems(document: object) -> Iterator[str]:
             yield from _result_problems(document)
         case Manifest():
             yield from _manifest_problems(document)
-
-
-def _item_problems(item: CoreferenceItem) -> Iterator[str]:
-    end = item.pronoun_start + len(item.pronoun)
-    if item.sentence[item.pronoun_start : end] != item.pronoun:
-        yield f"pronoun_start: {item.pronoun_start} is not where '{item.pronoun}' stands in the sentence; correct it"
-    gender = gender_of_pronoun(item.pronoun)
-    if gender is None:
-        yield f"pronoun: '{item.pronoun}' is not in the lexicon; have: he, him, his, himself, she, her, hers, herself"
-    elif gender != item.pronoun_gender:
-        yield f"pronoun_gender: '{item.pronoun_gender}' does not fit '{item.pronoun}'; set {gender}"
-    for occupation in item.occupations:
-        if occupation not in occupations():
-            yield f"occupations: '{occupation}' is not in the lexicon; have: {', '.join(sorted(occupations()))}"
-    for field in ("referent", "reference"):
-        value = getattr(item, field)
-        if value is not None and value not in item.occupations:
-            yield f"{field}: '{value}' is not one of the item's occupations; have: {', '.join(item.occupations)}"
-    if item.referent in item.occupations and item.referent != item.reference:
-        yield f"referent: '{item.referent}' is not the reference '{item.reference}'; make the referent the reference"
-    yield from _stereotype_problems(item)
-
-
-def _variant_problems(item: PronounTextItem | WordProblemItem) -> Iterator[str]:
-    family = pronoun_families()[item.family]
-    forms = "|".join(map(re.escape, {*family.forms.values(), *family.gifi_repo.values()}))
-    n_found = len(re.findall(rf"\b(?:{forms})\b", item.text, re.IGNORECASE))
-    if n_found < len(item.cases):
-        yield f"cases: names {len(item.cases)} pronouns, the text has {n_found} of family '{item.family}'; correct one"
-    if not item.item_id.startswith(item.template_id):
-        yield f"item_id: '{item.item_id}' does not begin with its template_id '{item.template_id}'; make it do so"
-
-
-def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
-    known = [occupations()[name] for name in item.occupations if name in occupations()]
-    by_stereotype = {occupation.stereotype: occupation.name for occupation in known}
-    if len(by_stereotype) != 2:
-        yield f"occupations: {', '.join(item.occupations)} are not one male- and one female-stereotyped; replace one"
-        return
-    cluster = f"{by_stereotype['male']}|{by_stereotype['female']}"
-    if item.cluster != cluster:
-        yield f"cluster: '{item.cluster}' is not the occupation pair; set {cluster}"
-    if (item.referent is None) != (item.stereotype is None):
-        yield "stereotype: is null exactly when referent is null; set or clear both"
-    elif item.referent in by_stereotype.values():
-        fits = by_stereotype["male" if item.pronoun_gender == "masculine" else "female"] == item.referent
-        expected = "pro" if fits else "anti"
-        if item.stereotype != expected:
-            yield f"stereotype: '{item.stereotype}' does not follow from pronoun and referent; set {expected}"
 
 
 def _record_problems(record: Record) -> Iterator[str]:

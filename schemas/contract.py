@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
-from importlib import resources
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import jsonschema
@@ -17,7 +18,7 @@ from schemas import strict_json
 from schemas.checks import problems
 from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
-from schemas.items import AssignmentItem, CoreferenceItem, Item, PronounTextItem, WordProblemItem
+from schemas.item_shape import Item, item_shapes
 from schemas.record import Record
 from schemas.result import Result
 from schemas.score import TextScore
@@ -26,46 +27,56 @@ from schemas.strict_json import JsonValue
 Document: TypeAlias = Manifest | Reject | Item | Record | TextScore | Result
 D = TypeVar("D", bound=Document)
 
-SCHEMA_NAMES: Mapping[type[Document], str] = {
+_FILES: Mapping[type[Any], str] = {
     Manifest: "dataset",
     Reject: "reject",
-    CoreferenceItem: "coreference",
-    PronounTextItem: "pronoun_text",
-    WordProblemItem: "word_problem",
-    AssignmentItem: "assignment",
     Record: "record",
     TextScore: "score",
     Result: "result",
 }
-"""The schema file of each dataclass, without ``.schema.json``."""
 
-ITEM_SHAPES: Mapping[str, type[Item]] = {
-    "coreference": CoreferenceItem,
-    "recognition": PronounTextItem,
-    "continuation": PronounTextItem,
-    "word_problem": WordProblemItem,
-    "assignment": AssignmentItem,
-}
-"""The row type of each item shape."""
+
+@dataclass(frozen=True)
+class Schema:
+    """The JSON Schema of one kind of document, with the rules that a schema cannot say."""
+
+    document_type: type[Any]
+    place: str
+    """Path of the schema in the repository, for messages."""
+    path: Path
+    problems: Callable[[Any], Iterator[str]]
+
+    @cached_property
+    def json_schema(self) -> dict[str, JsonValue]:
+        """The JSON Schema as it stands in its file."""
+        return cast(dict[str, JsonValue], strict_json.loads(self.path.read_text(encoding="utf-8"), where=self.place))
+
+    @cached_property
+    def fast_validator(self) -> jsonschema_rs.Draft202012Validator:
+        """The compiled validator: it decides, a hundred times faster than the one that words errors."""
+        return jsonschema_rs.Draft202012Validator(self.json_schema)
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[Any]:
+        """The converter between JSON values and the dataclass."""
+        return TypeAdapter(self.document_type)
 
 
 @cache
-def schema(name: str) -> dict[str, JsonValue]:
-    """A JSON Schema of this package by name, such as ``result``."""
-    text = resources.files("schemas").joinpath(f"{name}.schema.json").read_text(encoding="utf-8")
-    return cast(dict[str, JsonValue], strict_json.loads(text, where=f"schemas/{name}.schema.json"))
-
-
-@cache
-def _fast_validator(name: str) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(schema(name))
-
-
-@cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(
-        next(document_type for document_type, schema_name in SCHEMA_NAMES.items() if schema_name == name)
-    )
+def schemas() -> Mapping[type[Any], Schema]:
+    """Return the schema of each dataclass of the contract, those of the item shapes among them."""
+    folder = Path(__file__).parent
+    own = {
+        document_type: Schema(document_type, f"schemas/{name}.schema.json", folder / f"{name}.schema.json", problems)
+        for document_type, name in _FILES.items()
+    }
+    items = {
+        shape.row_type: Schema(
+            shape.row_type, f"schemas/items/{shape.name}.schema.json", shape.schema_path, shape.problems
+        )
+        for shape in item_shapes().values()
+    }
+    return {**own, **items}
 
 
 def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
@@ -79,17 +90,16 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     Raises:
         DataError: the value breaks the schema or a rule that a schema cannot say.
     """
-    name = SCHEMA_NAMES[cast(type[Document], document_type)]
-    # The compiled validator decides, a hundred times faster; the reference one words the error.
-    if not _fast_validator(name).is_valid(value):
-        raise DataError(f"{where}: {next(_schema_errors(value, name))}")
+    schema = schemas()[document_type]
+    if not schema.fast_validator.is_valid(value):
+        raise DataError(f"{where}: {next(_schema_errors(value, schema))}")
     try:
-        document = cast(D, _adapter(name).validate_python(value))
+        document = cast(D, schema.adapter.validate_python(value))
     except PydanticError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise DataError(f"{where}: {field}: {first['msg']}; correct it (schemas/{name}.schema.json)") from error
-    for problem in problems(document):
+        raise DataError(f"{where}: {field}: {first['msg']}; correct it ({schema.place})") from error
+    for problem in schema.problems(document):
         raise DataError(f"{where}: {problem}")
     return document
 
@@ -102,7 +112,7 @@ def dump(document: Document) -> dict[str, JsonValue]:
 def as_python(document: Document) -> dict[str, Any]:
     """Nested dictionaries and lists of a dataclass, with minus infinity as a float: what a parquet column takes."""
     # Several times faster than dataclasses.asdict, which copies every string.
-    return cast(dict[str, Any], _adapter(SCHEMA_NAMES[type(document)]).dump_python(document, mode="json"))
+    return cast(dict[str, Any], schemas()[type(document)].adapter.dump_python(document, mode="json"))
 
 
 def check(document: Document, *, where: str) -> dict[str, Any]:
@@ -114,11 +124,11 @@ def check(document: Document, *, where: str) -> dict[str, Any]:
     Raises:
         DataError: it breaks its schema or a rule that a schema cannot say.
     """
-    name = SCHEMA_NAMES[type(document)]
+    schema = schemas()[type(document)]
     value = as_python(document)
-    if not _fast_validator(name).is_valid(plain(value)):
-        raise DataError(f"{where}: {next(_schema_errors(plain(value), name))}")
-    for problem in problems(document):
+    if not schema.fast_validator.is_valid(plain(value)):
+        raise DataError(f"{where}: {next(_schema_errors(plain(value), schema))}")
+    for problem in schema.problems(document):
         raise DataError(f"{where}: {problem}")
     return value
 
@@ -145,25 +155,24 @@ def errors(value: JsonValue, document_type: type[D]) -> Iterator[str]:
 
     Rules that a schema cannot say are checked once the schema holds.
     """
-    name = SCHEMA_NAMES[cast(type[Document], document_type)]
-    if _fast_validator(name).is_valid(value):
-        yield from problems(cast(D, _adapter(name).validate_python(value)))
+    schema = schemas()[document_type]
+    if schema.fast_validator.is_valid(value):
+        yield from schema.problems(schema.adapter.validate_python(value))
     else:
-        yield from _schema_errors(value, name)
+        yield from _schema_errors(value, schema)
 
 
-def _schema_errors(value: JsonValue, name: str) -> Iterator[str]:
-    found = list(jsonschema.Draft202012Validator(schema(name)).iter_errors(value))
+def _schema_errors(value: JsonValue, schema: Schema) -> Iterator[str]:
+    found = list(jsonschema.Draft202012Validator(schema.json_schema).iter_errors(value))
     found.sort(key=lambda error: (len(error.absolute_path), error.json_path))
     # Of several alternatives that all fail, the deepest failure says most. Several missing fields are one error each.
-    lines = dict.fromkeys(_worded(cast(ValidationError, best_match(iter([error]))), name) for error in found)
+    lines = dict.fromkeys(_worded(cast(ValidationError, best_match(iter([error]))), schema.place) for error in found)
     # The compiled validator refuses numbers that strict JSON cannot spell; the reference one lets them pass.
     yield from lines or ["holds NaN or an infinity; write null and a reason"]
 
 
-def _worded(error: ValidationError, name: str) -> str:
+def _worded(error: ValidationError, schema_file: str) -> str:
     where = error.json_path.removeprefix("$").removeprefix(".") or "top level"
-    schema_file = f"schemas/{name}.schema.json"
     found = _shown(error.instance)
     match error.validator:
         case "required":

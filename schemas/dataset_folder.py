@@ -8,7 +8,7 @@ from pathlib import Path
 from schemas import contract, strict_json, tables
 from schemas.dataset import Manifest, SplitEntry
 from schemas.errors import DataError
-from schemas.items import Item
+from schemas.item_shape import Item, shape_of
 
 MANIFEST = "dataset.json"
 REJECTS = "rejects.parquet"
@@ -22,10 +22,10 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        builder = "gifi" if folder.name.startswith("gifi") else "synthbias"
-        options = " --source gifi --input DIR --compat gifi-repo" if folder.name == "gifi-published-compat" else ""
-        command = f"python -m builders.{builder}{options} --out {folder}"
-        raise DataError(f"{folder}: no {MANIFEST} here; build one: {command}")
+        raise DataError(
+            f"{folder}: no {MANIFEST} here; name the folder of a built dataset, or build one: python -m builders "
+            "lists the commands"
+        )
     return contract.load(strict_json.read(path), Manifest, where=str(path))
 
 
@@ -36,23 +36,10 @@ def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
         DataError: the file is missing or truncated, an item is unsound, or the content is not what the manifest says.
     """
     path = folder / entry.path
-    items = tables.read_rows(path, row_type_of(folder, entry))
+    items = tables.read_rows(path, shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type)
     for problem in content_problems(path, items, entry):
         raise DataError(problem)
     return items
-
-
-def row_type_of(folder: Path, entry: SplitEntry) -> type[Item]:
-    """The dataclass of the items of a split.
-
-    Raises:
-        DataError: the item shape is unknown.
-    """
-    row_type = contract.ITEM_SHAPES.get(entry.item_shape)
-    if row_type is None:
-        shapes = ", ".join(contract.ITEM_SHAPES)
-        raise DataError(f"{folder / MANIFEST}: item_shape '{entry.item_shape}' is unknown; have: {shapes}")
-    return row_type
 
 
 def content_problems(path: Path, items: Sequence[Item], entry: SplitEntry) -> Iterator[str]:

@@ -1,28 +1,67 @@
-"""Plug-ins are files in a folder, found by name: there is no registry to edit."""
+"""Finds plug-ins: files in a folder, known by their names. There is no registry to edit.
+
+Folders outside the repository join in through the environment variable ``BIASBOARD_PLUGINS``: folders, separated as in
+``PATH``, that repeat the layout of the repository. A file ``evaluators/metrics/x.py`` in one of them is then the module
+``evaluators.metrics.x``, found, listed and imported like any other.
+"""
 
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 from schemas.errors import ConfigError
 
+VARIABLE = "BIASBOARD_PLUGINS"
 
+
+@cache
 def names(package: str) -> tuple[str, ...]:
-    """Names of the plug-ins of a package, such as ``evaluators.backends``, sorted; nothing in them is imported."""
+    """Return the sorted names of the plug-ins of a package; none of them is imported.
+
+    Args:
+        package: The package whose files are plug-ins, such as ``evaluators.backends``.
+
+    Raises:
+        ConfigError: ``BIASBOARD_PLUGINS`` names a folder that does not exist, or two files have one name.
+    """
     folder = importlib.import_module(package)
-    found = (module.name for module in pkgutil.iter_modules(folder.__path__) if not module.name.startswith("_"))
-    return tuple(sorted(found))
+    own = list(folder.__path__)
+    for added in _added_folders(package):
+        if str(added) not in own:
+            folder.__path__.append(str(added))
+    places: dict[str, str] = {}
+    for place in folder.__path__:
+        for module in pkgutil.iter_modules([place]):
+            if module.name.startswith("_"):
+                continue
+            first = places.setdefault(module.name, place)
+            if first != place:
+                raise ConfigError(f"plug-in '{module.name}' is in {first} and in {place}; rename one of them")
+    return tuple(sorted(places))
 
 
+def _added_folders(package: str) -> list[Path]:
+    roots = [Path(entry) for entry in os.environ.get(VARIABLE, "").split(os.pathsep) if entry]
+    for root in roots:
+        if not root.is_dir():
+            raise ConfigError(f"{VARIABLE}: no folder {root}; correct the variable, or unset it")
+    folders = (root.absolute().joinpath(*package.split(".")) for root in roots)
+    return [folder for folder in folders if folder.is_dir()]
+
+
+@cache
 def load(package: str, name: str, *, kind: str) -> ModuleType:
     """Import a plug-in by name.
 
     Args:
-        package: Such as ``evaluators.backends``.
-        name: The file's name without ``.py``.
-        kind: What to call it in an error, such as ``backend``.
+        package: The package that holds it, such as ``evaluators.backends``.
+        name: The name of its file without ``.py``.
+        kind: The word for such a plug-in in an error, such as ``backend``.
 
     Raises:
         ConfigError: there is no such file.

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from schemas.errors import DataError
-from schemas.items import PronounCase
-from schemas.lexicon import pronoun_families
+from schemas.lexicon import PronounCase, pronoun_families
 
 CASE_TAGS: Mapping[str, PronounCase] = {
     "nom": "nominative",

@@ -16,7 +16,7 @@ from schemas import contract, strict_json
 from schemas.dataset import Reject
 from schemas.errors import DataError
 from schemas.files import replacing
-from schemas.items import Item
+from schemas.item_shape import Item
 from schemas.record import Record
 from schemas.score import TextScore
 from schemas.strict_json import JsonValue
@@ -89,7 +89,7 @@ def read_values(path: Path, row_type: type[Row]) -> list[JsonValue]:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
-    wanted = [field.name for field in dataclasses.fields(row_type)]
+    wanted = [field.name for field in dataclasses.fields(cast(type[Any], row_type))]
     missing = [name for name in wanted if name not in table.column_names]
     if missing:
         raise DataError(

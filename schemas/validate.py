@@ -20,10 +20,10 @@ from schemas import contract, strict_json, tables
 from schemas.command_line import one_line_errors
 from schemas.contract import D
 from schemas.dataset import Manifest, Reject, SplitEntry
-from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, row_type_of
+from schemas.dataset_folder import MANIFEST, REJECTS, content_problems
 from schemas.errors import DataError
 from schemas.files import sha256_file
-from schemas.items import Item
+from schemas.item_shape import Item, shape_of
 from schemas.record import Record
 from schemas.result import Result, ScoresFile
 from schemas.score import TextScore
@@ -155,7 +155,7 @@ def _dataset_problems(folder: Path) -> Iterator[str]:
 
 def _split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iterator[str]:
     try:
-        row_type = row_type_of(folder, entry)
+        row_type = shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type
     except DataError as error:
         yield str(error)
         return

@@ -16,7 +16,7 @@ from builders.summary import closing_lines
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
-from schemas.items import Item
+from schemas.item_shape import Item
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

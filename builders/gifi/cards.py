@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from builders.card import Card, Table
 from builders.output import DraftSplit
-from schemas.items import AssignmentItem, CoreferenceItem, Item
+from schemas.item_shape import Item
+from schemas.items.assignment import AssignmentItem
+from schemas.items.pronoun_text import PronounTextItem
+from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import CASES, pronoun_families
 
 _INTENDED_USE = """\
@@ -79,7 +82,7 @@ def _counted(items: Sequence[Item]) -> Counter[str]:
     for item in items:
         if isinstance(item, AssignmentItem):
             count[f"{item.attribute}, {item.stereotype}"] += 1
-        elif not isinstance(item, CoreferenceItem):
+        elif isinstance(item, PronounTextItem | WordProblemItem):
             count[f"family {item.family}"] += 1
             count.update(f"{_spelt(case)} slots" for case in item.cases)
             antecedent = getattr(item, "antecedent", None)

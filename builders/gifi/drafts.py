@@ -16,7 +16,7 @@ from builders.input_files import check_hashes, read_files
 from builders.output import Draft, DraftSplit, Rule
 from builders.selection import take_units
 from schemas.dataset import Reject, Source
-from schemas.items import Item
+from schemas.item_shape import Item
 
 _BUILDER_VERSION = "1.0"
 _SHAPES: Mapping[str, str] = {

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from builders.gifi.variants import Frame, problem_items, text_items
 from schemas.errors import DataError
-from schemas.items import AssignmentItem, PronounTextItem, WordProblemItem
+from schemas.items.assignment import AssignmentItem
+from schemas.items.pronoun_text import PronounTextItem
+from schemas.items.word_problem import WordProblemItem
 from schemas.pronoun_template import parse
 
 T = TypeVar("T")

@@ -20,17 +20,10 @@ from builders.output import Rule
 from schemas import strict_json
 from schemas.dataset import Reject
 from schemas.errors import DataError
-from schemas.items import (
-    Antecedent,
-    AssignmentItem,
-    Attribute,
-    PronounCase,
-    PronounFamilyName,
-    PronounTextItem,
-    StereotypedGender,
-    WordProblemItem,
-)
-from schemas.lexicon import pronoun_families
+from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
+from schemas.items.pronoun_text import Antecedent, PronounTextItem
+from schemas.items.word_problem import WordProblemItem
+from schemas.lexicon import PronounCase, PronounFamilyName, pronoun_families
 from schemas.pronoun_template import CASE_TAGS, Part, Slot, Template, Verb
 
 WRONG_CASE = Rule(name="wrong_case", description="a possessive stands in the form of the accusative, or the other way")

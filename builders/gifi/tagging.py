@@ -16,7 +16,7 @@ from importlib import resources
 
 from builders.output import Rule
 from schemas.errors import import_extra
-from schemas.items import PronounCase
+from schemas.lexicon import PronounCase
 from schemas.pronoun_template import Part, Slot, Template, Verb
 
 NO_PRONOUN = Rule(name="no_pronoun", description="no pronoun of one person, so that all variants would be equal")

@@ -19,8 +19,8 @@ from builders.gifi.variants import Frame, Repaired
 from builders.output import Rule
 from schemas.dataset import Reject
 from schemas.errors import DataError
-from schemas.items import Antecedent, PronounCase
-from schemas.lexicon import pronoun_families
+from schemas.items.pronoun_text import Antecedent
+from schemas.lexicon import PronounCase, pronoun_families
 from schemas.pronoun_template import Part, Slot, Template, Verb
 
 ADDRESS = "https://github.com/amazon-science/tango"

@@ -8,8 +8,9 @@ from typing import NamedTuple, cast
 
 from builders.output import Rule
 from schemas.dataset import Reject
-from schemas.items import Antecedent, PronounFamilyName, PronounTextItem, WordProblemItem
-from schemas.lexicon import pronoun_families
+from schemas.items.pronoun_text import Antecedent, PronounTextItem
+from schemas.items.word_problem import WordProblemItem
+from schemas.lexicon import PronounFamilyName, pronoun_families
 from schemas.pronoun_template import Template
 
 SAME_TEXT = Rule(

@@ -19,7 +19,7 @@ from builders.synthbias.cards import count_pairs
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

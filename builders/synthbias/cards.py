@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from builders.card import Card, Table
 from builders.output import DraftSplit
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 
 _INTENDED_USE = """\

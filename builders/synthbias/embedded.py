@@ -24,8 +24,8 @@ from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pairing import cluster_of, item_id, pair_key, percent_gap, stereotype_of
 from builders.synthbias.rules import SENTENCE_RULES, violation
 from schemas.dataset import Reject, Source
-from schemas.items import CoreferenceItem, PronounGender
-from schemas.lexicon import occupations
+from schemas.items.coreference import CoreferenceItem
+from schemas.lexicon import PronounGender, occupations
 
 BUILDER_VERSION = "1.0"
 DATASET_VERSION = "1.0.0"

@@ -6,8 +6,7 @@ import string
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from schemas.items import PronounCase, PronounGender
-from schemas.lexicon import CASES, pronoun_families
+from schemas.lexicon import CASES, PronounCase, PronounGender, pronoun_families
 
 Position: TypeAlias = Literal["first", "second"]
 

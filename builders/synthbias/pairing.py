@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schemas import strict_json
-from schemas.items import PronounCase, PronounGender, Stereotype
-from schemas.lexicon import cases_of, families_of, occupations
+from schemas.items.coreference import Stereotype
+from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations
 
 KEY_LENGTH = 16
 

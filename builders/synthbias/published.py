@@ -24,7 +24,7 @@ from builders.synthbias.published_csv import REMEDY, PublishedRow, parse
 from builders.synthbias.published_flags import CASE_ERROR_LINES, FLAG_RULES, flags_of, template_of
 from schemas.dataset import Reject, Source
 from schemas.errors import DataError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 
 FILE_NAME = "synthbias_data.csv"
 SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"

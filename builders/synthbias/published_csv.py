@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from builders.synthbias.mentions import Mention, occupation_mentions, pronoun_mentions
 from builders.synthbias.pairing import cluster_of, stereotype_of
 from schemas.errors import DataError
-from schemas.items import PronounGender
-from schemas.lexicon import gender_of_pronoun, occupations
+from schemas.lexicon import PronounGender, gender_of_pronoun, occupations
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
 REMEDY = "use data/synthbias_data.csv of https://github.com/apple/ml-synthbias as it was published"

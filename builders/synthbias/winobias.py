@@ -20,7 +20,8 @@ from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, 
 from builders.synthbias.winobias_flags import FLAG_RULES, LinePair, flags_of
 from builders.synthbias.winobias_text import REMEDY, Side, WinoBiasLine, check_same_length, parse_file
 from schemas.dataset import Source
-from schemas.items import CoreferenceItem, PronounCase
+from schemas.items.coreference import CoreferenceItem
+from schemas.lexicon import PronounCase
 
 ADDRESS = "https://github.com/uclanlp/corefBias/tree/master/WinoBias/wino/data"
 

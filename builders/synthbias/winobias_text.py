@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from builders.synthbias.mentions import Mention, occupation_mentions
 from builders.synthbias.pairing import cluster_of, stereotype_of
 from schemas.errors import DataError
-from schemas.items import PronounGender
-from schemas.lexicon import gender_of_pronoun, occupations
+from schemas.lexicon import PronounGender, gender_of_pronoun, occupations
 
 Side: TypeAlias = Literal["pro", "anti"]
 

@@ -13,7 +13,7 @@ from evaluators.metrics._assignment import AssignmentTable
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
 from evaluators.tasks._pronoun_reading import pronoun_of, read_texts
-from schemas.items import AssignmentItem
+from schemas.items.assignment import AssignmentItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation
 

@@ -16,7 +16,7 @@ from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests, sampled_twice
 from evaluators.tasks._pronoun_reading import family_groups, read_texts
 from evaluators.text_scores import TextScores
-from schemas.items import PronounTextItem
+from schemas.items.pronoun_text import PronounTextItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation
 

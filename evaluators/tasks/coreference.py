@@ -20,7 +20,7 @@ from evaluators.metrics._coreference import UNDETERMINED, CoreferenceTable
 from evaluators.option_scores import option_probabilities
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks._coreference_answers import read_answer
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.record import Exchange, Reading, Record
 from schemas.result import Normalisation

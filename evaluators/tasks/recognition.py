@@ -14,7 +14,7 @@ from evaluators.metrics._recognition import RecognitionTable
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
 from evaluators.tasks._pronoun_reading import family_groups, pronoun_of, read_texts
-from schemas.items import PronounTextItem
+from schemas.items.pronoun_text import PronounTextItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation
 

@@ -22,7 +22,7 @@ from evaluators.pronoun_answers import NO_NUMBER
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
 from evaluators.tasks._pronoun_reading import family_groups, read_texts
-from schemas.items import WordProblemItem
+from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.pronoun_template import parse
 from schemas.record import Exchange, Record

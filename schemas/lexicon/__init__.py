@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from schemas import strict_json
-from schemas.items import PronounCase, PronounGender
+
+PronounCase: TypeAlias = Literal[
+    "nominative", "accusative", "possessive_dependent", "possessive_independent", "reflexive"
+]
+PronounGender: TypeAlias = Literal["masculine", "feminine"]
+PronounFamilyName: TypeAlias = Literal["he", "she", "they", "thon", "e", "ae", "co", "vi", "xe", "ey", "ze"]
 
 CASES: tuple[PronounCase, ...] = (
     "nominative",

@@ -13,7 +13,7 @@ from builders.synthbias.frame import Frame
 from builders.synthbias.frames_open import OPEN_FRAMES
 from builders.synthbias.frames_settled import SETTLED_FRAMES
 from schemas.errors import ConfigError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.tables import content_sha256
 

@@ -17,7 +17,8 @@ from builders.gifi.published import Tags, assignment_items, compat_items, publis
 from builders.gifi.published_csv import FILES, PromptRow, VariantRows, prompt_rows, variant_rows
 from builders.gifi.variants import problem_items, text_items
 from schemas.errors import DataError
-from schemas.items import PronounTextItem, WordProblemItem
+from schemas.items.pronoun_text import PronounTextItem
+from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from tests.builders.test_gifi_templates import verb_after_they
 

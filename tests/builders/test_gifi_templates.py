@@ -13,7 +13,8 @@ import pytest
 from builders.gifi.embedded import EmbeddedItems, embedded_items
 from builders.gifi.variants import Frame, text_items
 from schemas.errors import DataError
-from schemas.items import PronounTextItem, WordProblemItem
+from schemas.items.pronoun_text import PronounTextItem
+from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import CASES, pronoun_families
 from schemas.pronoun_template import parse
 

@@ -16,7 +16,7 @@ from schemas import dataset_folder, strict_json
 from schemas.contract import load
 from schemas.dataset import Manifest, Reject
 from schemas.errors import ConfigError, DataError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.tables import read_rows
 
 

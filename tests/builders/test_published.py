@@ -15,7 +15,7 @@ from builders.synthbias import published
 from builders.synthbias.published_csv import parse
 from builders.synthbias.published_flags import CASE_ERROR_LINES, flags_of
 from schemas.errors import DataError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 
 HEADER = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
 ROWS = (

@@ -14,7 +14,7 @@ from builders.synthbias import winobias
 from builders.synthbias.winobias_card import MIT_NOTICE
 from builders.synthbias.winobias_text import parse_file, parse_line, without_markup
 from schemas.errors import DataError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 
 PRO = "[The cook] helped the nurse because [he] had time."
 ANTI = "[The cook] helped the nurse because [she] had time."

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schemas import contract, strict_json, tables
 from schemas.dataset import SCHEMA_VERSION, Manifest, Source, SplitEntry
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.record import Reading, Record
 

@@ -9,7 +9,9 @@ from evaluators.backend import GenerateRequest, Response
 from evaluators.records import exchange_of
 from evaluators.scoring import compute_metrics
 from evaluators.task import Task
-from schemas.items import AssignmentItem, PronounTextItem, WordProblemItem
+from schemas.items.assignment import AssignmentItem
+from schemas.items.pronoun_text import PronounTextItem
+from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.pronoun_template import parse
 from schemas.record import Record

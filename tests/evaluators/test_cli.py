@@ -176,7 +176,7 @@ def test_a_model_folder_without_tokenizer_is_a_one_line_error(dataset: Path, tmp
 
 def test_no_dataset_is_a_one_line_error(tmp_path: Path) -> None:
     done = baseline(tmp_path, tmp_path / "runs", "--model", "uniform")
-    assert_one_line_error(done, "no dataset.json here; build one: python -m builders.synthbias")
+    assert_one_line_error(done, "no dataset.json here; name the folder of a built dataset, or build one: python")
 
 
 def test_a_dataset_of_another_shape_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_dataset_of_another_shape_is_a_one_line_error(dataset: Path, tmp_path:
     strict_json.write(dataset / "dataset.json", contract.dump(dataclasses.replace(manifest, splits=other)))
     assert_one_line_error(
         baseline(dataset, tmp_path / "runs", "--model", "uniform"),
-        "item_shape 'essay' is unknown; have: coreference",
+        "item_shape 'essay' is unknown; have: assignment, coreference",
     )
 
 

@@ -36,7 +36,7 @@ from schemas import contract, strict_json, tables
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.record import Exchange, Record
 from schemas.result import Model
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset

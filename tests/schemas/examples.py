@@ -9,7 +9,7 @@ from pathlib import Path
 from schemas import contract, strict_json, tables
 from schemas.dataset import SCHEMA_VERSION, Manifest, Reject, RuleCount, Source, SplitEntry
 from schemas.files import sha256_file
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.record import Exchange, Reading, Record
 from schemas.result import (
     Counts,

@@ -10,7 +10,7 @@ from schemas import contract, strict_json
 from schemas.contract import D
 from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record
 from schemas.result import Result
 from tests.schemas import examples

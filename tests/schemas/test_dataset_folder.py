@@ -7,7 +7,7 @@ import pytest
 
 from schemas import contract, dataset_folder, strict_json, tables
 from schemas.errors import DataError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from tests.schemas import examples
 
 
@@ -19,7 +19,9 @@ def test_a_dataset_is_read_through_its_manifest(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_manifest_says_how_to_build_one(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no dataset\.json here; build one: python -m builders\.synthbias --out"):
+    with pytest.raises(
+        DataError, match=r"no dataset\.json here; name the folder of a built dataset, or build one: python"
+    ):
         dataset_folder.read_manifest(tmp_path)
 
 
@@ -42,5 +44,5 @@ def test_a_dataset_of_an_unknown_shape_is_refused(tmp_path: Path) -> None:
     manifest = examples.write_dataset(tmp_path)
     other = dataclasses.replace(manifest, splits=(dataclasses.replace(manifest.splits[0], item_shape="essay"),))
     strict_json.write(tmp_path / "dataset.json", contract.dump(other))
-    with pytest.raises(DataError, match=r"item_shape 'essay' is unknown; have: coreference"):
+    with pytest.raises(DataError, match=r"item_shape 'essay' is unknown; have: assignment, coreference"):
         dataset_folder.read_split(tmp_path, dataset_folder.read_manifest(tmp_path).splits[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Iterator, Mapping
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import jsonschema
@@ -13,7 +13,7 @@ import pytest
 
 from schemas import contract
 
-DOCUMENTS = sorted(contract.SCHEMA_NAMES, key=lambda document_type: document_type.__name__)
+DOCUMENTS = sorted(contract.schemas(), key=lambda document_type: document_type.__name__)
 JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -90,17 +90,16 @@ def objects(schema: Mapping[str, Any], where: str) -> Iterator[tuple[str, Mappin
 
 
 @pytest.mark.parametrize("document_type", DOCUMENTS)
-def test_dataclass_and_schema_have_the_same_shape(document_type: type[contract.Document]) -> None:
-    schema: Mapping[str, Any] = contract.schema(contract.SCHEMA_NAMES[document_type])
+def test_dataclass_and_schema_have_the_same_shape(document_type: type[Any]) -> None:
+    schema: Mapping[str, Any] = contract.schemas()[document_type].json_schema
     expected = shape_of_schema(schema, schema.get("$defs", {}))
     assert shape_of_dataclass(document_type) == expected
 
 
 @pytest.mark.parametrize("document_type", DOCUMENTS)
-def test_every_field_is_required_and_no_other_is_allowed(document_type: type[contract.Document]) -> None:
-    name = contract.SCHEMA_NAMES[document_type]
+def test_every_field_is_required_and_no_other_is_allowed(document_type: type[Any]) -> None:
     checked = 0
-    for where, part in objects(contract.schema(name), name):
+    for where, part in objects(contract.schemas()[document_type].json_schema, contract.schemas()[document_type].place):
         assert part["required"] == list(part["properties"]), where
         assert part["additionalProperties"] is False, where
         checked += 1
@@ -108,8 +107,8 @@ def test_every_field_is_required_and_no_other_is_allowed(document_type: type[con
 
 
 @pytest.mark.parametrize("document_type", DOCUMENTS)
-def test_schema_is_sound_and_every_definition_is_used(document_type: type[contract.Document]) -> None:
-    schema = contract.schema(contract.SCHEMA_NAMES[document_type])
+def test_schema_is_sound_and_every_definition_is_used(document_type: type[Any]) -> None:
+    schema = contract.schemas()[document_type].json_schema
     jsonschema.Draft202012Validator.check_schema(schema)
     text = str(schema)
     definitions = schema.get("$defs", {})
@@ -117,17 +116,14 @@ def test_schema_is_sound_and_every_definition_is_used(document_type: type[contra
     assert [name for name in definitions if f"'#/$defs/{name}'" not in text] == []
 
 
-def test_every_schema_file_belongs_to_a_dataclass() -> None:
-    files = {
-        entry.name.removesuffix(".schema.json")
-        for entry in resources.files("schemas").iterdir()
-        if entry.name.endswith(".schema.json")
-    }
-    assert files == set(contract.SCHEMA_NAMES.values())
+def test_every_schema_file_belongs_to_a_dataclass(repository: Path) -> None:
+    files = set((repository / "schemas").rglob("*.schema.json"))
+    assert files == {schema.path for schema in contract.schemas().values()}
+    assert {str(path.relative_to(repository)) for path in files} == {s.place for s in contract.schemas().values()}
 
 
 @pytest.mark.parametrize("document_type", DOCUMENTS)
-def test_dataclasses_are_frozen(document_type: type[contract.Document]) -> None:
+def test_dataclasses_are_frozen(document_type: type[Any]) -> None:
     document = object.__new__(document_type)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(document, dataclasses.fields(document_type)[0].name, "other")

@@ -12,7 +12,7 @@ import pytest
 from schemas import tables
 from schemas.dataset import Reject
 from schemas.errors import DataError
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record
 from tests.schemas import examples
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas import contract, strict_json, tables
-from schemas.items import CoreferenceItem
+from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record
 from tests.schemas import examples
 
@@ -64,7 +64,7 @@ def test_every_problem_of_a_dataset_is_one_line(tmp_path: Path) -> None:
     assert outcome.exit_code == 1
     assert outcome.problems == [
         f"{tmp_path}/README.md: no such file; a dataset has a card: build the dataset again",
-        f"{path}: row 2: item_id: '' should be non-empty; correct it (schemas/coreference.schema.json)",
+        f"{path}: row 2: item_id: '' should be non-empty; correct it (schemas/items/coreference.schema.json)",
         f"{path}: row 2: pronoun_gender: 'neuter' is not allowed; have: masculine, feminine",
         f"{path}: row 4: pronoun_start: 0 is not where 'she' stands in the sentence; correct it",
         f"{path}: row 4: referent: 'pilot' is not one of the item's occupations; have: mechanic, nurse",

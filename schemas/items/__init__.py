@@ -1,0 +1,1 @@
+"""One file per item shape, with its JSON Schema beside it; found by name."""
