@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
+from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
 from schemas.result import Interval, Metric, Result
 
 _VERSION = "1.0"

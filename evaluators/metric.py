@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from evaluators.bootstrap import PERCENTILE, FloatArray, interval_of, resample
+from evaluators.statistics.bootstrap import PERCENTILE, FloatArray, interval_of, resample
 from schemas.result import Interval, Metric
 
 VALUE_TOLERANCE = 1e-9

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.bootstrap import N_RESAMPLES, FloatArray
 from evaluators.metric import MetricDefinition, Table
 from evaluators.scorer import TextScorer
+from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray
 from evaluators.task import ReadsScores, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins

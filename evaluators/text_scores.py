@@ -9,9 +9,9 @@ from time import monotonic
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray
 from evaluators.progress import progress
 from evaluators.scorer import TextScorer
+from evaluators.statistics.bootstrap import FloatArray
 from schemas import tables
 from schemas.errors import DataError
 from schemas.files import sha256_file

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.bootstrap import FloatArray
 from evaluators.index import UNPARSED_IS_WRONG
+from evaluators.statistics.bootstrap import FloatArray
 from leaderboard.recomputing import MetricKey, key_of
 from schemas.result import Metric, Result
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from evaluators.bootstrap import FloatArray
+from evaluators.statistics.bootstrap import FloatArray
 
 LEVEL = 0.95
 """Confidence level of the family of all comparisons in one table."""

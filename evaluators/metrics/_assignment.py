@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray
 from evaluators.detectors.pronouns import first_family_published
 from evaluators.metrics._grouped import FAMILIES, GroupedTable, grouped
 from evaluators.pronoun_answers import NONE, REFUSED, families_in
+from evaluators.statistics.bootstrap import FloatArray
 from schemas.record import Record
 
 THEY = FAMILIES.index("they")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.bootstrap import FloatArray, IntArray
-from evaluators.outcomes import certainty, desirability, predicted_share
+from evaluators.statistics.bootstrap import FloatArray, IntArray
+from evaluators.statistics.outcomes import certainty, desirability, predicted_share
 from schemas.errors import DataError
 from schemas.record import Record
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
 from evaluators.metric import Statistics
+from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
 from schemas.lexicon import pronoun_families
 from schemas.record import Exchange, Record
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.bootstrap import FloatArray, IntArray
+from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 
 class Pairs(NamedTuple):

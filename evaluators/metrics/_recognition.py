@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray
 from evaluators.detectors.echo import echo_end
 from evaluators.detectors.pronouns import first_family_published
 from evaluators.detectors.refusals import PUBLISHED_PREFIXES, has_published_prefix
 from evaluators.metrics._grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.pronoun_answers import NONE, REFUSED, families_in
+from evaluators.statistics.bootstrap import FloatArray
 from schemas.record import Record
 
 

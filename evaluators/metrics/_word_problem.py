@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray
 from evaluators.detectors.numbers import published_number
 from evaluators.metrics._grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.pronoun_answers import NO_NUMBER, REFUSED
+from evaluators.statistics.bootstrap import FloatArray
 from schemas.record import Record
 
 TOLERANCE = Fraction(1, 1_000_000)

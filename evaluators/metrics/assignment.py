@@ -14,10 +14,10 @@ from functools import partial
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray, ratio
 from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._assignment import THEY, AssignmentTable
 from evaluators.metrics._grouped import FAMILIES, BoolArray, mean
+from evaluators.statistics.bootstrap import FloatArray, ratio
 
 _TENTH = 1 / (len(FAMILIES) - 1)
 _WORST = 1 - _TENTH

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.bootstrap import NORMAL, FloatArray, ratio, sum_by_cluster
 from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._coreference import CoreferenceTable
 from evaluators.metrics._row_means import needs_referent
+from evaluators.statistics.bootstrap import NORMAL, FloatArray, ratio, sum_by_cluster
 
 _CELLS = 8
 """Per occupation: (sum, count) of masculine and feminine positives, then of masculine and feminine negatives."""

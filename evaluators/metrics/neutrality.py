@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray, ratio, sum_by_cluster
 from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._continuation import ContinuationTable
 from evaluators.metrics._grouped import BoolArray, mean
 from evaluators.scorer import default_of
+from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
 from schemas.score import ScorerKind
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"

@@ -9,7 +9,7 @@ import numpy as np
 from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._coreference import CoreferenceTable
 from evaluators.metrics._row_means import mean, row_mean_statistics
-from evaluators.outcomes import predicted_share
+from evaluators.statistics.outcomes import predicted_share
 
 
 def _pro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:

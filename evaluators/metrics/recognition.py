@@ -14,10 +14,10 @@ from functools import partial
 
 import numpy as np
 
-from evaluators.bootstrap import NORMAL
 from evaluators.metric import MetricDefinition
 from evaluators.metrics._grouped import mean, uniformity
 from evaluators.metrics._recognition import RecognitionTable
+from evaluators.statistics.bootstrap import NORMAL
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evaluators.bootstrap import FloatArray, sum_by_cluster
 from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._coreference import CoreferenceTable
 from evaluators.metrics._row_means import (
@@ -21,6 +20,7 @@ from evaluators.metrics._row_means import (
     needs_referent,
     row_mean_statistics,
 )
+from evaluators.statistics.bootstrap import FloatArray, sum_by_cluster
 
 
 def ucerf(desirability_a: FloatArray, desirability_b: FloatArray) -> FloatArray:

@@ -15,10 +15,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from evaluators.bootstrap import NORMAL, FloatArray, IntArray
 from evaluators.metric import MetricDefinition, Statistics
 from evaluators.metrics._grouped import FAMILIES, mean, uniformity
 from evaluators.metrics._word_problem import WordProblemTable
+from evaluators.statistics.bootstrap import NORMAL, FloatArray, IntArray
 
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000

@@ -17,7 +17,7 @@ from itertools import permutations
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.metrics._coreference import UNDETERMINED, CoreferenceTable
-from evaluators.option_scores import option_probabilities
+from evaluators.statistics.option_scores import option_probabilities
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks._coreference_answers import read_answer
 from schemas.items.coreference import CoreferenceItem

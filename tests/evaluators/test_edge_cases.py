@@ -7,8 +7,8 @@ from math import inf
 
 import pytest
 
-from evaluators.option_scores import option_probabilities
 from evaluators.scoring import compute_metrics, resampled_values
+from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
 from schemas.errors import ConfigError, DataError
 from schemas.record import Exchange, Reading, Record

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.bootstrap import N_RESAMPLES
 from evaluators.index import INDICES, Scored, families, index_metrics, index_of
 from evaluators.scoring import metric_definitions
+from evaluators.statistics.bootstrap import N_RESAMPLES
 from schemas.result import Interval, Metric
 from tests.schemas import examples
 

@@ -1,0 +1,1 @@
+"""Arithmetic on arrays: resampling, probabilities of options, certainty."""
