@@ -18,13 +18,13 @@ from evaluators._import_command import import_command
 from evaluators._index_command import index_command
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
-from evaluators.cache import check_cache
 from evaluators.estimate import Stores, estimate, print_estimates
 from evaluators.rescore import Rescored, rescore
 from evaluators.run_folder import RESULT, check_model_id, finished_runs, read_run
 from evaluators.scorer import SCORER_HELP, Opened, TextScorer, open_scorers, with_scorers
 from evaluators.scoring import metric_definitions
 from evaluators.selection import Selection, normalisation_of, select
+from evaluators.stores.cache import check_cache
 from evaluators.task import Prompt, ReadsScores, Task, load_task, prompt_of, task_for
 from schemas import plugins
 from schemas.command_line import one_line_errors

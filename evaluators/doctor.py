@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.requirements import Requirement
 
-from evaluators.cache import check_cache, summarise
+from evaluators.stores.cache import check_cache, summarise
 from schemas import plugins
 from schemas.errors import BiasboardError
 

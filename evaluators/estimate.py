@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
-from evaluators.cache import known
 from evaluators.pipeline import check_capability
 from evaluators.run_folder import run_folder
 from evaluators.selection import Selection, sign
-from evaluators.store import STORE, store_key
+from evaluators.stores.cache import known
+from evaluators.stores.store import STORE, store_key
 from evaluators.task import Prompt, Task
 from schemas import strict_json
 from schemas.result import Normalisation

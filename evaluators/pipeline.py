@@ -18,7 +18,7 @@ from evaluators.run_folder import LOCK, RECORDS, RESULT, STATE, environment, run
 from evaluators.scorer import TextScorer
 from evaluators.scoring import score_records
 from evaluators.selection import Selection, sign
-from evaluators.store import STORE, ResponseStore, Totals, store_key
+from evaluators.stores.store import STORE, ResponseStore, Totals, store_key
 from evaluators.task import Prompt, Task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas import contract, strict_json, tables

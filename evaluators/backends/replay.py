@@ -29,7 +29,7 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.run_folder import RESULT, check_model_id
-from evaluators.store import STORE, read_answers
+from evaluators.stores.store import STORE, read_answers
 from schemas import contract, strict_json
 from schemas.errors import ConfigError, DataError
 from schemas.record import ExchangeStatus

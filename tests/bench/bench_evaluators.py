@@ -19,7 +19,7 @@ from evaluators.backend import Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.metrics._row_means import mean
 from evaluators.statistics.bootstrap import N_RESAMPLES, cluster_draws, resample
-from evaluators.store import ResponseStore, store_key
+from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.result import Model

@@ -17,7 +17,7 @@ from evaluators.backends.replay import open_backend as open_replay
 from evaluators.pipeline import run
 from evaluators.run_folder import Run, read_run
 from evaluators.selection import select
-from evaluators.store import ResponseStore, store_key
+from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest

@@ -15,11 +15,11 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.cache import known, summarise
 from evaluators.pipeline import run
 from evaluators.run_folder import Run, read_run
 from evaluators.selection import select
-from evaluators.store import ResponseStore, store_key
+from evaluators.stores.cache import known, summarise
+from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
@@ -157,7 +157,7 @@ def test_runs_of_several_processes_share_a_new_cache(dataset: Path, tmp_path: Pa
 OPEN_AT_ONCE = """
 import sys, time
 from pathlib import Path
-from evaluators.store import ResponseStore
+from evaluators.stores.store import ResponseStore
 from tests.evaluators.logging_backend import LoggingBackend
 model = LoggingBackend(Path("unused"), name=sys.argv[2]).model
 print("ready", flush=True)

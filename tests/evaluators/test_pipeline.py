@@ -23,7 +23,7 @@ from evaluators.backend import Request, Response, Sent
 from evaluators.pipeline import run
 from evaluators.run_folder import read_run
 from evaluators.selection import select
-from evaluators.store import ResponseStore, read_answers
+from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
@@ -265,7 +265,7 @@ def test_a_shared_store_is_asked_first_and_costs_nothing_known(dataset: Path, tm
 def test_a_store_that_another_process_holds_is_not_called_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluators.store._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("evaluators.stores.store._BUSY_SECONDS", 0.1)
     model = LoggingBackend(tmp_path / "log").model
     with ResponseStore(tmp_path / "s.sqlite", model) as store, closing(sqlite3.connect(tmp_path / "s.sqlite")) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -12,7 +12,7 @@ from evaluators.backend import Request, Response
 from evaluators.pipeline import run
 from evaluators.run_folder import read_run
 from evaluators.selection import select
-from evaluators.store import read_answers
+from evaluators.stores.store import read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest

@@ -34,7 +34,7 @@ from evaluators.backends.ray.fleet import Fleet
 from evaluators.blocks import BlockLimits, ask_in_blocks
 from evaluators.pipeline import Finished, run
 from evaluators.selection import select
-from evaluators.store import STORE, read_answers
+from evaluators.stores.store import STORE, read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest

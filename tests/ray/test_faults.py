@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evaluators.run_folder import read_run
-from evaluators.store import STORE, read_answers
+from evaluators.stores.store import STORE, read_answers
 from schemas.errors import ConfigError, RunError
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from evaluators.store import STORE, check_format, store_errors
+from evaluators.stores.store import STORE, check_format, store_errors
 from schemas.errors import ConfigError, RunError
 from schemas.result import Model
 

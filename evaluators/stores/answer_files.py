@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.cache import chosen_models, open_store
-from evaluators.store import request_adapter, response_adapter
+from evaluators.stores.cache import chosen_models, open_store
+from evaluators.stores.store import request_adapter, response_adapter
 from schemas import contract
 from schemas.errors import ConfigError
 from schemas.files import replacing
