@@ -13,7 +13,7 @@ from evaluators._cache_commands import CACHE_VARIABLE
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from evaluators.doctor import Check, extra_of, extras, installation
-from evaluators.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
+from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
 from schemas import strict_json
 from schemas.command_line import EXIT_ERROR, one_line_errors
 from schemas.errors import BiasboardError, ConfigError, MissingExtraError

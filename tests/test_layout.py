@@ -112,7 +112,7 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
     assert eager == []
     # Every engine is asked in the ids of one tokenizer, whose library is that of the transformers backend too; and a
     # text classifier is no way of calling the model that is scored.
-    users["transformers"] -= {"evaluators.tokenizer", "evaluators.scorers.classifier"}
+    users["transformers"] -= {"evaluators.models.tokenizer", "evaluators.scorers.classifier"}
     assert {library: modules for library, modules in users.items() if len(modules) > 1} == {}
 
 

@@ -6,7 +6,7 @@ import importlib.metadata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evaluators.model_files import ModelFiles, find_model
+from evaluators.models.model_files import ModelFiles, find_model
 from evaluators.scorer import plain_name
 from schemas.errors import ConfigError, import_extra
 from schemas.score import Scorer, ScorerKind

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.model_files import find_files
+from evaluators.models.model_files import find_files
 from evaluators.scorer import plain_name
 from schemas.errors import ConfigError, MissingExtraError, import_extra
 from schemas.files import sha256_file

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from evaluators.__main__ import app
 from evaluators.backend import Response
 from evaluators.doctor import extra_of
-from evaluators.parity import compare, made_requests, tolerance_for
+from evaluators.models.parity import compare, made_requests, tolerance_for
 from evaluators.stores.store import ResponseStore
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import save_tiny_llama

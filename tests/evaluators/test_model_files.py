@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from evaluators.model_files import find_files, find_model, folder_revision
+from evaluators.models.model_files import find_files, find_model, folder_revision
 from schemas.errors import ConfigError
 
 

@@ -16,7 +16,7 @@ from evaluators.__main__ import app
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
-from evaluators.prices import Price, read_price
+from evaluators.models.prices import Price, read_price
 from schemas import strict_json
 from schemas.errors import BiasboardError, ConfigError, DataError, RunError
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer

@@ -11,7 +11,7 @@ import pytest
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import open_backend
-from evaluators.tokenizer import load_tokenizer
+from evaluators.models.tokenizer import load_tokenizer
 from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.single_passes import plain_logprob

@@ -14,7 +14,7 @@ from evaluators.backends.transformers.token_tree import (
     prefix_groups,
     trees_of,
 )
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 
 
 def rows_of(context: list[int], *options: list[int]) -> Rows:

@@ -15,7 +15,7 @@ from evaluators.backends.vllm.trie import (
     questions,
     split_wide,
 )
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 
 END = 2
 # Options 5, 5 6 and 7 8 after the context 1 3; option 9 after the same; option 5 after another.

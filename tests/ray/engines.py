@@ -31,7 +31,7 @@ from evaluators.backend import (
 from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.fleet import Fleet
-from evaluators.blocks import BlockLimits, ask_in_blocks
+from evaluators.models.blocks import BlockLimits, ask_in_blocks
 from evaluators.pipeline import Finished, run
 from evaluators.selection import select
 from evaluators.stores.store import STORE, read_answers

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.backend import open_backend
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import HEAD_SIZE

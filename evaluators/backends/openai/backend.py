@@ -35,9 +35,9 @@ from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probed, probe
 from evaluators.backends.openai.scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
 from evaluators.backends.openai.ways import Ways
-from evaluators.prices import Price, read_price
+from evaluators.models.prices import Price, read_price
+from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from evaluators.run_folder import check_model_id
-from evaluators.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.errors import ConfigError
 from schemas.result import Model
 

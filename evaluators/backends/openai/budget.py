@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluators.backends.openai.client import Call
 from evaluators.backends.openai.reading import usage
-from evaluators.prices import Price
+from evaluators.models.prices import Price
 from schemas.errors import RunError
 
 _FRAME = 64

@@ -10,7 +10,7 @@ from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.openai.client import Call
 from evaluators.backends.openai.reading import AnswerError, check_refusal, choices, total_usage
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS
-from evaluators.tokenizer import ModelTokenizer
+from evaluators.models.tokenizer import ModelTokenizer
 
 # vLLM's server otherwise samples with what the model's own generation config says.
 VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}

@@ -16,7 +16,7 @@ from evaluators.backends.openai.generation import VLLM_SAMPLING
 from evaluators.backends.openai.pacing import Pacer, Patience
 from evaluators.backends.openai.reading import AnswerError, choices, echo, logprob, token_id, usage
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS, ONE_TOKEN, echoes, first_tokens, n_echoed
-from evaluators.tokenizer import ModelTokenizer
+from evaluators.models.tokenizer import ModelTokenizer
 from schemas.errors import ConfigError, RunError
 
 _TEXT = "The clock on the wall showed"

@@ -27,7 +27,7 @@ from evaluators.backends.openai.reading import (
     token_id,
     total_usage,
 )
-from evaluators.tokenizer import ModelTokenizer, Rows
+from evaluators.models.tokenizer import ModelTokenizer, Rows
 
 COMPLETIONS = "/completions"
 CHAT = "/chat/completions"

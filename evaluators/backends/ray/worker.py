@@ -28,7 +28,7 @@ from evaluators.backend import (
     open_backend,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.blocks import AsksInBlocks, BlockLimits
+from evaluators.models.blocks import AsksInBlocks, BlockLimits
 from schemas.errors import BiasboardError, ConfigError, RunError
 from schemas.result import Model
 

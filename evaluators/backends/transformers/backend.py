@@ -40,10 +40,10 @@ from evaluators.backends.transformers.load import (
 )
 from evaluators.backends.transformers.packed import PackedScorer, obstacle
 from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
-from evaluators.blocks import BlockLimits, ask_in_blocks
-from evaluators.model_files import find_model
+from evaluators.models.blocks import BlockLimits, ask_in_blocks
+from evaluators.models.model_files import find_model
+from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, local_name
 from evaluators.run_folder import check_model_id
-from evaluators.tokenizer import ModelTokenizer, Rows, load_tokenizer, local_name
 from schemas.errors import ConfigError, import_extra
 from schemas.result import Model
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from evaluators.backends.transformers.packed import PackedScorer
 from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 
 _ROUNDING = {"float16": 0.0125, "bfloat16": 0.1}
 """Nats by which a half precision may differ from itself, per square root of tokens."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evaluators.backend import GenerateRequest, Response
-from evaluators.tokenizer import ModelTokenizer
+from evaluators.models.tokenizer import ModelTokenizer
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from evaluators.backend import Answers, Events, GenerateRequest, Request, Respon
 from evaluators.backends.transformers.decoding import Draft, next_tokens, start
 from evaluators.backends.transformers.single import SingleDecoder, obstacle_to_sharing
 from evaluators.backends.transformers.slots import Slots
-from evaluators.tokenizer import ModelTokenizer
+from evaluators.models.tokenizer import ModelTokenizer
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:

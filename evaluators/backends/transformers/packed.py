@@ -19,7 +19,7 @@ import numpy as np
 from evaluators.backends.transformers.head import Wanted, last_position_only, wanted_logprobs
 from evaluators.backends.transformers.plain import Batch, Score
 from evaluators.backends.transformers.token_tree import TokenTree, prefix_groups, trees_of
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:

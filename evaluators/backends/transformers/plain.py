@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaluators.backends.transformers.head import Wanted, wanted_logprobs
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:

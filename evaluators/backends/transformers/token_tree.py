@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 
 MIN_PREFIX = 16
 """Tokens; shorter prefixes cost more in bookkeeping than they save."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.model_files import ModelFiles, find_files
+from evaluators.models.model_files import ModelFiles, find_files
 from schemas.errors import ConfigError
 
 _ADAPTER_CONFIG = "adapter_config.json"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from evaluators.tokenizer import Rows
+from evaluators.models.tokenizer import Rows
 
 Node: TypeAlias = tuple[int, ...]
 """Token ids from the beginning of the text."""

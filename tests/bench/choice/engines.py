@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from evaluators.backend import Answers, Backend, ChoiceRequest, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.tokenizer import load_tokenizer
+from evaluators.models.tokenizer import load_tokenizer
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float64"]
 Scores: TypeAlias = tuple[float, ...]

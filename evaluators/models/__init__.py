@@ -1,0 +1,1 @@
+"""Facts about language models that several backends need: files, tokenizers, prices, batches, parity."""
