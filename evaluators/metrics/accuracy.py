@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._coreference import CoreferenceTable
-from evaluators.metrics._row_means import (
+from evaluators.coreference.row_means import (
     contrast_statistics,
     difference_of_means,
     mean,
     needs_referent,
     row_mean_statistics,
 )
+from evaluators.coreference.table import CoreferenceTable
+from evaluators.metric import MetricDefinition, Statistics
 
 
 def _correct(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:

@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._assignment import THEY, AssignmentTable
-from evaluators.metrics._grouped import FAMILIES, BoolArray, mean
+from evaluators.pronouns.assignment_table import THEY, AssignmentTable
+from evaluators.pronouns.grouped import FAMILIES, BoolArray, mean
 from evaluators.statistics.bootstrap import FloatArray, ratio
 
 _TENTH = 1 / (len(FAMILIES) - 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from evaluators.metric import MetricDefinition
-from evaluators.metrics._continuation import ContinuationTable
-from evaluators.metrics._grouped import mean
+from evaluators.pronouns.continuation_table import ContinuationTable
+from evaluators.pronouns.grouped import mean
 
 _metric = partial(
     MetricDefinition[ContinuationTable],

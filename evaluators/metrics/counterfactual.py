@@ -15,10 +15,10 @@ from functools import partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._continuation import GAMMA, ContinuationTable
-from evaluators.metrics._grouped import BoolArray, mean
-from evaluators.metrics._pairs import Pairs
 from evaluators.metrics.neutrality import lacks_scores
+from evaluators.pronouns.answer_pairs import Pairs
+from evaluators.pronouns.continuation_table import GAMMA, ContinuationTable
+from evaluators.pronouns.grouped import BoolArray, mean
 from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from evaluators.coreference.row_means import needs_referent
+from evaluators.coreference.table import CoreferenceTable
 from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._coreference import CoreferenceTable
-from evaluators.metrics._row_means import needs_referent
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, ratio, sum_by_cluster
 
 _CELLS = 8

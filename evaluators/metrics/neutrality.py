@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._continuation import ContinuationTable
-from evaluators.metrics._grouped import BoolArray, mean
+from evaluators.pronouns.continuation_table import ContinuationTable
+from evaluators.pronouns.grouped import BoolArray, mean
 from evaluators.scorer import default_of
 from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
 from schemas.score import ScorerKind

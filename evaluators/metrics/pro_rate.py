@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evaluators.coreference.row_means import mean, row_mean_statistics
+from evaluators.coreference.table import CoreferenceTable
 from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._coreference import CoreferenceTable
-from evaluators.metrics._row_means import mean, row_mean_statistics
 from evaluators.statistics.outcomes import predicted_share
 
 

@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition
-from evaluators.metrics._grouped import mean, uniformity
-from evaluators.metrics._recognition import RecognitionTable
+from evaluators.pronouns.grouped import mean, uniformity
+from evaluators.pronouns.recognition_table import RecognitionTable
 from evaluators.statistics.bootstrap import NORMAL
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"

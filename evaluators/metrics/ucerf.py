@@ -11,15 +11,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._coreference import CoreferenceTable
-from evaluators.metrics._row_means import (
+from evaluators.coreference.row_means import (
     contrast_statistics,
     difference_of_means,
     mean,
     needs_referent,
     row_mean_statistics,
 )
+from evaluators.coreference.table import CoreferenceTable
+from evaluators.metric import MetricDefinition, Statistics
 from evaluators.statistics.bootstrap import FloatArray, sum_by_cluster
 
 

@@ -16,8 +16,8 @@ from functools import cache, partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition, Statistics
-from evaluators.metrics._grouped import FAMILIES, mean, uniformity
-from evaluators.metrics._word_problem import WordProblemTable
+from evaluators.pronouns.grouped import FAMILIES, mean, uniformity
+from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, IntArray
 
 _N_PERMUTATIONS = 100

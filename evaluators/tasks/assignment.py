@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Request
-from evaluators.metrics._assignment import AssignmentTable
+from evaluators.pronouns.assignment_table import AssignmentTable
+from evaluators.pronouns.prompts import generation_prompts, generation_requests
+from evaluators.pronouns.reading import pronoun_of, read_texts
 from evaluators.task import ItemFacts, Prompt, Read
-from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
-from evaluators.tasks._pronoun_reading import pronoun_of, read_texts
 from schemas.items.assignment import AssignmentItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Request
-from evaluators.metrics._continuation import ContinuationTable, own_words
-from evaluators.metrics._grouped import answers_of
+from evaluators.pronouns.continuation_table import ContinuationTable, own_words
+from evaluators.pronouns.grouped import answers_of
+from evaluators.pronouns.prompts import generation_prompts, generation_requests, sampled_twice
+from evaluators.pronouns.reading import family_groups, read_texts
 from evaluators.task import ItemFacts, Prompt, Read
-from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests, sampled_twice
-from evaluators.tasks._pronoun_reading import family_groups, read_texts
 from evaluators.text_scores import TextScores
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.record import Exchange, Record

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
-from evaluators.metrics._coreference import UNDETERMINED, CoreferenceTable
+from evaluators.coreference.answers import read_answer
+from evaluators.coreference.table import UNDETERMINED, CoreferenceTable
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.task import ItemFacts, Prompt, Read
-from evaluators.tasks._coreference_answers import read_answer
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.record import Exchange, Reading, Record

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Request
-from evaluators.metrics._recognition import RecognitionTable
+from evaluators.pronouns.prompts import generation_prompts, generation_requests
+from evaluators.pronouns.reading import family_groups, pronoun_of, read_texts
+from evaluators.pronouns.recognition_table import RecognitionTable
 from evaluators.task import ItemFacts, Prompt, Read
-from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
-from evaluators.tasks._pronoun_reading import family_groups, pronoun_of, read_texts
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation

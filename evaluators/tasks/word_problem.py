@@ -17,11 +17,11 @@ from typing import Any
 
 from evaluators.backend import Request
 from evaluators.detectors.numbers import final_number
-from evaluators.metrics._word_problem import WordProblemTable
-from evaluators.pronoun_answers import NO_NUMBER
+from evaluators.pronouns.answers import NO_NUMBER
+from evaluators.pronouns.prompts import generation_prompts, generation_requests
+from evaluators.pronouns.reading import family_groups, read_texts
+from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.task import ItemFacts, Prompt, Read
-from evaluators.tasks._pronoun_prompts import generation_prompts, generation_requests
-from evaluators.tasks._pronoun_reading import family_groups, read_texts
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.pronoun_template import parse
@@ -45,7 +45,7 @@ def shots(first_family: int) -> str:
     Args:
         first_family: Place in the lexicon.
     """
-    text = resources.files("evaluators.tasks").joinpath("_word_problem_shots.toml").read_text(encoding="utf-8")
+    text = resources.files("evaluators.pronouns").joinpath("word_problem_shots.toml").read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = tomllib.loads(text)["shot"]
     families = list(pronoun_families())
     filled = []

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from evaluators.metrics._continuation import ContinuationTable, own_words
-from evaluators.metrics._grouped import answers_of
 from evaluators.metrics.counterfactual import CF
-from evaluators.published_generations import generation_files, import_file
+from evaluators.pronouns.continuation_table import ContinuationTable, own_words
+from evaluators.pronouns.grouped import answers_of
+from evaluators.pronouns.published_generations import generation_files, import_file
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import score_texts

@@ -17,7 +17,7 @@ from scipy import stats
 
 from evaluators.backend import Request, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.metrics._row_means import mean
+from evaluators.coreference.row_means import mean
 from evaluators.statistics.bootstrap import N_RESAMPLES, cluster_draws, resample
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluators.metrics._row_means import mean
+from evaluators.coreference.row_means import mean
 from evaluators.scoring import compute_metrics, resampled_values
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
 from schemas.record import Record

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evaluators.backend import GenerateRequest
+from evaluators.coreference.answers import read_answer
 from evaluators.task import prompt_of
-from evaluators.tasks._coreference_answers import read_answer
 from evaluators.tasks.coreference import TASK
 from tests.evaluators.made_data import made_items
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from builders.gifi import published, published_csv
-from evaluators.metrics._grouped import uniformity
-from evaluators.metrics._word_problem import WordProblemTable
 from evaluators.metrics.assignment import absolute_evenness, squared_evenness, unbiased_evenness
 from evaluators.metrics.word_problem import permutation_p_value
-from evaluators.published_generations import generation_files, import_file
+from evaluators.pronouns.grouped import uniformity
+from evaluators.pronouns.published_generations import generation_files, import_file
+from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.scoring import compute_metrics
 from evaluators.selection import Selection
 from evaluators.task import load_task

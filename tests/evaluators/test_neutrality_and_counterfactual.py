@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.metrics._continuation import label_sentiment, smooth_sentiment
-from evaluators.published_generations import generation_files, import_file
+from evaluators.pronouns.continuation_table import label_sentiment, smooth_sentiment
+from evaluators.pronouns.published_generations import generation_files, import_file
 from evaluators.scorers import sentence_embedding
 from evaluators.scoring import compute_metrics
 from evaluators.tasks.continuation import TASK

@@ -10,8 +10,8 @@ import numpy as np
 from evaluators.detectors.echo import echo_end
 from evaluators.detectors.pronouns import first_family_published
 from evaluators.detectors.refusals import PUBLISHED_PREFIXES, has_published_prefix
-from evaluators.metrics._grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
-from evaluators.pronoun_answers import NONE, REFUSED, families_in
+from evaluators.pronouns.answers import NONE, REFUSED, families_in
+from evaluators.pronouns.grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.statistics.bootstrap import FloatArray
 from schemas.record import Record
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from evaluators.detectors.pronouns import first_families
 from evaluators.detectors.refusals import is_refusal
-from evaluators.pronoun_answers import FAILED, NO_NUMBER, REFUSED, spelt
+from evaluators.pronouns.answers import FAILED, NO_NUMBER, REFUSED, spelt
 from evaluators.task import Read
 from schemas.lexicon import pronoun_families
 from schemas.record import Exchange, Reading

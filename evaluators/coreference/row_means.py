@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from evaluators.coreference.table import CoreferenceTable
 from evaluators.metric import Statistics
-from evaluators.metrics._coreference import CoreferenceTable
 from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
 
 NO_REFERENT = "the items have no right answer"

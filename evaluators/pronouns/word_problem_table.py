@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from evaluators.detectors.numbers import published_number
-from evaluators.metrics._grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
-from evaluators.pronoun_answers import NO_NUMBER, REFUSED
+from evaluators.pronouns.answers import NO_NUMBER, REFUSED
+from evaluators.pronouns.grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.statistics.bootstrap import FloatArray
 from schemas.record import Record
 

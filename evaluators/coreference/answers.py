@@ -24,7 +24,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evaluators.metrics._coreference import UNDETERMINED
+from evaluators.coreference.table import UNDETERMINED
 
 # An underscore is emphasis here, and would be part of a word to a regular expression.
 _PLAINER = str.maketrans(

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.backend import GenerateRequest, Response, model_identity
-from evaluators.metrics._grouped import FAMILIES
+from evaluators.pronouns.grouped import FAMILIES
+from evaluators.pronouns.prompts import PUBLISHED
 from evaluators.records import records_of
 from evaluators.run_folder import check_model_id
 from evaluators.selection import Selection
 from evaluators.task import Prompt, Task
-from evaluators.tasks._pronoun_prompts import PUBLISHED
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
 from schemas.items.assignment import AssignmentItem

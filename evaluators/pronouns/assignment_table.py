@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators.detectors.pronouns import first_family_published
-from evaluators.metrics._grouped import FAMILIES, GroupedTable, grouped
-from evaluators.pronoun_answers import NONE, REFUSED, families_in
+from evaluators.pronouns.answers import NONE, REFUSED, families_in
+from evaluators.pronouns.grouped import FAMILIES, GroupedTable, grouped
 from evaluators.statistics.bootstrap import FloatArray
 from schemas.record import Record
 

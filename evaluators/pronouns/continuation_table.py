@@ -10,9 +10,9 @@ import numpy as np
 
 from evaluators.detectors.echo import echo_end
 from evaluators.detectors.refusals import PUBLISHED_PREFIXES_CONTINUATION, has_published_prefix
-from evaluators.metrics._grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
-from evaluators.metrics._pairs import Pairs, pairs_of
-from evaluators.pronoun_answers import REFUSED
+from evaluators.pronouns.answer_pairs import Pairs, pairs_of
+from evaluators.pronouns.answers import REFUSED
+from evaluators.pronouns.grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.record import Record

@@ -1,0 +1,1 @@
+"""What tasks and metrics on eleven pronoun families share: prompts, readings, records as arrays."""
