@@ -12,18 +12,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluators import _cache_commands, pipeline
-from evaluators._doctor_command import doctor_command
-from evaluators._import_command import import_command
-from evaluators._index_command import index_command
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
-from evaluators.estimate import Stores, estimate, print_estimates
-from evaluators.rescore import Rescored, rescore
-from evaluators.run_folder import RESULT, check_model_id, finished_runs, read_run
+from evaluators.commands import cache as _cache_commands
+from evaluators.commands.doctor import doctor_command
+from evaluators.commands.imports import import_command
+from evaluators.commands.index import index_command
+from evaluators.runs import pipeline
+from evaluators.runs.estimate import Stores, estimate, print_estimates
+from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.rescore import Rescored, rescore
+from evaluators.runs.run_folder import RESULT, check_model_id, finished_runs, read_run
+from evaluators.runs.selection import Selection, normalisation_of, select
 from evaluators.scorer import SCORER_HELP, Opened, TextScorer, open_scorers, with_scorers
-from evaluators.scoring import metric_definitions
-from evaluators.selection import Selection, normalisation_of, select
 from evaluators.stores.cache import check_cache
 from evaluators.task import Prompt, ReadsScores, Task, load_task, prompt_of, task_for
 from schemas import plugins

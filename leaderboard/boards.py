@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.index import INDICES
+from evaluators.runs.rollups import INDICES
 from leaderboard.columns import Column, Undefined, choose, undefined
 from leaderboard.entries import MIN_COVERAGE, PRIMARY_METRICS, Entry, model_label, why_unranked
 from leaderboard.indices import Indices, index_tables

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from evaluators.scoring import metric_definitions
+from evaluators.runs.measuring import metric_definitions
 from leaderboard.entries import Entry
 from schemas.result import Metric
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.index import UNPARSED_IS_WRONG
+from evaluators.runs.rollups import UNPARSED_IS_WRONG
 from evaluators.statistics.bootstrap import FloatArray
 from leaderboard.recomputing import MetricKey, key_of
 from schemas.result import Metric, Result

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluators.index import INDICES
+from evaluators.runs.rollups import INDICES
 from leaderboard import plots
 from leaderboard.boards import Board
 from leaderboard.exports import Line, metric_fields, placed

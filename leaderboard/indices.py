@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.index import INDICES, Family, Index, Scored, families, index_of
+from evaluators.runs.rollups import INDICES, Family, Index, Scored, families, index_of
 from leaderboard.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from leaderboard.ranking import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jinja2
 
-from evaluators.index import INDICES
+from evaluators.runs.rollups import INDICES
 from leaderboard import exports, markup
 from leaderboard.boards import Board
 from leaderboard.entries import LeftOut

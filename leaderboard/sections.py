@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.index import INDICES
+from evaluators.runs.rollups import INDICES
 from leaderboard import plots
 from leaderboard.boards import Board, Row, Table, table_title
 from leaderboard.columns import Column

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.backend import ChoiceRequest
-from evaluators.index import index_metrics
-from evaluators.records import count
+from evaluators.runs.measuring import compute_metrics, resampled_values
+from evaluators.runs.records import count
+from evaluators.runs.rollups import index_metrics
 from evaluators.scorer import quick_scorers
-from evaluators.scoring import compute_metrics, resampled_values
 from evaluators.task import ReadsScores, load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.entries import PRIMARY_METRICS, Entry, Root

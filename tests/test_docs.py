@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 import typer
 
-from evaluators.scoring import metric_definitions
+from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
 from schemas import plugins
 

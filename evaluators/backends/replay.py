@@ -28,7 +28,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.run_folder import RESULT, check_model_id
+from evaluators.runs.run_folder import RESULT, check_model_id
 from evaluators.stores.store import STORE, read_answers
 from schemas import contract, strict_json
 from schemas.errors import ConfigError, DataError

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from evaluators.backend import GenerateRequest, Response, model_identity
 from evaluators.pronouns.grouped import FAMILIES
 from evaluators.pronouns.prompts import PUBLISHED
-from evaluators.records import records_of
-from evaluators.run_folder import check_model_id
-from evaluators.selection import Selection
+from evaluators.runs.records import records_of
+from evaluators.runs.run_folder import check_model_id
+from evaluators.runs.selection import Selection
 from evaluators.task import Prompt, Task
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file

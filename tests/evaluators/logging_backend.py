@@ -24,8 +24,8 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.pipeline import run
-from evaluators.selection import select
+from evaluators.runs.pipeline import run
+from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evaluators.backend import GenerateRequest, Response
-from evaluators.records import exchange_of
-from evaluators.scoring import compute_metrics
+from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.records import exchange_of
 from evaluators.task import Task
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem

@@ -14,9 +14,9 @@ from evaluators.__main__ import app
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend as open_replay
-from evaluators.pipeline import run
-from evaluators.run_folder import Run, read_run
-from evaluators.selection import select
+from evaluators.runs.pipeline import run
+from evaluators.runs.run_folder import Run, read_run
+from evaluators.runs.selection import select
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK

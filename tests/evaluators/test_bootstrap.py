@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from evaluators.coreference.row_means import mean
-from evaluators.scoring import compute_metrics, resampled_values
+from evaluators.runs.measuring import compute_metrics, resampled_values
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
 from schemas.record import Record
 from schemas.result import Interval

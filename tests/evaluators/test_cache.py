@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.pipeline import run
-from evaluators.run_folder import Run, read_run
-from evaluators.selection import select
+from evaluators.runs.pipeline import run
+from evaluators.runs.run_folder import Run, read_run
+from evaluators.runs.selection import select
 from evaluators.stores.cache import known, summarise
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import Response
-from evaluators.doctor import extra_of
+from evaluators.commands.installation import extra_of
 from evaluators.models.parity import compare, made_requests, tolerance_for
 from evaluators.stores.store import ResponseStore
 from tests.evaluators.logging_backend import LoggingBackend

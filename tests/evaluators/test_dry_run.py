@@ -14,10 +14,10 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import TokenCount
-from evaluators.estimate import Estimate, Stores, estimate
-from evaluators.pipeline import run
-from evaluators.run_folder import read_run
-from evaluators.selection import Selection, select
+from evaluators.runs.estimate import Estimate, Stores, estimate
+from evaluators.runs.pipeline import run
+from evaluators.runs.run_folder import read_run
+from evaluators.runs.selection import Selection, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest

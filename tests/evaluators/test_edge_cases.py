@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from evaluators.scoring import compute_metrics, resampled_values
+from evaluators.runs.measuring import compute_metrics, resampled_values
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
 from schemas.errors import ConfigError, DataError

@@ -24,10 +24,10 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.pipeline import run
-from evaluators.rescore import rescore
-from evaluators.run_folder import read_run
-from evaluators.selection import select
+from evaluators.runs.pipeline import run
+from evaluators.runs.rescore import rescore
+from evaluators.runs.run_folder import read_run
+from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from leaderboard.entries import Entry, Root

@@ -13,7 +13,7 @@ import pytest
 from builders.gifi.drafts import _draft, _split
 from builders.output import write_dataset
 from evaluators.pronouns.published_generations import generation_files
-from evaluators.run_folder import read_run
+from evaluators.runs.run_folder import read_run
 from leaderboard.boards import assemble
 from leaderboard.entries import Root
 from leaderboard.loading import load

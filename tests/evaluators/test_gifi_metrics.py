@@ -16,8 +16,8 @@ from evaluators.metrics.word_problem import permutation_p_value
 from evaluators.pronouns.grouped import uniformity
 from evaluators.pronouns.published_generations import generation_files, import_file
 from evaluators.pronouns.word_problem_table import WordProblemTable
-from evaluators.scoring import compute_metrics
-from evaluators.selection import Selection
+from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.selection import Selection
 from evaluators.task import load_task
 from evaluators.tasks.assignment import TASK as ASSIGNMENT
 from evaluators.tasks.recognition import TASK as RECOGNITION

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.index import INDICES, Scored, families, index_metrics, index_of
-from evaluators.scoring import metric_definitions
+from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.rollups import INDICES, Scored, families, index_metrics, index_of
 from evaluators.statistics.bootstrap import N_RESAMPLES
 from schemas.result import Interval, Metric
 from tests.schemas import examples

@@ -16,8 +16,8 @@ import pytest
 
 from evaluators.pronouns.continuation_table import label_sentiment, smooth_sentiment
 from evaluators.pronouns.published_generations import generation_files, import_file
+from evaluators.runs.measuring import compute_metrics
 from evaluators.scorers import sentence_embedding
-from evaluators.scoring import compute_metrics
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import TextScores, score_texts
 from schemas.record import Record

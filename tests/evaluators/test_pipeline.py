@@ -20,9 +20,9 @@ import pytest
 from filelock import FileLock
 
 from evaluators.backend import Request, Response, Sent
-from evaluators.pipeline import run
-from evaluators.run_folder import read_run
-from evaluators.selection import select
+from evaluators.runs.pipeline import run
+from evaluators.runs.run_folder import read_run
+from evaluators.runs.selection import select
 from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK

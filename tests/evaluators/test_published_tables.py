@@ -13,9 +13,9 @@ from builders.output import write_dataset as write_draft
 from builders.synthbias import published
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.pipeline import run
-from evaluators.scoring import compute_metrics
-from evaluators.selection import Selection, select
+from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.pipeline import run
+from evaluators.runs.selection import Selection, select
 from evaluators.statistics.outcomes import certainty
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK

@@ -13,11 +13,11 @@ from evaluators.backend import ChoiceRequest
 from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
-from evaluators.pipeline import run, write_result
-from evaluators.rescore import reread, rescore
-from evaluators.run_folder import RECORDS, read_run
-from evaluators.scoring import compute_metrics
-from evaluators.selection import select
+from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.pipeline import run, write_result
+from evaluators.runs.rescore import reread, rescore
+from evaluators.runs.run_folder import RECORDS, read_run
+from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas import tables

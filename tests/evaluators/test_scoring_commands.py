@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.run_folder import read_run
+from evaluators.runs.run_folder import read_run
 from evaluators.text_scores import SCORES
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.pipeline import earlier_scores
-from evaluators.scoring import score_records
+from evaluators.runs.measuring import score_records
+from evaluators.runs.pipeline import earlier_scores
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import SCORES, TextScores, read_scores, score_texts, write_scores
 from schemas import contract, tables

@@ -12,9 +12,9 @@ import pytest
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
-from evaluators.pipeline import run
-from evaluators.run_folder import read_run
-from evaluators.selection import select
+from evaluators.runs.pipeline import run
+from evaluators.runs.run_folder import read_run
+from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest

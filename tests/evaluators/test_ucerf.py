@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.metrics.ucerf import ucerf, ucerf_of_groups
-from evaluators.scoring import compute_metrics
+from evaluators.runs.measuring import compute_metrics
 from evaluators.statistics.outcomes import desirability
 from schemas.result import Metric
 from tests.evaluators.made_data import made_records, pairs_of_occupations

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evaluators.backend import Request, Response
-from evaluators.pipeline import run
-from evaluators.run_folder import read_run
-from evaluators.selection import select
+from evaluators.runs.pipeline import run
+from evaluators.runs.run_folder import read_run
+from evaluators.runs.selection import select
 from evaluators.stores.store import read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK

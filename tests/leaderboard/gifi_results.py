@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluators.scoring import score_records
+from evaluators.runs.measuring import score_records
 from evaluators.task import load_task
 from schemas import contract, strict_json, tables
 from schemas.files import sha256_file

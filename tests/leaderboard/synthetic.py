@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from evaluators.scoring import compute_metrics
+from evaluators.runs.measuring import compute_metrics
 from evaluators.task import load_task
 from schemas import contract, strict_json, tables
 from schemas.files import sha256_file

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.pipeline import write_result
-from evaluators.rescore import rescore
-from evaluators.run_folder import read_run
+from evaluators.runs.pipeline import write_result
+from evaluators.runs.rescore import rescore
+from evaluators.runs.run_folder import read_run
 from evaluators.scorer import quick_scorers
 from leaderboard.boards import Board, assemble
 from leaderboard.entries import Entry, Root, why_unranked

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluators.scoring import compute_metrics
+from evaluators.runs.measuring import compute_metrics
 from leaderboard.entries import Root
 from leaderboard.loading import load
 from schemas import strict_json, tables

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.run_folder import read_run
+from evaluators.runs.run_folder import read_run
 from evaluators.stores.store import STORE, read_answers
 from schemas.errors import ConfigError, RunError
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened

@@ -37,7 +37,7 @@ from evaluators.backends.openai.scoring import EchoIds, EchoText, FirstToken, Op
 from evaluators.backends.openai.ways import Ways
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
-from evaluators.run_folder import check_model_id
+from evaluators.runs.run_folder import check_model_id
 from schemas.errors import ConfigError
 from schemas.result import Model
 

@@ -43,7 +43,7 @@ from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
 from evaluators.models.blocks import BlockLimits, ask_in_blocks
 from evaluators.models.model_files import find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, local_name
-from evaluators.run_folder import check_model_id
+from evaluators.runs.run_folder import check_model_id
 from schemas.errors import ConfigError, import_extra
 from schemas.result import Model
 

@@ -49,7 +49,7 @@ from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questio
 from evaluators.models.blocks import BlockLimits, plan_blocks
 from evaluators.models.model_files import ModelFiles, find_files, find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
-from evaluators.run_folder import check_model_id
+from evaluators.runs.run_folder import check_model_id
 from schemas.errors import ConfigError
 from schemas.result import Model
 

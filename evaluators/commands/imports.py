@@ -12,15 +12,15 @@ import typer
 from filelock import FileLock, Timeout
 
 from evaluators.backend import Runtime
-from evaluators.pipeline import earlier_scores, write_result
 from evaluators.progress import progress
 from evaluators.pronouns.prompts import PUBLISHED
 from evaluators.pronouns.published_generations import Imported, generation_files, import_file, imported_model
-from evaluators.records import count
-from evaluators.run_folder import LOCK, RECORDS, environment, run_folder
+from evaluators.runs.measuring import score_records
+from evaluators.runs.pipeline import earlier_scores, write_result
+from evaluators.runs.records import count
+from evaluators.runs.run_folder import LOCK, RECORDS, environment, run_folder
+from evaluators.runs.selection import Selection, select, sign
 from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers, with_scorers
-from evaluators.scoring import score_records
-from evaluators.selection import Selection, select, sign
 from evaluators.task import Task, task_for
 from schemas import tables
 from schemas.command_line import one_line_errors

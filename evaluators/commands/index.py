@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluators.index import INDICES, Family, Index, Scored, families, index_metrics, index_of
 from evaluators.progress import progress
-from evaluators.run_folder import finished_runs, read_run
-from evaluators.scoring import compute_metrics, resampled_values
+from evaluators.runs.measuring import compute_metrics, resampled_values
+from evaluators.runs.rollups import INDICES, Family, Index, Scored, families, index_metrics, index_of
+from evaluators.runs.run_folder import finished_runs, read_run
 from evaluators.text_scores import read_scores
 from schemas import strict_json
 from schemas.command_line import one_line_errors

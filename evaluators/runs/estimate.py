@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
-from evaluators.pipeline import check_capability
-from evaluators.run_folder import run_folder
-from evaluators.selection import Selection, sign
+from evaluators.runs.pipeline import check_capability
+from evaluators.runs.run_folder import run_folder
+from evaluators.runs.selection import Selection, sign
 from evaluators.stores.cache import known
 from evaluators.stores.store import STORE, store_key
 from evaluators.task import Prompt, Task
@@ -85,7 +85,7 @@ def estimate(
     stores: Stores,
     name: str,
 ) -> Estimate:
-    """What :func:`evaluators.pipeline.run` would ask.
+    """What :func:`evaluators.runs.pipeline.run` would ask.
 
     Args:
         selection: The items.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.selection import Selection
+from evaluators.runs.selection import Selection
 from evaluators.task import Task
 from schemas.errors import RunError
 from schemas.record import Exchange, Record

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 
 from evaluators.metric import VALUE_TOLERANCE
-from evaluators.pipeline import MAX_FAILURE_RATE, write_result
-from evaluators.records import check_failures, count
-from evaluators.run_folder import LOCK, RECORDS, read_run, run_folder
+from evaluators.runs.measuring import score_records
+from evaluators.runs.pipeline import MAX_FAILURE_RATE, write_result
+from evaluators.runs.records import check_failures, count
+from evaluators.runs.run_folder import LOCK, RECORDS, read_run, run_folder
 from evaluators.scorer import TextScorer, with_scorers
-from evaluators.scoring import score_records
 from evaluators.task import ReadsScores, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas import tables

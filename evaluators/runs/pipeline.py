@@ -13,11 +13,11 @@ from filelock import FileLock, Timeout
 
 from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, Sent
 from evaluators.progress import Advance, progress
-from evaluators.records import check_failures, count, early_look, records_of, whole
-from evaluators.run_folder import LOCK, RECORDS, RESULT, STATE, environment, run_folder
+from evaluators.runs.measuring import score_records
+from evaluators.runs.records import check_failures, count, early_look, records_of, whole
+from evaluators.runs.run_folder import LOCK, RECORDS, RESULT, STATE, environment, run_folder
+from evaluators.runs.selection import Selection, sign
 from evaluators.scorer import TextScorer
-from evaluators.scoring import score_records
-from evaluators.selection import Selection, sign
 from evaluators.stores.store import STORE, ResponseStore, Totals, store_key
 from evaluators.task import Prompt, Task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores

@@ -1,0 +1,1 @@
+"""Runs: which items are asked, asking them, records, metrics, results."""
