@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from leaderboard import publishing, serving
-from leaderboard.boards import Board, assemble, table_title
-from leaderboard.entries import Root
-from leaderboard.loading import Loaded, load
-from leaderboard.pages import generate, make_view
+from leaderboard.checking.entries import Root
+from leaderboard.checking.loading import Loaded, load
+from leaderboard.ranking.boards import Board, assemble, table_title
+from leaderboard.site import publishing, serving
+from leaderboard.site.pages import generate, make_view
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest

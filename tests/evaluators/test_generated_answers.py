@@ -30,8 +30,8 @@ from evaluators.runs.run_folder import read_run
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from leaderboard.entries import Entry, Root
-from leaderboard.verification import verified_entry
+from leaderboard.checking.entries import Entry, Root
+from leaderboard.checking.verification import verified_entry
 from schemas import contract, strict_json, tables
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError

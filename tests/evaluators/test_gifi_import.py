@@ -14,10 +14,10 @@ from builders.gifi.drafts import _draft, _split
 from builders.output import write_dataset
 from evaluators.pronouns.published_generations import generation_files
 from evaluators.runs.run_folder import read_run
-from leaderboard.boards import assemble
-from leaderboard.entries import Root
-from leaderboard.loading import load
-from leaderboard.pages import make_view
+from leaderboard.checking.entries import Root
+from leaderboard.checking.loading import load
+from leaderboard.ranking.boards import assemble
+from leaderboard.site.pages import make_view
 from schemas.dataset import Source
 from schemas.errors import ConfigError
 from schemas.validate import problems

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.boards import Board, assemble, table_title
-from leaderboard.entries import Entry, Root
-from leaderboard.loading import load
-from leaderboard.ranking import RankRange
+from leaderboard.checking.entries import Entry, Root
+from leaderboard.checking.loading import load
+from leaderboard.ranking.boards import Board, assemble, table_title
+from leaderboard.ranking.rank_ranges import RankRange
 from tests.leaderboard.synthetic import (
     leaning,
     make_records,

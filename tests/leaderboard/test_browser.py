@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from leaderboard.serving import open_server
+from leaderboard.site.serving import open_server
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from leaderboard.serving import open_server
+from leaderboard.site.serving import open_server
 from schemas.errors import ConfigError
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 

@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from leaderboard import exports
-from leaderboard.boards import Board, assemble
-from leaderboard.entries import LeftOut, Root
-from leaderboard.loading import load
+from leaderboard.checking.entries import LeftOut, Root
+from leaderboard.checking.loading import load
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.site import exports
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 
 

@@ -14,12 +14,12 @@ from evaluators.runs.pipeline import write_result
 from evaluators.runs.rescore import rescore
 from evaluators.runs.run_folder import read_run
 from evaluators.scorer import quick_scorers
-from leaderboard.boards import Board, assemble
-from leaderboard.entries import Entry, Root, why_unranked
-from leaderboard.index_views import index_placements, index_views
-from leaderboard.loading import Loaded, load
-from leaderboard.pages import generate, make_view
-from leaderboard.ranking import RankRange
+from leaderboard.checking.entries import Entry, Root, why_unranked
+from leaderboard.checking.loading import Loaded, load
+from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.site.index_views import index_placements, index_views
+from leaderboard.site.pages import generate, make_view
 from schemas import strict_json, tables
 from schemas.files import sha256_file
 from schemas.score import TextScore

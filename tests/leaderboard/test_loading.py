@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluators.runs.measuring import compute_metrics
-from leaderboard.entries import Root
-from leaderboard.loading import load
+from leaderboard.checking.entries import Root
+from leaderboard.checking.loading import load
 from schemas import strict_json, tables
 from schemas.files import sha256_file
 from schemas.record import Record

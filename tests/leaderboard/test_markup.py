@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard import markup
+from leaderboard.site import markup
 from schemas.result import Interval, Metric
 
 MINUS = "\N{MINUS SIGN}"

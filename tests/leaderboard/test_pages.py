@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leaderboard.boards import assemble
-from leaderboard.entries import LeftOut, Root
-from leaderboard.loading import load
-from leaderboard.pages import View, generate, make_view
+from leaderboard.checking.entries import LeftOut, Root
+from leaderboard.checking.loading import load
+from leaderboard.ranking.boards import assemble
+from leaderboard.site.pages import View, generate, make_view
 from schemas.errors import ConfigError
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 

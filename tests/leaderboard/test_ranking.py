@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.ranking import Candidate, RankRange, holm, rank
+from leaderboard.ranking.rank_ranges import Candidate, RankRange, holm, rank
 
 N_RESAMPLES = 400
 SHARED_NOISE = np.random.default_rng(0).normal(0, 0.02, N_RESAMPLES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from leaderboard.label_places import Point, place_labels
+from leaderboard.site.label_places import Point, place_labels
 from schemas.errors import ConfigError, import_extra
 from schemas.result import Metric
 from schemas.strict_json import JsonValue

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluators.runs.rollups import INDICES
-from leaderboard.columns import Column, Undefined, choose, undefined
-from leaderboard.entries import MIN_COVERAGE, PRIMARY_METRICS, Entry, model_label, why_unranked
-from leaderboard.indices import Indices, index_tables
-from leaderboard.ranking import Candidate, Comparison, Ranking, RankRange, rank
+from leaderboard.checking.entries import MIN_COVERAGE, PRIMARY_METRICS, Entry, model_label, why_unranked
+from leaderboard.ranking.columns import Column, Undefined, choose, undefined
+from leaderboard.ranking.indices import Indices, index_tables
+from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
 from schemas.result import Metric, Signature
 
 

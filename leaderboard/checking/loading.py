@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from leaderboard.entries import Entry, LeftOut, Root
-from leaderboard.verification import verified_entry
+from leaderboard.checking.entries import Entry, LeftOut, Root
+from leaderboard.checking.verification import verified_entry
 from schemas.errors import BiasboardError
 
 RESULT = "result.json"

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.runs.rollups import UNPARSED_IS_WRONG
 from evaluators.statistics.bootstrap import FloatArray
-from leaderboard.recomputing import MetricKey, key_of
+from leaderboard.checking.recomputing import MetricKey, key_of
 from schemas.result import Metric, Result
 
 PRIMARY_METRICS: Mapping[str, str] = {"synthbias": "ucerf"}

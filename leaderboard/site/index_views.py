@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluators.runs.rollups import INDICES
-from leaderboard import plots
-from leaderboard.boards import Board
-from leaderboard.exports import Line, metric_fields, placed
-from leaderboard.indices import IndexRow, IndexTable
-from leaderboard.markup import slug
-from leaderboard.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.indices import IndexRow, IndexTable
+from leaderboard.site import plots
+from leaderboard.site.exports import Line, metric_fields, placed
+from leaderboard.site.markup import slug
+from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page
 from schemas.result import Metric
 
 

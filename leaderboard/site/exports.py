@@ -7,9 +7,9 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from leaderboard.boards import Board, Row, Table
-from leaderboard.entries import Entry, LeftOut
-from leaderboard.ranking import Comparison, RankRange
+from leaderboard.checking.entries import Entry, LeftOut
+from leaderboard.ranking.boards import Board, Row, Table
+from leaderboard.ranking.rank_ranges import Comparison, RankRange
 from schemas import strict_json
 from schemas.result import Metric, Model
 from schemas.strict_json import JsonValue

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluators.runs.rollups import INDICES, Family, Index, Scored, families, index_of
-from leaderboard.entries import MIN_COVERAGE, Entry, model_label, why_unranked
-from leaderboard.ranking import Candidate, Comparison, RankRange, rank
+from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result
 from schemas.score import Scorer
 

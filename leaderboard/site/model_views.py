@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from leaderboard import plots
-from leaderboard.boards import Row
-from leaderboard.columns import Column
-from leaderboard.entries import Entry
-from leaderboard.markup import slug
-from leaderboard.sections import Files, Picture, Section, make_picture, model_page
+from leaderboard.checking.entries import Entry
+from leaderboard.ranking.boards import Row
+from leaderboard.ranking.columns import Column
+from leaderboard.site import plots
+from leaderboard.site.markup import slug
+from leaderboard.site.sections import Files, Picture, Section, make_picture, model_page
 from schemas.lexicon import occupations, pronoun_families
 from schemas.result import Metric
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from evaluators.runs.measuring import metric_definitions
-from leaderboard.entries import Entry
+from leaderboard.checking.entries import Entry
 from schemas.result import Metric
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluators.runs.rollups import INDICES
-from leaderboard import plots
-from leaderboard.boards import Board, Row, Table, table_title
-from leaderboard.columns import Column
-from leaderboard.markup import slug
+from leaderboard.ranking.boards import Board, Row, Table, table_title
+from leaderboard.ranking.columns import Column
+from leaderboard.site import plots
+from leaderboard.site.markup import slug
 from schemas.result import Metric
 
 SUMMARY_ROWS = 5

@@ -13,8 +13,8 @@ from evaluators.runs.rollups import index_metrics
 from evaluators.scorer import quick_scorers
 from evaluators.task import ReadsScores, load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
-from leaderboard.entries import PRIMARY_METRICS, Entry, Root
-from leaderboard.recomputing import TOLERANCE, differences, key_of, shown_metrics
+from leaderboard.checking.entries import PRIMARY_METRICS, Entry, Root
+from leaderboard.checking.recomputing import TOLERANCE, differences, key_of, shown_metrics
 from schemas import contract, strict_json, tables
 from schemas.errors import DataError
 from schemas.files import sha256_file

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import jinja2
 
 from evaluators.runs.rollups import INDICES
-from leaderboard import exports, markup
-from leaderboard.boards import Board
-from leaderboard.entries import LeftOut
-from leaderboard.exports import Line
-from leaderboard.index_views import IndexView, index_lines, index_placements, index_views
-from leaderboard.model_views import ModelView, make_models
-from leaderboard.sections import SUMMARY_ROWS, Files, Section, make_sections
+from leaderboard.checking.entries import LeftOut
+from leaderboard.ranking.boards import Board
+from leaderboard.site import exports, markup
+from leaderboard.site.exports import Line
+from leaderboard.site.index_views import IndexView, index_lines, index_placements, index_views
+from leaderboard.site.model_views import ModelView, make_models
+from leaderboard.site.sections import SUMMARY_ROWS, Files, Section, make_sections
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
 from schemas.result import Interval, Metric
@@ -68,7 +68,7 @@ def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
 
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("leaderboard"),
+        loader=jinja2.PackageLoader("leaderboard.site"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,

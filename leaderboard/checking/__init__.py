@@ -1,0 +1,1 @@
+"""Finding results, checking them and computing their metrics again."""

@@ -1,0 +1,1 @@
+"""Tables of comparable results: columns, rank ranges, and what no table shows."""
