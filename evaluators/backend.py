@@ -132,6 +132,8 @@ class Runtime:
     packages: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     """What was chosen or found out and may matter to the last digits: ``option_scoring``, ``batch_invariant``."""
+    obstacles: Mapping[str, str] = field(default_factory=dict)
+    """Why a way of answering is not available, by its name."""
 
 
 class Sent(NamedTuple):
@@ -203,6 +205,15 @@ class Backend(Protocol):
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
         """What asking all of these would take, without asking; None where it is unknown."""
+
+
+@runtime_checkable
+class NeedsFacts(Protocol):
+    """A backend that answers from facts about the items."""
+
+    @property
+    def needed_facts(self) -> frozenset[str]:
+        """Names of the facts that every request must carry."""
 
 
 @runtime_checkable

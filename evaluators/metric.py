@@ -9,9 +9,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from evaluators.statistics.bootstrap import PERCENTILE, FloatArray, interval_of, resample
+from schemas.metric_comparison import TOLERANCE
 from schemas.result import Interval, Metric
-
-VALUE_TOLERANCE = 1e-9
 
 
 class Statistics(NamedTuple):
@@ -83,7 +82,7 @@ class MetricDefinition(Generic[T]):
 
     def _clamped(self, value: float) -> float:
         """Rounding may leave the range by a hair; anything more is a fault of the metric."""
-        if not self.minimum - VALUE_TOLERANCE <= value <= self.maximum + VALUE_TOLERANCE:
+        if not self.minimum - TOLERANCE <= value <= self.maximum + TOLERANCE:
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
         return min(max(value, self.minimum), self.maximum)
 

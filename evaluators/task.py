@@ -14,9 +14,11 @@ from evaluators.metric import Table
 from evaluators.text_scores import TextScores
 from schemas import plugins, strict_json
 from schemas.errors import ConfigError
+from schemas.item_shape import shape_of
 from schemas.record import Exchange, Reading, RecordStatus
 from schemas.result import Normalisation, ScoringMode
 
+_PACKAGE = "evaluators.tasks"
 _GENERATION = frozenset({"max_tokens", "temperature", "stop", "top_p", "n_samples"})
 
 
@@ -38,6 +40,9 @@ class Prompt:
     scoring: ScoringMode
     requires: Capability
     description: str
+    protocol: str | None = None
+    """Name that it shares with prompts of other tasks, where the answers to all of them make up one index; None if the
+    protocol has the prompt's own id."""
     chat: bool = True
     """Whether it makes sense as a message; one that is a text to go on from does not."""
     max_tokens: int | None = None
@@ -59,7 +64,7 @@ class Prompt:
             name: field
             for name, field in asdict(self).items()
             # What a prompt does not have is no part of it, so that older ones keep their hashes.
-            if name not in ("description", "chat") and not (name in _GENERATION and field is None)
+            if name not in ("description", "chat", "protocol") and not (name in _GENERATION and field is None)
         }
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
 
@@ -138,22 +143,33 @@ def load_task(name: str) -> Task:
     Raises:
         ConfigError: there is no such task.
     """
-    task: Task = plugins.load("evaluators.tasks", name, kind="task").TASK
+    task: Task = plugins.load(_PACKAGE, name, kind="task").TASK
     return task
 
 
-def task_for(item_shape: str) -> Task:
-    """The task that asks items of a shape.
+def task_for(listed: str, name: str | None = None) -> Task:
+    """Return the task that asks the items of a config.
+
+    Args:
+        listed: The item shape as the manifest lists it. It may have the name of one of the tasks that ask the shape.
+        name: The task that the user chose; None to find it.
 
     Raises:
-        ConfigError: none does.
+        ConfigError: no task asks such items, the chosen one does not, or several do and none is chosen.
+        DataError: there is no such item shape.
     """
-    tasks = [load_task(name) for name in plugins.names("evaluators.tasks")]
-    for task in tasks:
-        if task.item_shape == item_shape:
-            return task
-    shapes = ", ".join(sorted({task.item_shape for task in tasks}))
-    raise ConfigError(f"no task asks items of shape '{item_shape}'; have tasks for: {shapes}")
+    shape = shape_of(listed, where="manifest").name
+    tasks = [load_task(known) for known in plugins.names(_PACKAGE)]
+    fitting = {task.name: task for task in tasks if task.item_shape == shape}
+    if not fitting:
+        shapes = ", ".join(sorted({task.item_shape for task in tasks}))
+        raise ConfigError(f"no task asks items of shape '{shape}'; have tasks for: {shapes}")
+    chosen = name or (listed if listed in fitting else next(iter(fitting)) if len(fitting) == 1 else None)
+    if chosen is None:
+        raise ConfigError(f"several tasks ask items of shape '{shape}'; choose one with --task: {', '.join(fitting)}")
+    if chosen not in fitting:
+        raise ConfigError(f"--task {chosen}: asks no items of shape '{shape}'; tasks that do: {', '.join(fitting)}")
+    return fitting[chosen]
 
 
 def prompt_of(task: Task, prompt_id: str | None) -> Prompt:

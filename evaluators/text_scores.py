@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -16,9 +16,9 @@ from schemas import tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.result import ScoresFile
+from schemas.run_folder import SCORES, read_score_rows
 from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
 
-SCORES = "scores.parquet"
 _PENDING = "pending-scores-*.parquet"
 _SAVE_EVERY_SECONDS = 60.0
 _WORTH_KEEPING_SECONDS = 5.0
@@ -33,6 +33,13 @@ class TextScores:
 
     scorers: Mapping[ScorerKind, Scorer] = field(default_factory=dict)
     values: Mapping[ScorerKind, Vectors] = field(default_factory=dict)
+
+    def of_kinds(self, kinds: Collection[ScorerKind]) -> TextScores:
+        """Return the scores of some kinds."""
+        return TextScores(
+            {kind: scorer for kind, scorer in self.scorers.items() if kind in kinds},
+            {kind: vectors for kind, vectors in self.values.items() if kind in kinds},
+        )
 
     def label(self, kind: ScorerKind) -> str | None:
         """Name and revision of the scorer of a kind; None if there is none."""
@@ -80,32 +87,10 @@ def read_scores(folder: Path, said: ScoresFile | None) -> TextScores:
     """
     if said is None:
         return NO_SCORES
-    path = (folder / said.path).resolve()
-    if "://" in said.path or not path.is_relative_to(folder.resolve()):
-        raise DataError(f"{folder}: scores.path '{said.path}' is not in this folder; put the scores beside the result")
-    rows = tables.read_rows(path, TextScore)
-    remedy = "score the texts again: python -m evaluators rescore RUN --scorer default"
-    if (found := sha256_file(path)) != said.sha256:
-        raise DataError(f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of the result; {remedy}")
-    if len(rows) != said.n_rows:
-        raise DataError(f"{path}: {len(rows)} rows, the result says {said.n_rows}; {remedy}")
-    return _scores(rows, {scorer.kind: scorer for scorer in said.scorers}, where=f"{path}", remedy=remedy)
-
-
-def _scores(rows: Sequence[TextScore], scorers: Mapping[ScorerKind, Scorer], *, where: str, remedy: str) -> TextScores:
-    values: dict[ScorerKind, dict[str, tuple[float, ...]]] = {kind: {} for kind in scorers}
-    for number, row in enumerate(rows, start=1):
-        if row.kind not in scorers or scorers[row.kind].label != row.scorer:
-            raise DataError(f"{where}: row {number}: scorer '{row.scorer}' is not named in the result; {remedy}")
-        known = values[row.kind]
-        if row.text_sha256 in known:
-            raise DataError(f"{where}: row {number}: text {row.text_sha256[:12]} has a {row.kind} twice; {remedy}")
-        if known and len(next(iter(known.values()))) != len(row.values):
-            raise DataError(
-                f"{where}: row {number}: {len(row.values)} values, the rows before have more or fewer; {remedy}"
-            )
-        known[row.text_sha256] = row.values
-    return TextScores(scorers, values)
+    values: dict[ScorerKind, dict[str, tuple[float, ...]]] = {scorer.kind: {} for scorer in said.scorers}
+    for row in read_score_rows(folder, said):
+        values[row.kind][row.text_sha256] = row.values
+    return TextScores({scorer.kind: scorer for scorer in said.scorers}, values)
 
 
 def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:

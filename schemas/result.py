@@ -9,6 +9,8 @@ from schemas import strict_json
 from schemas.score import Scorer
 
 SCHEMA_VERSION = "1.0"
+CORRUPTED = "corrupted"
+"""Setting of an environment that says why answers cannot be the model's own."""
 
 Endpoint: TypeAlias = Literal["local", "api", "baseline", "replay"]
 ScoringMode: TypeAlias = Literal["option_logprob", "generation"]
@@ -153,6 +155,11 @@ class Environment:
     packages: dict[str, str]
     settings: dict[str, str]
     """How the backend computed, where that may matter to the last digits: ``option_scoring``, ``batch_invariant``."""
+
+    @property
+    def corruption(self) -> str | None:
+        """Why the answers cannot be the model's own, as an import found out; None if nothing speaks against them."""
+        return self.settings.get(CORRUPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,8 @@ value, remedy.
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
@@ -22,16 +21,21 @@ from schemas.contract import D
 from schemas.dataset import Manifest, Reject, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS, content_problems
 from schemas.errors import DataError
-from schemas.files import sha256_file
 from schemas.item_shape import Item, shape_of
 from schemas.record import Record
-from schemas.result import Result, ScoresFile
+from schemas.result import RecordsFile, Result, ScoresFile
+from schemas.run_folder import (
+    RECORDS,
+    RESULT,
+    SCORES,
+    place_of,
+    record_problems,
+    repeated_items,
+    score_problems,
+)
 from schemas.score import TextScore
 from schemas.tables import Row
 
-RESULT = "result.json"
-RECORDS = "records.parquet"
-SCORES = "scores.parquet"
 CARD = "README.md"
 KNOWN_FILES = f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {REJECTS}, data/<config>/<split>-*.parquet"
 
@@ -128,14 +132,6 @@ def _worded(found: Iterator[str], where: str) -> Check[bool]:
     return any_found
 
 
-def _repeated(path: Path, identifiers: Sequence[str]) -> Iterator[str]:
-    first_rows: dict[str, int] = {}
-    for number, identifier in enumerate(identifiers, start=1):
-        first = first_rows.setdefault(identifier, number)
-        if first != number:
-            yield f"{path}: row {number}: item_id: '{identifier}' stands in row {first} already; one row per item"
-
-
 def _dataset_problems(folder: Path) -> Iterator[str]:
     if not (folder / CARD).is_file():
         yield f"{folder / CARD}: no such file; a dataset has a card: build the dataset again"
@@ -163,7 +159,7 @@ def _split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iter
     items = yield from _rows(path, row_type)
     if items is None:
         return
-    yield from _repeated(path, [item.item_id for item in items])
+    yield from repeated_items(path, [item.item_id for item in items])
     yield from content_problems(path, items, entry)
     yield from _flag_problems(path, manifest, items)
 
@@ -209,53 +205,32 @@ def _item_file_problems(path: Path) -> Iterator[str]:
 def _records(path: Path) -> Check[list[Record] | None]:
     records = yield from _rows(path, Record)
     if records is not None:
-        yield from _repeated(path, [record.item_id for record in records])
+        yield from repeated_items(path, [record.item_id for record in records])
     return records
 
 
 def _run_problems(folder: Path) -> Iterator[str]:
     result = yield from _document(folder / RESULT, Result)
-    if result is None or re.match(r"[a-z]+://", result.records.path):
+    if result is None:
         return
-    path = folder / result.records.path
-    if path.is_file() and (found := sha256_file(path)) != result.records.sha256:
-        yield f"{path}: sha256 {found[:12]} is not the {result.records.sha256[:12]} of {RESULT}; rescore the run"
-    records = yield from _records(path)
-    if records is not None:
-        yield from _count_problems(folder / RESULT, result, records)
-    if result.scores is not None:
-        yield from _score_problems(folder, result.scores)
+    if not result.records.path.startswith("https://"):
+        yield from _listed(folder, result.records, Record, lambda rows: record_problems(folder, result, rows))
+    if (said := result.scores) is not None:
+        yield from _listed(folder, said, TextScore, lambda rows: score_problems(folder, said, rows))
 
 
-def _score_problems(folder: Path, said: ScoresFile) -> Iterator[str]:
-    path = folder / said.path
-    scores = yield from _rows(path, TextScore)
-    if scores is None:
+def _listed(
+    folder: Path, said: RecordsFile | ScoresFile, row_type: type[Row], whole: Callable[[list[Row]], Iterator[str]]
+) -> Iterator[str]:
+    """Yield the problems of a file that a result names: of its rows, and of all of them together."""
+    try:
+        path = place_of(folder, said)
+    except DataError as error:
+        yield str(error)
         return
-    remedy = "score the texts again: python -m evaluators rescore RUN --scorer default"
-    if (found := sha256_file(path)) != said.sha256:
-        yield f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of {RESULT}; {remedy}"
-    if len(scores) != said.n_rows:
-        yield f"{path}: {len(scores)} rows, {RESULT} says {said.n_rows}; {remedy}"
-    named = {(scorer.kind, scorer.label) for scorer in said.scorers}
-    for kind, label in sorted({(row.kind, row.scorer) for row in scores} - named):
-        yield f"{path}: {kind} by '{label}', which {RESULT} does not name; {remedy}"
-
-
-def _count_problems(path: Path, result: Result, records: Sequence[Record]) -> Iterator[str]:
-    statuses = Counter(record.status for record in records)
-    recounted = {
-        "items": len(records),
-        "scored": statuses["scored"],
-        "refused": statuses["refused"],
-        "unparsed": statuses["unparsed"],
-        "failed": statuses["failed"],
-        "truncated": sum(record.truncated for record in records),
-    }
-    for name, n in recounted.items():
-        said = getattr(result.counts, name)
-        if said != n:
-            yield f"{path}: counts.{name}: {said}, but the records have {n}; rescore the run"
+    rows = yield from _rows(path, row_type)
+    if rows is not None:
+        yield from whole(rows)
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -28,12 +28,13 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.run_folder import RESULT, check_model_id
+from evaluators.models.ids import check_model_id
 from evaluators.stores.store import STORE, read_answers
 from schemas import contract, strict_json
 from schemas.errors import ConfigError, DataError
 from schemas.record import ExchangeStatus
 from schemas.result import Model, Result
+from schemas.run_folder import RESULT
 
 SUMMARY = "answers that are stored already: --model is the folder of a run, or a .jsonl file of answers"
 MODELS: tuple[str, ...] = ()

@@ -4,47 +4,40 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from filelock import FileLock, Timeout
 
-from evaluators.backend import Runtime
+from evaluators.backend import Runtime, model_identity
+from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
+from evaluators.models.ids import check_model_id
 from evaluators.progress import progress
-from evaluators.pronouns.prompts import PUBLISHED
-from evaluators.pronouns.published_generations import Imported, generation_files, import_file, imported_model
-from evaluators.runs.measuring import score_records
-from evaluators.runs.pipeline import earlier_scores, write_result
-from evaluators.runs.records import count
-from evaluators.runs.run_folder import LOCK, RECORDS, environment, run_folder
-from evaluators.runs.selection import Selection, select, sign
+from evaluators.runs.environment import environment
+from evaluators.runs.finish import Origin, finish_run, held, scoring_after
+from evaluators.runs.importing import Imported, import_file
+from evaluators.runs.plan import Plan, run_folder
+from evaluators.runs.selection import select
 from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers, with_scorers
-from evaluators.task import Task, task_for
-from schemas import tables
+from evaluators.task import task_for
 from schemas.command_line import one_line_errors
-from schemas.dataset_folder import read_manifest
-from schemas.errors import DataError, RunError
+from schemas.dataset import Manifest
+from schemas.dataset_folder import MANIFEST, read_manifest
+from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
-from schemas.record import Record
-from schemas.result import SCHEMA_VERSION, Model, RecordsFile, Result, Usage
+from schemas.result import CORRUPTED, Model, Result, Usage
 
-
-class Source(StrEnum):
-    """What can be imported."""
-
-    GIFI = "gifi"
+_BACKEND = "import"
 
 
 @one_line_errors()
 def import_command(
-    source: Annotated[Source, typer.Argument(help="Whose files they are.")],
-    input_path: Annotated[Path, typer.Option("--input", help="Folder with the CSV files of generations.")],
+    source: Annotated[str, typer.Argument(help="Benchmark whose published answers they are, such as gifi.")],
+    input_path: Annotated[Path, typer.Option("--input", help="Folder with the files of answers.")],
     model: Annotated[str, typer.Option(help="Model, as in the names of the files.")],
     dataset: Annotated[
-        Path, typer.Option(help="Folder of the dataset that was asked: build it with --compat gifi-repo.")
-    ] = Path("out/datasets/gifi-published-compat"),
+        Path | None, typer.Option(help="Folder of the dataset that was asked; the benchmark's own if left out.")
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="Model id in results; the one in the file names if left out.")
     ] = None,
@@ -52,88 +45,99 @@ def import_command(
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
 ) -> None:
     """Turn published answers into records and results: one run per config that the folder has a file of."""
-    files = generation_files(input_path, model)
-    manifest = read_manifest(dataset)
-    configs = {entry.config for entry in manifest.splits}
-    unknown = [file for file in files if file.config not in configs]
-    if unknown:
-        raise DataError(f"{dataset}: has no config {unknown[0].config}, of which {unknown[0].path.name} is; build it")
-    said = imported_model(files, name or files[0].model)
-    command = f"import {source.value} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
+    importer = _importer(source)
+    folder = dataset or Path("out/datasets") / importer.dataset
+    files = importer.files(input_path, model)
+    manifest = _manifest(folder, importer)
+    said = _model(files, name or files[0].model)
+    command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
     command = with_scorers(command + (f" --name {name}" if name else ""), scorer or ())
     # All are read before any is written: a broken file leaves nothing behind.
-    read = []
-    for file in files:
-        selection = select(dataset, manifest, file.config)
-        task = task_for(selection.item_shape)
-        read.append((file, selection, task, import_file(file, selection, task)))
+    read = [_read(file, importer, folder, manifest) for file in files]
     opened = open_scorers(scorer)
     for line in opened.missing:
         print(line)
-    folders = []
     with progress(f"importing {said.id}", len(files)) as advance:
-        for file, selection, task, imported in read:
-            folders.append(_write(imported, selection, task, said, out, opened.scorers, not scorer, command))
+        for imported in read:
+            result = _write(imported, said, out, opened.scorers, keep_scores=not scorer, command=command)
             advance(1)
-            _report(file.path.name, imported)
-    print(f"wrote {len(folders)} runs below {out}")
+            _report(imported, result)
+    print(f"wrote {len(read)} runs below {out}")
     print(f"next: python -m leaderboard build --runs {shlex.quote(str(out))}")
 
 
-def _report(name: str, imported: Imported) -> None:
-    counts = count(imported.records)
-    print(
-        f"{name}: {imported.notes['rows']} rows, {counts.items} items: {counts.scored} scored, {counts.refused} "
-        f"refused, {counts.unparsed} unparsed, {counts.failed} without an answer"
+def _importer(source: str) -> AnswerImporter:
+    importers = {benchmark.name: benchmark.importer for benchmark in benchmarks() if benchmark.importer is not None}
+    if source not in importers:
+        raise ConfigError(f"no published answers of '{source}' can be imported; have: {', '.join(importers)}")
+    return importers[source]
+
+
+def _manifest(dataset: Path, importer: AnswerImporter) -> Manifest:
+    if not (dataset / MANIFEST).is_file():
+        raise DataError(f"{dataset}: no {MANIFEST} here; build one: {importer.build_command} --out {dataset}")
+    return read_manifest(dataset)
+
+
+def _read(file: AnswerFile, importer: AnswerImporter, dataset: Path, manifest: Manifest) -> Imported:
+    if file.config not in {entry.config for entry in manifest.splits}:
+        raise DataError(f"{dataset}: has no config {file.config}, of which {file.path.name} is; build it")
+    selection = select(dataset, manifest, file.config)
+    task = task_for(selection.item_shape)
+    return import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
+
+
+def _model(files: Sequence[AnswerFile], name: str) -> Model:
+    """Return the model that is said to have given the answers; its identity is that of the files."""
+    identity = {"backend": _BACKEND} | {file.config: sha256_file(file.path) for file in files}
+    return Model(
+        id=check_model_id(name),
+        revision=None,
+        backend=_BACKEND,
+        precision=None,
+        chat_template_sha256=None,
+        endpoint="replay",
+        identity_sha256=model_identity(identity),
     )
-    if "corrupted" in imported.notes:
-        print(f"  warning: the file looks corrupted: {imported.notes['corrupted']}")
+
+
+def _report(imported: Imported, result: Result) -> None:
+    counts = result.counts
+    print(
+        f"{imported.file.path.name}: {imported.answers.notes['rows']} rows, {counts.items} items: {counts.scored} "
+        f"scored, {counts.refused} refused, {counts.unparsed} unparsed, {counts.failed} without an answer"
+    )
+    if imported.answers.corruption is not None:
+        print(f"  warning: the file looks corrupted: {imported.answers.corruption}")
 
 
 def _write(
     imported: Imported,
-    selection: Selection,
-    task: Task,
     model: Model,
     root: Path,
     scorers: Sequence[TextScorer],
+    *,
     keep_scores: bool,
     command: str,
-) -> Path:
-    signature = sign(selection, task, task.prompts[PUBLISHED], None)
+) -> Result:
+    signature = imported.plan.signature
     folder = run_folder(root, signature, model)
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            tables.write_rows(folder / RECORDS, imported.records, Record)
-            known, to_ask = earlier_scores(folder, scorers, keep=keep_scores)
-            metrics, scores = score_records(folder, imported.records, task.name, to_ask, known=known)
-            n_answers = sum(len(record.exchanges) for record in imported.records)
-            write_result(
-                folder,
-                Result(
-                    schema_version=SCHEMA_VERSION,
-                    model=model,
-                    signature=signature,
-                    signature_sha256=signature.sha256(),
-                    command=f"python -m evaluators {command}",
-                    counts=count(imported.records),
-                    metrics=metrics,
-                    usage=Usage(
-                        n_requests=n_answers,
-                        n_attempts=0,
-                        n_prompt_tokens=None,
-                        n_completion_tokens=None,
-                        seconds=None,
-                        cost_usd=None,
-                    ),
-                    environment=environment([Runtime(device=None, packages={}, settings=imported.notes)]),
-                    records=RecordsFile(
-                        path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(imported.records)
-                    ),
-                    scores=scores,
-                ),
-            )
-    except Timeout as error:
-        raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
-    return folder
+    settings = dict(imported.answers.notes)
+    if imported.answers.corruption is not None:
+        settings[CORRUPTED] = imported.answers.corruption
+    origin = Origin(
+        model=model,
+        signature=signature,
+        command=f"python -m evaluators {command}",
+        usage=Usage(
+            n_requests=sum(len(record.exchanges) for record in imported.records),
+            n_attempts=0,
+            n_prompt_tokens=None,
+            n_completion_tokens=None,
+            seconds=None,
+            cost_usd=None,
+        ),
+        environment=environment([Runtime(device=None, packages={}, settings=settings)]),
+    )
+    with held(folder):
+        return finish_run(folder, imported.records, origin, scoring_after(folder, scorers, keep=keep_scores))

@@ -9,15 +9,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.progress import progress
+from evaluators.runs.indices import Index, ModelResults, Scored, index_of, results_by_model
 from evaluators.runs.measuring import compute_metrics, resampled_values
-from evaluators.runs.rollups import INDICES, Family, Index, Scored, families, index_metrics, index_of
-from evaluators.runs.run_folder import finished_runs, read_run
 from evaluators.text_scores import read_scores
 from schemas import strict_json
 from schemas.command_line import one_line_errors
 from schemas.errors import DataError
 from schemas.result import Metric, Result
+from schemas.run_folder import finished_runs, read_run
 from schemas.strict_json import JsonValue
 
 
@@ -33,15 +34,16 @@ def index_command(
         for folder in folders:
             results.append(read_scored(folder))
             advance(1)
-    found = families(results)
+    found = results_by_model(results)
     if not found:
-        raise DataError(f"no result of a benchmark with an index here; such are: {', '.join(INDICES)}")
-    indices = [(family, _indices(family)) for family in found]
+        with_index = ", ".join(benchmark.name for benchmark in benchmarks() if benchmark.indices)
+        raise DataError(f"no result of a benchmark with an index here; such are: {with_index}")
+    indices = [(of_model, _indices(of_model)) for of_model in found]
     if as_json:
-        print(strict_json.dumps([_as_json(family, computed) for family, computed in indices]))
+        print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
         return
-    for family, computed in indices:
-        _print(family, computed)
+    for of_model, computed in indices:
+        _print(of_model, computed)
 
 
 def read_scored(folder: Path) -> Scored:
@@ -53,23 +55,23 @@ def read_scored(folder: Path) -> Scored:
     result, records = read_run(folder)
     signature = result.signature
     scores = read_scores(folder, result.scores)
-    names = index_metrics(signature.benchmark, signature.task)
+    names = load_benchmark(signature.benchmark).index_metrics(signature.task)
     metrics = compute_metrics(records, signature.task, scores) if names else ()
     overall = {metric.name: metric for metric in metrics if not metric.group}
     return Scored(result, overall, resampled_values(records, signature.task, names, scores) if names else {})
 
 
-def _indices(family: Family) -> tuple[Index, ...]:
-    if family.missing:
+def _indices(of_model: ModelResults) -> tuple[Index, ...]:
+    if of_model.missing:
         return ()
-    return tuple(index_of(definition, family.scored) for definition in INDICES[family.benchmark])
+    return tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
 
 
-def _print(family: Family, computed: tuple[Index, ...]) -> None:
-    model = next(iter(family.scored.values())).result.model
-    title = f"{model.id} on {family.dataset} {family.dataset_version}, {family.protocol}"
-    if family.missing:
-        print(f"{title}: no index, no result of task {', '.join(family.missing)}")
+def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
+    model = next(iter(of_model.scored.values())).result.model
+    title = f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.protocol}"
+    if of_model.missing:
+        print(f"{title}: no index, no result of task {', '.join(of_model.missing)}")
         return
     table = Table(title=title, title_justify="left")
     for column in ("metric", "value", "95 % interval"):
@@ -79,12 +81,12 @@ def _print(family: Family, computed: tuple[Index, ...]) -> None:
             table.add_row(*_row(metric, is_index=metric is index.metric))
         table.add_section()
     Console().print(table)
-    for task in INDICES[family.benchmark][0].tasks:
-        result = family.scored[task].result
+    for task in of_model.definitions[0].tasks:
+        result = of_model.scored[task].result
         print(f"{result.signature.config}: {result.signature}")
         for scorer in result.scores.scorers if result.scores is not None else ():
             print(f"  {scorer.kind} by {scorer.label}")
-        if (reason := result.environment.settings.get("corrupted")) is not None:
+        if (reason := result.environment.corruption) is not None:
             print(f"  warning: {reason}")
     for index in computed:
         if index.metric.reason is not None:
@@ -100,17 +102,17 @@ def _row(metric: Metric, *, is_index: bool) -> tuple[str, str, str]:
     )
 
 
-def _as_json(family: Family, computed: tuple[Index, ...]) -> JsonValue:
-    model = next(iter(family.scored.values())).result.model
+def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
+    model = next(iter(of_model.scored.values())).result.model
     return {
-        "benchmark": family.benchmark,
-        "dataset": family.dataset,
-        "dataset_version": family.dataset_version,
-        "protocol": family.protocol,
+        "benchmark": of_model.benchmark,
+        "dataset": of_model.dataset,
+        "dataset_version": of_model.dataset_version,
+        "protocol": of_model.protocol,
         "model": model.id,
         "identity_sha256": model.identity_sha256,
-        "missing_tasks": list(family.missing),
-        "results": [_result(scored.result) for scored in family.scored.values()],
+        "missing_tasks": list(of_model.missing),
+        "results": [_result(scored.result) for scored in of_model.scored.values()],
         "indices": [{**_number(index.metric), "parts": [_number(part) for part in index.parts]} for index in computed],
     }
 
@@ -122,7 +124,7 @@ def _result(result: Result) -> JsonValue:
         "n_items": result.signature.n_items,
         "signature": str(result.signature),
         "scorers": {scorer.kind: scorer.label for scorer in scorers},
-        "corrupted": result.environment.settings.get("corrupted"),
+        "corrupted": result.environment.corruption,
     }
 
 

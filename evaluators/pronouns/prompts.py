@@ -71,6 +71,7 @@ def generation_prompts(
                     top_p=sampling.top_p,
                     stop=stop,
                     n_samples=n_samples if several else None,
+                    protocol=f"{'instructed-' if kind == 'instructed-' else ''}{sampling.name}-v1",
                 )
             )
     prompts.append(_published(template, n_samples))

@@ -13,22 +13,18 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from evaluators.backend import GenerateRequest, Response, model_identity
+from evaluators.backend import GenerateRequest, Response
+from evaluators.benchmark import AnswerFile, ImportedAnswers
 from evaluators.pronouns.grouped import FAMILIES
 from evaluators.pronouns.prompts import PUBLISHED
-from evaluators.runs.records import records_of
-from evaluators.runs.run_folder import check_model_id
-from evaluators.runs.selection import Selection
-from evaluators.task import Prompt, Task
+from evaluators.task import Prompt
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
+from schemas.item_shape import Item
 from schemas.items.assignment import AssignmentItem
-from schemas.record import Record
-from schemas.result import Model
 
-BACKEND = "import"
 _TEXT, _FAMILY, _ANSWER = "template", "pronoun_family", "generated_sentences"
 _FILES: Mapping[str, str] = {
     "recognition": "tango_GDR-all-genders_",
@@ -43,24 +39,7 @@ _AND = re.compile(r",?\s+and$")
 _REMEDY = "use the files of the published GIFI as they are"
 
 
-class GenerationFile(NamedTuple):
-    """A file of generations."""
-
-    config: str
-    path: Path
-    model: str
-    """As the file's name has it."""
-
-
-class Imported(NamedTuple):
-    """What was read from a file."""
-
-    records: list[Record]
-    notes: dict[str, str]
-    """What is peculiar about the file, by name."""
-
-
-def generation_files(folder: Path, model: str) -> list[GenerationFile]:
+def generation_files(folder: Path, model: str) -> list[AnswerFile]:
     """The files of one model in a folder and those below it.
 
     Args:
@@ -74,7 +53,7 @@ def generation_files(folder: Path, model: str) -> list[GenerationFile]:
     if not folder.is_dir():
         raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
     found = [
-        GenerationFile(config, path, path.stem.removeprefix(start))
+        AnswerFile(config, path, path.stem.removeprefix(start))
         for config, start in _FILES.items()
         for path in sorted(folder.rglob(f"{start}*.csv"))
     ]
@@ -98,54 +77,67 @@ def _plain(name: str) -> str:
     return name.replace("_", "-").lower()
 
 
-def imported_model(files: Sequence[GenerationFile], name: str) -> Model:
-    """Who is said to have given the answers; its identity is that of the files."""
-    identity = {"backend": BACKEND} | {file.config: sha256_file(file.path) for file in files}
-    return Model(
-        id=check_model_id(name),
-        revision=None,
-        backend=BACKEND,
-        precision=None,
-        chat_template_sha256=None,
-        endpoint="replay",
-        identity_sha256=model_identity(identity),
-    )
+class PublishedGenerations:
+    """The importer of the files that GIFI published."""
 
+    prompt = PUBLISHED
+    dataset = "gifi-published-compat"
+    build_command = "python -m builders.gifi --source gifi --input DIR --compat gifi-repo"
 
-def import_file(file: GenerationFile, selection: Selection, task: Task) -> Imported:
-    """Records of the items of a config from the answers of a file.
+    def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
+        """Return the files of one model in a folder and below it, one per config.
 
-    Raises:
-        DataError: the file cannot be read, lacks a column, has an unknown family, or a row that belongs to no item.
-    """
-    rows = _rows(file)
-    by_key: dict[tuple[str, str | None], list[_Generation]] = defaultdict(list)
-    for line, row in rows:
-        by_key[_key(row[_TEXT], row.get(_FAMILY), f"{file.path.name}:{line}")].append(
-            _Generation(row[_ANSWER], _finish_reason(row.get(_RESULTS)))
+        Raises:
+            ConfigError: there is no folder or no such file, the files are of several models and none is of that name,
+                or a config has two.
+        """
+        return generation_files(folder, model)
+
+    def read(self, file: AnswerFile, items: Sequence[Item], prompt: Prompt, dataset: str) -> ImportedAnswers:
+        """Return the answers of a file to the items of its config.
+
+        Raises:
+            DataError: the file cannot be read, lacks a column, has an unknown family, or a row that belongs to no item.
+        """
+        rows = _rows(file)
+        by_key: dict[_Key, list[_Generation]] = defaultdict(list)
+        for line, row in rows:
+            by_key[_key(row[_TEXT], row.get(_FAMILY), f"{file.path.name}:{line}")].append(
+                _Generation(row[_ANSWER], _finish_reason(row.get(_RESULTS)))
+            )
+        keys = [_item_key(item) for item in items]
+        _check_keys(file, keys, by_key, f"{dataset} {file.config}")
+        responses = [_responses(by_key.get(key, [])) for key in keys]
+        return ImportedAnswers(
+            requests=[_requests(item, prompt, len(answers)) for item, answers in zip(items, responses, strict=True)],
+            responses=responses,
+            notes=_notes(file, rows, keys, by_key),
+            corruption=_overwritten(rows) if file.config == "recognition" else None,
         )
-    keys = [_item_key(item) for _, item in selection.items]
+
+
+def _check_keys(
+    file: AnswerFile, keys: Sequence[_Key], by_key: Mapping[_Key, Sequence[_Generation]], asked: str
+) -> None:
+    """Refuse items that no row can tell apart, and rows that belong to no item."""
     for key, n in Counter(keys).items():
         if n > 1:
             raise DataError(
-                f"{n} items of {selection.manifest.name} {selection.config} have the text '{key[0][:60]}', so that no "
-                "row tells which of them it answers; import into a dataset whose texts differ"
+                f"{n} items of {asked} have the text '{key[0][:60]}', so that no row tells which of them it answers; "
+                "import into a dataset whose texts differ"
             )
     unknown = [key for key in by_key if key not in set(keys)]
     if unknown:
         text, family = unknown[0]
         n = sum(len(by_key[key]) for key in unknown)
         raise DataError(
-            f"{file.path.name}: {n} rows belong to no item of {selection.manifest.name} {selection.config}, such as "
-            f"'{text[:60]}' ({family or 'no family'}); import into the dataset that was asked"
+            f"{file.path.name}: {n} rows belong to no item of {asked}, such as '{text[:60]}' "
+            f"({family or 'no family'}); import into the dataset that was asked"
         )
-    prompt = task.prompts[PUBLISHED]
-    responses = [_responses(by_key.get(key, [])) for key in keys]
-    requests = [
-        _requests(item, prompt, len(answers)) for (_, item), answers in zip(selection.items, responses, strict=True)
-    ]
-    records = records_of(selection, task, requests, responses, None, chat=False)
-    return Imported(records, _notes(file, rows, keys, by_key))
+
+
+_Key: TypeAlias = tuple[str, str | None]
+"""Text and pronoun family; None where the text stands in no family."""
 
 
 class _Generation(NamedTuple):
@@ -159,7 +151,7 @@ def _finish_reason(results: str | None) -> str | None:
     return None if match is None else match[1]
 
 
-def _rows(file: GenerationFile) -> list[tuple[int, dict[str, str]]]:
+def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
     csv.field_size_limit(sys.maxsize)
     needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
     name = file.path.name
@@ -185,14 +177,14 @@ def _rows(file: GenerationFile) -> list[tuple[int, dict[str, str]]]:
     return rows
 
 
-def _key(text: str, family: str | None, where: str) -> tuple[str, str | None]:
+def _key(text: str, family: str | None, where: str) -> _Key:
     if family is not None and family not in FAMILIES:
         raise DataError(f"{where}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}")
     # One of the files leaves out the end of the assignment prompts.
     return (_AND.sub("", text.strip()), None) if family is None else (text.strip(), family)
 
 
-def _item_key(item: object) -> tuple[str, str | None]:
+def _item_key(item: object) -> _Key:
     if isinstance(item, AssignmentItem):
         return _AND.sub("", item.text.strip()), None
     return str(getattr(item, "text", "")).strip(), getattr(item, "family", None)
@@ -224,10 +216,10 @@ def _requests(item: object, prompt: Prompt, n: int) -> list[GenerateRequest]:
 
 
 def _notes(
-    file: GenerationFile,
+    file: AnswerFile,
     rows: Sequence[tuple[int, Mapping[str, str]]],
-    keys: Sequence[tuple[str, str | None]],
-    by_key: Mapping[tuple[str, str | None], Sequence[_Generation]],
+    keys: Sequence[_Key],
+    by_key: Mapping[_Key, Sequence[_Generation]],
 ) -> dict[str, str]:
     n_empty = sum(not row[_ANSWER].strip() for _, row in rows)
     n_missing = sum(key not in by_key for key in keys)
@@ -240,8 +232,6 @@ def _notes(
         "items_without_row": str(n_missing),
         "rows_repeating_an_item": str(n_repeated),
     }
-    if file.config == "recognition" and (reason := _overwritten(rows)):
-        notes["corrupted"] = reason
     return notes
 
 

@@ -13,14 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
-from evaluators.runs.pipeline import check_capability
-from evaluators.runs.run_folder import run_folder
-from evaluators.runs.selection import Selection, sign
+from evaluators.runs.plan import Plan, run_folder
 from evaluators.stores.cache import known
-from evaluators.stores.store import STORE, store_key
-from evaluators.task import Prompt, Task
+from evaluators.stores.store import STORE
 from schemas import strict_json
-from schemas.result import Normalisation
 
 _BYTES_PER_ANSWER = 190
 """Key, index and whatever an answer holds besides its numbers and texts."""
@@ -42,8 +38,6 @@ class Stores(NamedTuple):
 
     root: Path
     """Folder of all runs."""
-    normalisation: Normalisation | None
-    """A run under another one lies elsewhere."""
     cache: Path | None
     """What runs share; None for nothing."""
 
@@ -77,38 +71,30 @@ class Estimate:
         return self.n_distinct_requests - (self.n_answered or 0)
 
 
-def estimate(
-    selection: Selection,
-    task: Task,
-    prompt: Prompt,
-    backend: Backend,
-    stores: Stores,
-    name: str,
-) -> Estimate:
-    """What :func:`evaluators.runs.pipeline.run` would ask.
+def estimate(plan: Plan, backend: Backend, stores: Stores, name: str) -> Estimate:
+    """Estimate what :func:`evaluators.runs.pipeline.run` would ask.
 
     Args:
-        selection: The items.
-        task: Asks them.
-        prompt: How they are asked.
-        backend: Who would answer.
+        plan: The items, and how they are asked.
+        backend: The model that would answer.
         stores: Where answers may lie already.
         name: What to call a model that is only known once it was asked.
 
     Raises:
-        ConfigError: the backend cannot do what the prompt needs.
-        RunError: the store of the earlier run, or the cache, is none.
+        ConfigError: the backend cannot ask what the plan needs.
+        RunError: the store of the earlier run, or the cache, is not a store of answers.
     """
-    asked = list(chain.from_iterable(task.requests(item, prompt) for _, item in selection.items))
+    selection = plan.selection
+    asked = list(chain.from_iterable(plan.requests))
     remote = isinstance(backend, Remote)
     n_answered: int | None = None
     if remote:
         to_ask = list({request.sha256: request for request in asked}.values())
         n_distinct = len(to_ask)
     else:
-        check_capability(task, prompt, backend)
-        folder = run_folder(stores.root, sign(selection, task, prompt, stores.normalisation), backend.model)
-        unique = {store_key(backend.model, request, with_facts=backend.reads_facts): request for request in asked}
+        plan.check(backend)
+        folder = run_folder(stores.root, plan.signature, backend.model)
+        unique = dict(zip(chain.from_iterable(plan.keys(backend)), asked, strict=True))
         answered = known(folder / STORE, unique)
         if stores.cache is not None:
             answered |= known(stores.cache, unique)

@@ -19,17 +19,30 @@ from schemas.errors import ConfigError
 from schemas.record import Record
 from schemas.result import Metric, ScoresFile
 
+_METRICS = "evaluators.metrics"
+
 
 @cache
 def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
-    """Every metric of a task, found in the files of ``evaluators.metrics``, ordered by file and place."""
-    found = []
-    for name in plugins.names("evaluators.metrics"):
-        module = plugins.load("evaluators.metrics", name, kind="metric file")
-        found += [
-            value for value in vars(module).values() if isinstance(value, MetricDefinition) and value.task == task
-        ]
-    return tuple(found)
+    """Return every metric of a task, found in the files of ``evaluators.metrics``, ordered by file and place.
+
+    A definition that one file imports from another counts once.
+
+    Raises:
+        ConfigError: two different definitions of the task have one name.
+    """
+    found: dict[str, tuple[str, MetricDefinition[Any]]] = {}
+    for file in plugins.names(_METRICS):
+        for value in vars(plugins.load(_METRICS, file, kind="metric file")).values():
+            if not isinstance(value, MetricDefinition) or value.task != task:
+                continue
+            first_file, first = found.setdefault(value.name, (file, value))
+            if first is not value:
+                raise ConfigError(
+                    f"metric '{value.name}' of task '{task}' is defined in {_METRICS}.{first_file} and in "
+                    f"{_METRICS}.{file}; rename one of them"
+                )
+    return tuple(definition for _, definition in found.values())
 
 
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:

@@ -3,144 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock, Timeout
-
 from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, Sent
 from evaluators.progress import Advance, progress
-from evaluators.runs.measuring import score_records
-from evaluators.runs.records import check_failures, count, early_look, records_of, whole
-from evaluators.runs.run_folder import LOCK, RECORDS, RESULT, STATE, environment, run_folder
-from evaluators.runs.selection import Selection, sign
+from evaluators.runs.environment import environment
+from evaluators.runs.finish import Origin, finish_run, held, scoring_after
+from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.plan import Plan, run_folder
+from evaluators.runs.records import check_failures, early_look, records_of, whole
 from evaluators.scorer import TextScorer
-from evaluators.stores.store import STORE, ResponseStore, Totals, store_key
-from evaluators.task import Prompt, Task
-from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas import contract, strict_json, tables
-from schemas.errors import ConfigError, DataError, RunError
-from schemas.files import sha256_file
-from schemas.record import Record
-from schemas.result import SCHEMA_VERSION as RESULT_SCHEMA_VERSION
-from schemas.result import Environment, Model, Normalisation, RecordsFile, Result, Signature, Usage
+from evaluators.stores.store import STORE, ResponseStore, Totals
+from schemas.errors import RunError
+from schemas.result import Result, Usage
 
 MAX_FAILURE_RATE = 0.05
+_STATE = "pending.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A run after the backend was asked."""
+class RunOptions:
+    """Where a run is kept, and when it gives up."""
 
-    requests: Sequence[Sequence[Request]]
-    """Per item."""
-    keys: Sequence[Sequence[bytes]]
-    responses: dict[bytes, Response] = field(repr=False)
-    totals: Totals
+    root: Path
+    """Folder of all runs."""
+    command: str
+    """The command line that reproduces the run."""
+    max_failure_rate: float = MAX_FAILURE_RATE
+    """Share of requests that may fail before the run ends without a result."""
+    cache: Path | None = None
+    """A store that several runs share: its answers are not asked for again, new ones are added to it."""
+    scorers: Sequence[TextScorer] = ()
+    """Scorers of the texts, for tasks whose metrics read scores."""
+    keep_scores: bool = False
+    """True if scores of an earlier result stay, whoever gave them, so that only other kinds are scored."""
 
 
 class Finished(NamedTuple):
-    """What a run left on disk."""
+    """A finished run on disk."""
 
     folder: Path
     result: Result
 
 
-def run(
-    selection: Selection,
-    task: Task,
-    prompt: Prompt,
-    backend: Backend,
-    *,
-    root: Path,
-    normalisation: Normalisation | None = None,
-    max_failure_rate: float = MAX_FAILURE_RATE,
-    cache: Path | None = None,
-    scorers: Sequence[TextScorer] = (),
-    keep_scores: bool = False,
-    command: str,
-) -> Finished:
+def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
     """Ask a model, or go on where an earlier run stopped, and write the result.
 
     Args:
-        selection: The items.
-        task: Asks and reads them.
-        prompt: How they are asked.
-        backend: Who answers.
-        root: Folder of all runs.
-        normalisation: How option log-probabilities become probabilities; None for the sum, and for generated texts.
-        max_failure_rate: Share of requests that may fail before the run ends without a result.
-        cache: A store that several runs share: answers in it are not asked again, new ones are added to it.
-        scorers: Of the texts, for tasks whose metrics read scores.
-        keep_scores: Whether scores of an earlier result stay, whoever gave them, so that only other kinds are scored.
-        command: The command line that reproduces the run.
+        plan: The items, and how they are asked and read.
+        backend: The model that answers.
+        options: Where the run is kept, and when it gives up.
 
     Returns:
-        The result, and the folder with result.json, records.parquet and responses.sqlite; scores.parquet too where
+        The result, and the folder with result.json, records.parquet and responses.sqlite; with scores.parquet too if
         texts were scored.
 
     Raises:
-        ConfigError: the backend cannot do what the prompt needs; nothing was asked.
-        RunError: too many requests failed, or another process holds the run. What was answered is kept.
+        ConfigError: the backend cannot ask what the plan needs, or two metrics of the task share a name; nothing was
+            asked.
+        RunError: too many requests failed, or another process holds the run. Answers are kept.
     """
-    check_capability(task, prompt, backend)
-    signature = sign(selection, task, prompt, normalisation)
-    folder = run_folder(root, signature, backend.model)
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        with lock, ExitStack() as open_stores:
-            store = open_stores.enter_context(ResponseStore(folder / STORE, backend.model))
-            shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
-            if isinstance(backend, KeepsState):
-                backend.state_path = folder / STATE
-                backend.count_spent(store.totals().cost_usd or 0.0)
-            stores = _Stores(store, shared)
-            reading = signature.normalisation
-            asked = _ask(selection, task, prompt, backend, stores, max_failure_rate, reading, folder.name)
-            in_chat = backend.model.chat_template_sha256 is not None
-            answers = [[asked.responses[key] for key in item] for item in asked.keys]
-            records = records_of(selection, task, asked.requests, answers, reading, chat=in_chat)
-            check_failures(records, max_failure_rate)
-            runtimes = store.runtimes() or [backend.runtime]
-            where = environment(runtimes)
-            earlier = earlier_scores(folder, scorers, keep=keep_scores)
-            result = _write(folder, records, signature, backend.model, where, asked, earlier, command)
-    except Timeout as error:
-        raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
-    return Finished(folder, result)
-
-
-def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
-    """Refuse a prompt that the backend cannot ask.
-
-    Raises:
-        ConfigError: it lacks a capability, or the prompt makes no sense in a chat.
-    """
-    model = backend.model
-    if prompt.requires == "import":
-        raise ConfigError(
-            f"prompt '{prompt.id}' marks answers that were given elsewhere: python -m evaluators import brings them "
-            "in; take another prompt to ask a model"
+    plan.check(backend)
+    metric_definitions(plan.task.name)
+    folder = run_folder(options.root, plan.signature, backend.model)
+    with held(folder), ExitStack() as open_stores:
+        store = open_stores.enter_context(ResponseStore(folder / STORE, backend.model))
+        cache = options.cache
+        shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
+        if isinstance(backend, KeepsState):
+            backend.state_path = folder / _STATE
+            backend.count_spent(store.totals().cost_usd or 0.0)
+        asked = _ask(plan, backend, _Stores(store, shared), options.max_failure_rate, folder.name)
+        records = records_of(plan, asked.answers, chat=backend.model.chat_template_sha256 is not None)
+        check_failures(records, options.max_failure_rate)
+        origin = Origin(
+            model=backend.model,
+            signature=plan.signature,
+            command=options.command,
+            usage=asked.usage,
+            environment=environment(store.runtimes() or [backend.runtime]),
         )
-    if prompt.requires not in backend.capabilities:
-        others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
-        settings = backend.runtime.settings
-        why = "".join(f"; {name}: {value}" for name, value in settings.items() if name.startswith("not_"))
-        raise ConfigError(
-            f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
-            f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
-            f"prompts for that: {', '.join(others) or 'none'}{why}"
-        )
-    if model.chat_template_sha256 is not None and not prompt.chat:
-        others = [other.id for other in task.prompts.values() if other.chat]
-        raise ConfigError(
-            f"prompt '{prompt.id}' is a text to go on from, not a message; leave out --chat, or take --prompt "
-            f"{' or '.join(others)}"
-        )
+        scoring = scoring_after(folder, options.scorers, keep=options.keep_scores)
+        return Finished(folder, finish_run(folder, records, origin, scoring))
 
 
 class _Stores(NamedTuple):
@@ -177,30 +125,46 @@ class _Stores(NamedTuple):
             self.shared.note_runtime(runtime)
 
 
-def _ask(
-    selection: Selection,
-    task: Task,
-    prompt: Prompt,
-    backend: Backend,
-    stores: _Stores,
-    max_failure_rate: float,
-    normalisation: Normalisation | None,
-    label: str,
-) -> Asked:
-    requests = [task.requests(item, prompt) for _, item in selection.items]
-    keys = [
-        [store_key(backend.model, request, with_facts=backend.reads_facts) for request in asked] for asked in requests
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The answers to all requests of a run."""
+
+    keys: Sequence[Sequence[bytes]]
+    """Store keys of the requests, per item."""
+    responses: Mapping[bytes, Response] = field(repr=False)
+    totals: Totals
+
+    @property
+    def answers(self) -> Sequence[Sequence[Response]]:
+        """The responses, per item."""
+        return [[self.responses[key] for key in keys] for keys in self.keys]
+
+    @property
+    def usage(self) -> Usage:
+        """Requests, tokens, time and money."""
+        responses = self.responses.values()
+        return Usage(
+            n_requests=len(self.responses),
+            n_attempts=self.totals.n_attempts,
+            n_prompt_tokens=_sum_if_known([response.n_prompt_tokens for response in responses]),
+            n_completion_tokens=_sum_if_known([response.n_completion_tokens for response in responses]),
+            seconds=round(self.totals.seconds, 3),
+            cost_usd=self.totals.cost_usd,
+        )
+
+
+def _ask(plan: Plan, backend: Backend, stores: _Stores, max_failure_rate: float, label: str) -> _Asked:
+    keys = plan.keys(backend)
     # A request that several items share is asked once.
-    unique = dict(zip(chain.from_iterable(keys), chain.from_iterable(requests), strict=True))
+    unique = dict(zip(chain.from_iterable(keys), chain.from_iterable(plan.requests), strict=True))
     responses = stores.known(list(unique))
     stores.take_over(unique, responses)
-    per_item = len(unique) / len(selection.items)
-    with progress(label, len(selection.items), done=round(len(responses) / per_item)) as advance:
+    per_item = len(unique) / len(plan.selection.items)
+    with progress(label, len(plan.selection.items), done=round(len(responses) / per_item)) as advance:
         steps = _Steps(advance, per_item)
-        look = early_look(task, requests, keys, normalisation, chat=backend.model.chat_template_sha256 is not None)
+        look = early_look(plan, keys, chat=backend.model.chat_template_sha256 is not None)
         _ask_missing(unique, responses, backend, stores, round(max_failure_rate * len(unique)), steps, look)
-    return Asked(requests=requests, keys=keys, responses=responses, totals=stores.run.totals())
+    return _Asked(keys=keys, responses=responses, totals=stores.run.totals())
 
 
 class _Steps:
@@ -251,83 +215,6 @@ def _ask_missing(
                     f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
                     f"{stores.run.path}: mend the cause and run the same command again"
                 )
-
-
-def _write(
-    folder: Path,
-    records: list[Record],
-    signature: Signature,
-    model: Model,
-    where: Environment,
-    asked: Asked,
-    earlier: Earlier,
-    command: str,
-) -> Result:
-    """Records first, then the result that names their hash: a result without its records never exists."""
-    responses = asked.responses.values()
-    prompt_tokens = [response.n_prompt_tokens for response in responses]
-    completion_tokens = [response.n_completion_tokens for response in responses]
-    tables.write_rows(folder / RECORDS, records, Record)
-    metrics, scores = score_records(folder, records, signature.task, earlier.scorers, known=earlier.known)
-    result = Result(
-        schema_version=RESULT_SCHEMA_VERSION,
-        model=model,
-        signature=signature,
-        signature_sha256=signature.sha256(),
-        command=command,
-        counts=count(records),
-        metrics=metrics,
-        usage=Usage(
-            n_requests=len(asked.responses),
-            n_attempts=asked.totals.n_attempts,
-            n_prompt_tokens=_sum_if_known(prompt_tokens),
-            n_completion_tokens=_sum_if_known(completion_tokens),
-            seconds=round(asked.totals.seconds, 3),
-            cost_usd=asked.totals.cost_usd,
-        ),
-        environment=where,
-        records=RecordsFile(path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(records)),
-        scores=scores,
-    )
-    write_result(folder, result)
-    return result
-
-
-class Earlier(NamedTuple):
-    """What is left to be scored in a folder that may hold an earlier result."""
-
-    known: TextScores
-    scorers: tuple[TextScorer, ...]
-
-
-def earlier_scores(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) -> Earlier:
-    """What need not be scored again, since an earlier result has it; nothing where that is unsound.
-
-    Args:
-        folder: Of the run.
-        scorers: Who is to score.
-        keep: Whether scores stay that others have given; their kinds are then not scored.
-    """
-    path = folder / RESULT
-    known = NO_SCORES
-    if path.is_file():
-        with suppress(DataError):
-            known = read_scores(folder, contract.load(strict_json.read(path), Result, where=str(path)).scores)
-    same = {scorer.identity.kind for scorer in scorers if known.scorers.get(scorer.identity.kind) == scorer.identity}
-    kept = set(known.scorers) if keep else same
-    return Earlier(
-        TextScores(
-            {kind: scorer for kind, scorer in known.scorers.items() if kind in kept},
-            {kind: vectors for kind, vectors in known.values.items() if kind in kept},
-        ),
-        tuple(scorer for scorer in scorers if scorer.identity.kind in same or scorer.identity.kind not in kept),
-    )
-
-
-def write_result(folder: Path, result: Result) -> None:
-    """Check a result and write it."""
-    contract.check(result, where=str(folder / RESULT))
-    strict_json.write(folder / RESULT, contract.dump(result))
 
 
 def _sum_if_known(values: Sequence[int | None]) -> int | None:

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.runs.selection import Selection
-from evaluators.task import Task
+from evaluators.runs.plan import Plan
 from schemas.errors import RunError
 from schemas.record import Exchange, Record
-from schemas.result import Counts, Normalisation
 
 _N_LOOKED_AT = 20
 
 
-def records_of(
-    selection: Selection,
-    task: Task,
-    requests: Sequence[Sequence[Request]],
-    responses: Sequence[Sequence[Response]],
-    normalisation: Normalisation | None,
-    *,
-    chat: bool,
-) -> list[Record]:
-    """A record per item.
+def records_of(plan: Plan, responses: Sequence[Sequence[Response]], *, chat: bool) -> list[Record]:
+    """Return a record per item.
 
     Args:
-        selection: The items.
-        task: Reads them.
-        requests: Per item.
-        responses: To the requests.
-        normalisation: How option log-probabilities become probabilities.
-        chat: Whether options were scored behind a chat template.
+        plan: The items, how they were asked and how they are read.
+        responses: The responses to the requests of each item.
+        chat: True if options were scored behind a chat template.
     """
+    return read_records(plan, plan.requests, responses, chat=chat)
+
+
+def read_records(
+    plan: Plan, requests: Sequence[Sequence[Request]], responses: Sequence[Sequence[Response]], *, chat: bool
+) -> list[Record]:
+    """Return a record per item, for requests that need not be those of the plan: some answers were given elsewhere.
+
+    Args:
+        plan: The items, and how they are read.
+        requests: The requests of each item.
+        responses: The responses to them.
+        chat: True if options were scored behind a chat template.
+    """
+    selection, task = plan.selection, plan.task
     records = []
     for (split, item), asked, answers in zip(selection.items, requests, responses, strict=True):
         show = selection.manifest.redistributable
@@ -42,7 +43,7 @@ def records_of(
             exchange_of(request, answer, show_prompt=show, chat=chat)
             for request, answer in zip(asked, answers, strict=True)
         )
-        read = task.read(exchanges, normalisation)
+        read = task.read(exchanges, plan.normalisation)
         facts = task.facts(item)
         records.append(
             Record(
@@ -116,49 +117,29 @@ def check_failures(records: Sequence[Record], max_failure_rate: float) -> None:
         )
 
 
-def count(records: Sequence[Record]) -> Counts:
-    """How many records ended how."""
-    by_status = Counter(record.status for record in records)
-    return Counts(
-        items=len(records),
-        scored=by_status["scored"],
-        refused=by_status["refused"],
-        unparsed=by_status["unparsed"],
-        failed=by_status["failed"],
-        truncated=sum(record.truncated for record in records),
-    )
-
-
 def early_look(
-    task: Task,
-    requests: Sequence[Sequence[Request]],
-    keys: Sequence[Sequence[bytes]],
-    normalisation: Normalisation | None,
-    *,
-    chat: bool,
+    plan: Plan, keys: Sequence[Sequence[bytes]], *, chat: bool
 ) -> Callable[[Mapping[bytes, Response]], bool]:
-    """A look at the first items that are answered, once there are enough of them.
+    """Return a function that looks at the first items that are answered, once there are enough of them.
 
-    What cannot be read ends the run before more is spent on it. The function says whether it has looked.
+    If none of them can be read, it ends the run before more is spent on it. It returns True once it has looked.
 
     Args:
-        task: Reads them.
-        requests: Per item.
-        keys: Of the requests.
-        normalisation: How option log-probabilities become probabilities.
-        chat: Whether options were scored behind a chat template.
+        plan: The items, how they are asked and how they are read.
+        keys: Store keys of the requests, per item.
+        chat: True if options are scored behind a chat template.
     """
 
     def look(responses: Mapping[bytes, Response]) -> bool:
         reads = []
-        for asked, item_keys in zip(requests, keys, strict=True):
+        for asked, item_keys in zip(plan.requests, keys, strict=True):
             answers = [responses.get(key) for key in item_keys]
             sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
             if len(sound) < len(answers):
                 continue
             pairs = zip(asked, sound, strict=True)
             exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
-            reads.append(task.read(exchanges, normalisation))
+            reads.append(plan.task.read(exchanges, plan.normalisation))
             if len(reads) == _N_LOOKED_AT:
                 break
         if len(reads) < _N_LOOKED_AT:

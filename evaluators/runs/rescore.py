@@ -7,21 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock, Timeout
-
-from evaluators.metric import VALUE_TOLERANCE
-from evaluators.runs.measuring import score_records
-from evaluators.runs.pipeline import MAX_FAILURE_RATE, write_result
-from evaluators.runs.records import check_failures, count
-from evaluators.runs.run_folder import LOCK, RECORDS, read_run, run_folder
+from evaluators.runs.finish import Origin, TextScoring, finish_run, held
+from evaluators.runs.pipeline import MAX_FAILURE_RATE
+from evaluators.runs.plan import run_folder
+from evaluators.runs.records import check_failures
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import ReadsScores, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas import tables
-from schemas.errors import ConfigError, DataError, RunError
-from schemas.files import sha256_file
+from schemas.errors import ConfigError, DataError
+from schemas.metric_comparison import is_close, metric_key, same_interval
 from schemas.record import Record
 from schemas.result import Metric, Normalisation, Result
+from schemas.run_folder import read_run
 
 
 class Rescored(NamedTuple):
@@ -81,49 +78,35 @@ def rescore(
     """
     folder = folder.resolve()
     result, records = read_run(folder)
-    if normalisation is not None and result.signature.normalisation is None:
+    before = result.signature
+    if normalisation is not None and before.normalisation is None:
         raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")
-    task = load_task(result.signature.task)
-    signature = replace(
-        result.signature,
-        normalisation=normalisation or result.signature.normalisation,
-        task_version=task.version,
-    )
+    task = load_task(before.task)
+    signature = replace(before, normalisation=normalisation or before.normalisation, task_version=task.version)
     reread_records = reread(records, signature.task, signature.normalisation)
     check_failures(reread_records, max_failure_rate)
+    if signature == before and reread_records != records:
+        raise DataError(
+            f"{folder}: the answers are read otherwise than when they were scored, under the same task version "
+            f"{task.version}; the stored readings were changed, or the task was without raising its version"
+        )
     known = _known_scores(folder, result, scorers)
-    target = folder if signature == result.signature else run_folder(root or folder.parents[2], signature, result.model)
-    target.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(target / LOCK, timeout=0):
-            if target != folder:
-                tables.write_rows(target / RECORDS, reread_records, Record)
-            elif reread_records != records:
-                raise DataError(
-                    f"{folder}: the answers are read otherwise than when they were scored, under the same task version "
-                    f"{task.version}; the stored readings were changed, or the task was without raising its version"
-                )
-            stored = result.scores if target == folder and scorers is None else None
-            metrics, scores = score_records(
-                target, reread_records, signature.task, scorers or (), known=known, stored=stored
-            )
-            new = replace(
-                result,
-                signature=signature,
-                signature_sha256=signature.sha256(),
-                command=with_scorers(
-                    _command(result.command, result.signature.normalisation, signature.normalisation),
-                    named if isinstance(task, ReadsScores) else (),
-                ),
-                counts=count(reread_records),
-                metrics=metrics,
-                records=replace(result.records, sha256=sha256_file(target / RECORDS)),
-                scores=scores,
-            )
-            write_result(target, new)
-    except Timeout as error:
-        raise RunError(f"{target}: another process holds this run; wait for it or stop it") from error
-    return Rescored(target, new, tuple(_changes(result.metrics, metrics)), len(metrics))
+    command = result.command.replace(
+        f"--normalisation {before.normalisation}", f"--normalisation {signature.normalisation}"
+    )
+    origin = Origin(
+        model=result.model,
+        signature=signature,
+        command=with_scorers(command, named if isinstance(task, ReadsScores) else ()),
+        usage=result.usage,
+        environment=result.environment,
+    )
+    stays = signature == before
+    target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
+    scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)
+    with held(target):
+        new = finish_run(target, reread_records, origin, scoring, written=result.records if stays else None)
+    return Rescored(target, new, tuple(_changes(result.metrics, new.metrics)), len(new.metrics))
 
 
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
@@ -136,42 +119,29 @@ def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | 
     if anew >= {scorer.kind for scorer in result.scores.scorers}:
         return NO_SCORES  # Unsound ones are no obstacle where all are replaced.
     known = read_scores(folder, result.scores)
-    return TextScores(
-        {kind: scorer for kind, scorer in known.scorers.items() if kind not in anew},
-        {kind: vectors for kind, vectors in known.values.items() if kind not in anew},
-    )
-
-
-def _command(command: str, before: Normalisation | None, after: Normalisation | None) -> str:
-    return command.replace(f"--normalisation {before}", f"--normalisation {after}")
+    return known.of_kinds(known.scorers.keys() - anew)
 
 
 def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]:
-    old = {(metric.name, *sorted(metric.group.items())): metric for metric in before}
+    old = {metric_key(metric): metric for metric in before}
+    new = {metric_key(metric): metric for metric in after}
     lines = []
-    for metric in after:
-        known = old.get((metric.name, *sorted(metric.group.items())))
-        label = " ".join([metric.name, *metric.group.values()])
+    for key, metric in new.items():
+        name = " ".join([metric.name, *metric.group.values()])
+        known = old.get(key)
         if known is None:
-            lines.append(f"{label}: new, {_shown(metric)}")
+            lines.append(f"{name}: new, {_shown(metric)}")
         elif _differ(known, metric):
-            lines.append(f"{label}: {_shown(known)} to {_shown(metric)}")
-    now = {(metric.name, *sorted(metric.group.items())) for metric in after}
-    gone = [metric for key, metric in old.items() if key not in now]
+            lines.append(f"{name}: {_shown(known)} to {_shown(metric)}")
+    gone = [metric for key, metric in old.items() if key not in new]
     return lines + [f"{' '.join([metric.name, *metric.group.values()])}: gone" for metric in gone]
 
 
 def _differ(before: Metric, after: Metric) -> bool:
-    """Whether anything but the last bits of a number changed."""
+    """Return True if more than the last bits of a number changed."""
     if replace(before, value=None, interval=None) != replace(after, value=None, interval=None):
         return True
-    bounds = [(metric.interval.low, metric.interval.high) if metric.interval else () for metric in (before, after)]
-    numbers = [
-        [number for number in (metric.value, *some) if number is not None]
-        for metric, some in zip((before, after), bounds, strict=True)
-    ]
-    same_length = len(numbers[0]) == len(numbers[1])
-    return not same_length or any(abs(one - other) > VALUE_TOLERANCE for one, other in zip(*numbers, strict=True))
+    return not (is_close(before.value, after.value) and same_interval(before.interval, after.interval))
 
 
 def _shown(metric: Metric) -> str:

@@ -1,4 +1,4 @@
-"""Which items of a dataset a run asks, and the signature of asking them."""
+"""The items of a dataset that a run asks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluators.task import Prompt, Task
-from schemas import tables
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_split
 from schemas.errors import ConfigError
-from schemas.item_shape import Item
-from schemas.result import Normalisation, Signature
+from schemas.item_shape import Item, item_shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +21,7 @@ class Selection:
     manifest: Manifest
     config: str
     item_shape: str
+    """As the manifest lists it."""
     splits: tuple[str, ...]
     items: tuple[tuple[str, Item], ...]
 
@@ -58,9 +56,8 @@ def select(
     items = found if limit is None else _limited(found, limit)
     if not items:
         least = min(Counter(item.unit for _, item in found).values())
-        raise ConfigError(
-            f"--limit {limit} leaves no whole minimal pair of config '{config}'; raise it to {least} or more"
-        )
+        unit = item_shapes()[wanted[0].item_shape].unit_name
+        raise ConfigError(f"--limit {limit} leaves no whole {unit} of config '{config}'; raise it to {least} or more")
     return Selection(
         manifest=manifest,
         config=config,
@@ -80,46 +77,3 @@ def _limited(items: Sequence[tuple[str, Item]], limit: int) -> list[tuple[str, I
         chosen.add(unit)
         room -= sizes[unit]
     return [(split, item) for split, item in items if item.unit in chosen]
-
-
-def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:
-    """How option log-probabilities become probabilities under a prompt.
-
-    Args:
-        prompt: How the items are asked.
-        chosen: By the user; None for the usual one.
-
-    Returns:
-        None where texts are generated, which have no normalisation.
-
-    Raises:
-        ConfigError: one was chosen for generated texts.
-    """
-    if prompt.scoring == "option_logprob":
-        return chosen or "sum"
-    if chosen is not None:
-        raise ConfigError(
-            f"prompt '{prompt.id}' reads generated texts, which have no normalisation; leave out --normalisation"
-        )
-    return None
-
-
-def sign(selection: Selection, task: Task, prompt: Prompt, normalisation: Normalisation | None) -> Signature:
-    """The signature of asking these items in this way; no normalisation means the usual one."""
-    manifest = selection.manifest
-    return Signature(
-        benchmark=manifest.benchmark,
-        dataset=manifest.name,
-        dataset_version=manifest.version,
-        config=selection.config,
-        splits=selection.splits,
-        items_sha256=tables.content_sha256(item for _, item in selection.items),
-        n_items=len(selection.items),
-        task=task.name,
-        task_version=task.version,
-        prompt=prompt.id,
-        prompt_sha256=prompt.sha256(),
-        scoring=prompt.scoring,
-        normalisation=normalisation_of(prompt, normalisation),
-        n_outcomes=prompt.n_outcomes,
-    )

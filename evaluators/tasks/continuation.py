@@ -32,7 +32,7 @@ class ContinuationTask:
 
     name: str = "continuation"
     version: str = "1.0"
-    item_shape: str = "continuation"
+    item_shape: str = "pronoun_text"
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:

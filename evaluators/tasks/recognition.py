@@ -27,7 +27,7 @@ class RecognitionTask:
 
     name: str = "recognition"
     version: str = "1.0"
-    item_shape: str = "recognition"
+    item_shape: str = "pronoun_text"
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:

@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from evaluators.runs.rollups import UNPARSED_IS_WRONG
+from evaluators.benchmark import load_benchmark
 from evaluators.statistics.bootstrap import FloatArray
-from leaderboard.checking.recomputing import MetricKey, key_of
+from schemas.metric_comparison import MetricKey, key_of
 from schemas.result import Metric, Result
-
-PRIMARY_METRICS: Mapping[str, str] = {"synthbias": "ucerf"}
-"""The metric that ranks the models of a benchmark; results of other benchmarks are shown, not ranked."""
 
 MIN_COVERAGE = 0.95
 """Share of the items, and of what the primary metric counts, that must have been scored for a model to be ranked."""
@@ -58,7 +55,7 @@ class Entry:
     @property
     def primary(self) -> Metric | None:
         """The metric that ranks the models of this benchmark; none where no metric does."""
-        name = PRIMARY_METRICS.get(self.result.signature.benchmark)
+        name = load_benchmark(self.result.signature.benchmark).primary_metric
         return None if name is None else self.metric(name)
 
     @property
@@ -82,7 +79,8 @@ def why_unranked(entry: Entry) -> str | None:
         return "replayed: its answers were given elsewhere, and may be those of another row"
     counts = entry.result.counts
     judged, words = counts.scored, "scored"
-    if entry.result.signature.task in UNPARSED_IS_WRONG:
+    signature = entry.result.signature
+    if signature.task in load_benchmark(signature.benchmark).unparsed_is_wrong:
         judged, words = counts.scored + counts.unparsed, "judged"
     if judged < MIN_COVERAGE * counts.items:
         return f"{judged} of {counts.items} items {words}, a rank needs {MIN_COVERAGE:.0%}"

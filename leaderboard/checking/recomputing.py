@@ -2,41 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
 
+from schemas.metric_comparison import MetricKey, is_close, label, metric_key, same_interval
 from schemas.result import Interval, Metric
-
-MetricKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
-"""Name and sorted group: what may stand only once in a result."""
-
-TOLERANCE = 1e-9
-"""Largest absolute difference that is put down to the order of floating-point sums."""
-
-
-def metric_key(metric: Metric) -> MetricKey:
-    """The key of a metric."""
-    return key_of(metric.name, metric.group)
-
-
-def key_of(name: str, group: Mapping[str, str]) -> MetricKey:
-    """The key of a metric that has this name and is of this slice.
-
-    >>> key_of("accuracy", {"stereotype": "pro"})
-    ('accuracy', (('stereotype', 'pro'),))
-    """
-    return name, tuple(sorted(group.items()))
-
-
-def label(name: str, group: Mapping[str, str]) -> str:
-    """A metric of a slice as errors and tables call it.
-
-    >>> label("accuracy", {"stereotype": "pro"})
-    'accuracy (stereotype=pro)'
-    """
-    if not group:
-        return name
-    return f"{name} ({', '.join(f'{key}={value}' for key, value in sorted(group.items()))})"
 
 
 def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterator[str]:
@@ -68,33 +37,15 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
 
 def _field_differences(stored: Metric, computed: Metric) -> Iterator[str]:
     name = label(stored.name, stored.group)
-    if not _close(stored.value, computed.value):
+    if not is_close(stored.value, computed.value):
         yield f"metric {name} is {stored.value}, the records give {computed.value}; rescore the run"
     for field in ("n", "n_excluded", "unit", "ideal", "minimum", "maximum"):
         theirs, ours = getattr(stored, field), getattr(computed, field)
         if theirs != ours:
             yield f"metric {name}: {field} is {theirs}, the records give {ours}; rescore the run"
-    if not _same_interval(stored.interval, computed.interval):
+    if not same_interval(stored.interval, computed.interval):
         theirs, ours = _spelt(stored.interval), _spelt(computed.interval)
         yield f"metric {name}: interval is {theirs}, the records give {ours}; rescore the run"
-
-
-def _same_interval(stored: Interval | None, computed: Interval | None) -> bool:
-    if stored is None or computed is None:
-        return stored is computed
-    same_method = (stored.level, stored.method, stored.n_clusters, stored.n_resamples) == (
-        computed.level,
-        computed.method,
-        computed.n_clusters,
-        computed.n_resamples,
-    )
-    return same_method and _close(stored.low, computed.low) and _close(stored.high, computed.high)
-
-
-def _close(stored: float | None, computed: float | None) -> bool:
-    if stored is None or computed is None:
-        return stored is computed
-    return abs(stored - computed) <= TOLERANCE
 
 
 def _spelt(interval: Interval | None) -> str:

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.backend import ChoiceRequest
+from evaluators.benchmark import load_benchmark
 from evaluators.runs.measuring import compute_metrics, resampled_values
-from evaluators.runs.records import count
-from evaluators.runs.rollups import index_metrics
 from evaluators.scorer import quick_scorers
 from evaluators.task import ReadsScores, load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
-from leaderboard.checking.entries import PRIMARY_METRICS, Entry, Root
-from leaderboard.checking.recomputing import TOLERANCE, differences, key_of, shown_metrics
-from schemas import contract, strict_json, tables
+from leaderboard.checking.entries import Entry, Root
+from leaderboard.checking.recomputing import differences, shown_metrics
+from schemas import strict_json
 from schemas.errors import DataError
-from schemas.files import sha256_file
+from schemas.metric_comparison import TOLERANCE, key_of
 from schemas.record import Record
 from schemas.result import Result
+from schemas.run_folder import RESCORE_TEXTS, read_run
 from schemas.score import text_sha256
 
 
@@ -33,10 +33,10 @@ def verified_entry(path: Path, root: Root) -> Entry:
     Raises:
         DataError: the result or its records are unsound, or its numbers do not follow from its records.
     """
-    result = contract.load(strict_json.read(path), Result, where=str(path))
-    records = _read_records(path, result)
+    result, records = read_run(path.parent)
     _check_signature(path, result)
-    _check_records(path, result, records)
+    for number, record in enumerate(records, start=1):
+        _check_reading(f"{path.parent / result.records.path}: row {number}", result, record)
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
     _check_scores(path, task, records, scores)
@@ -44,9 +44,10 @@ def verified_entry(path: Path, root: Root) -> Entry:
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
     metrics = shown_metrics(result.metrics, computed)
-    primary = metrics.get(key_of(PRIMARY_METRICS.get(result.signature.benchmark, ""), {}))
+    benchmark = load_benchmark(result.signature.benchmark)
+    primary = metrics.get(key_of(benchmark.primary_metric or "", {}))
     versions = {(metric.name, metric.version) for metric in computed}
-    index_names = index_metrics(result.signature.benchmark, task)
+    index_names = benchmark.index_metrics(task)
     primary_names = [primary.name] if primary is not None and primary.value is not None else []
     resamples = resampled_values(records, task, [*primary_names, *index_names], scores)
     return Entry(
@@ -61,25 +62,6 @@ def verified_entry(path: Path, root: Root) -> Entry:
     )
 
 
-def _read_records(path: Path, result: Result) -> list[Record]:
-    entry = result.records
-    records_path = (path.parent / entry.path).resolve()
-    if "://" in entry.path or not records_path.is_relative_to(path.parent.resolve()):
-        raise DataError(f"{path}: records.path '{entry.path}' is not in this folder; put the records beside the result")
-    if not records_path.is_file():
-        raise DataError(f"{path}: its records {entry.path} are missing; put them beside the result, or rescore the run")
-    found = sha256_file(records_path)
-    if found != entry.sha256:
-        raise DataError(
-            f"{path}: sha256 of {entry.path} is {found[:12]}, records.sha256 says {entry.sha256[:12]}; "
-            "the records were changed after the result was written: rescore the run"
-        )
-    records = tables.read_rows(path.parent / entry.path, Record)
-    if len(records) != entry.n_rows:
-        raise DataError(f"{path}: {entry.path} has {len(records)} rows, n_rows says {entry.n_rows}; rescore the run")
-    return records
-
-
 def _check_signature(path: Path, result: Result) -> None:
     """What the signature says of task and prompt must be what this code asks and reads."""
     signature = result.signature
@@ -91,25 +73,6 @@ def _check_signature(path: Path, result: Result) -> None:
     prompt = prompt_of(task, signature.prompt)
     if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != prompt.n_outcomes:
         raise DataError(f"{path}: prompt '{signature.prompt}' is not the one of that name here; run the model again")
-
-
-def _check_records(path: Path, result: Result, records: Sequence[Record]) -> None:
-    signature = result.signature
-    seen: set[str] = set()
-    for index, record in enumerate(records):
-        where = f"{path.parent / result.records.path}: row {index + 1}"
-        if record.config != signature.config or record.split not in signature.splits:
-            raise DataError(
-                f"{where}: is of {record.config}/{record.split}, the signature says "
-                f"{signature.config}/{'+'.join(signature.splits)}; rescore the run"
-            )
-        if record.item_id in seen:
-            raise DataError(f"{where}: item '{record.item_id}' stands twice; rescore the run")
-        seen.add(record.item_id)
-        _check_reading(where, result, record)
-    counted = count(records)
-    if counted != result.counts:
-        raise DataError(f"{path}: counts are {result.counts}, the records give {counted}; rescore the run")
 
 
 def _check_reading(where: str, result: Result, record: Record) -> None:
@@ -155,10 +118,7 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
         for index, values in scorer.score(texts):
             said = scores.values[kind].get(text_sha256(texts[index]))
             if said is None or any(abs(one - other) > TOLERANCE for one, other in zip(said, values, strict=True)):
-                raise DataError(
-                    f"{path}: {label} gives a text {values}, its scores say {said}; score the texts again: "
-                    "python -m evaluators rescore RUN --scorer default"
-                )
+                raise DataError(f"{path}: {label} gives a text {values}, its scores say {said}; {RESCORE_TEXTS}")
 
 
 def _items_fingerprint(records: Sequence[Record]) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.runs.rollups import INDICES
-from leaderboard.checking.entries import MIN_COVERAGE, PRIMARY_METRICS, Entry, model_label, why_unranked
-from leaderboard.ranking.columns import Column, Undefined, choose, undefined
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark import Column
+from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from leaderboard.ranking.columns import Undefined, choose, undefined
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
 from schemas.result import Metric, Signature
@@ -135,9 +136,9 @@ def _table(entries: Sequence[Entry]) -> Table:
     return Table(
         signature=signature,
         signature_sha256=entries[0].result.signature_sha256,
-        columns=choose(entries),
+        columns=choose(signature.benchmark, entries),
         undefined=undefined(entries),
-        primary=PRIMARY_METRICS.get(signature.benchmark),
+        primary=load_benchmark(signature.benchmark).primary_metric,
         rows=tuple(rows),
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
     )
@@ -153,7 +154,7 @@ def _why_unranked(entry: Entry) -> str | None:
     primary = entry.primary
     if primary is None:
         benchmark = entry.result.signature.benchmark
-        if benchmark in INDICES:
+        if load_benchmark(benchmark).indices:
             return "no config by itself ranks models, the index of all configs does"
         return f"no metric ranks the models of benchmark {benchmark}"
     if primary.value is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.runs.rollups import INDICES, Family, Index, Scored, families, index_of
+from evaluators.runs.indices import Index, ModelResults, Scored, index_of, results_by_model
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result
@@ -52,7 +52,7 @@ class IndexRow:
         return tuple(
             f"{entry.result.signature.config}: {reason}"
             for entry in self.entries
-            if (reason := entry.result.environment.settings.get("corrupted")) is not None
+            if (reason := entry.result.environment.corruption) is not None
         )
 
     @property
@@ -125,14 +125,14 @@ def index_tables(entries: Sequence[Entry]) -> Indices:
     by_result = {_identity(entry.result): entry for entry in entries}
     rows: dict[_Key, list[IndexRow]] = defaultdict(list)
     incomplete: dict[Place, list[Incomplete]] = defaultdict(list)
-    for family in families([_scored(entry) for entry in entries]):
-        place = Place(family.benchmark, family.dataset, family.dataset_version, family.protocol)
-        found = [by_result[_identity(scored.result)] for scored in family.scored.values()]
-        if family.missing:
-            reason = f"no result of {', '.join(family.missing)}"
+    for of_model in results_by_model([_scored(entry) for entry in entries]):
+        place = Place(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.protocol)
+        found = [by_result[_identity(scored.result)] for scored in of_model.scored.values()]
+        if of_model.missing:
+            reason = f"no result of {', '.join(of_model.missing)}"
             incomplete[place].append(Incomplete(model_label(found[0]), reason))
             continue
-        row = _row(family, tuple(by_result[_identity(family.scored[task].result)] for task in _tasks(family)))
+        row = _row(of_model, tuple(by_result[_identity(of_model.scored[task].result)] for task in _tasks(of_model)))
         if row.primary.value is None:
             incomplete[place].append(Incomplete(row.label, row.primary.reason or "unknown"))
             continue
@@ -148,8 +148,8 @@ def _identity(result: Result) -> tuple[str, str]:
     return result.signature_sha256, result.model.identity_sha256
 
 
-def _tasks(family: Family) -> tuple[str, ...]:
-    return INDICES[family.benchmark][0].tasks
+def _tasks(of_model: ModelResults) -> tuple[str, ...]:
+    return of_model.definitions[0].tasks
 
 
 def _scored(entry: Entry) -> Scored:
@@ -157,8 +157,8 @@ def _scored(entry: Entry) -> Scored:
     return Scored(entry.result, overall, entry.index_resamples)
 
 
-def _row(family: Family, entries: tuple[Entry, ...]) -> IndexRow:
-    indices = tuple(index_of(definition, family.scored) for definition in INDICES[family.benchmark])
+def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> IndexRow:
+    indices = tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
     reasons = {
         entry.result.signature.config: why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries
     }

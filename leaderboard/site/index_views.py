@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluators.runs.rollups import INDICES
+from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.indices import IndexRow, IndexTable
 from leaderboard.site import plots
@@ -61,7 +61,7 @@ class IndexView:
 
     def description(self, name: str) -> str:
         """What one of the indices is."""
-        return next(index.description for index in INDICES[self.table.benchmark] if index.name == name)
+        return next(index.description for index in load_benchmark(self.table.benchmark).indices if index.name == name)
 
     def model_page(self, row: IndexRow) -> str:
         """The page of a row's model."""

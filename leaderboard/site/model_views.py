@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from leaderboard.benchmark import Column, ShareChart, SliceChart, SliceFact
 from leaderboard.checking.entries import Entry
 from leaderboard.ranking.boards import Row
-from leaderboard.ranking.columns import Column
 from leaderboard.site import plots
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import Files, Picture, Section, make_picture, model_page
-from schemas.lexicon import occupations, pronoun_families
 from schemas.result import Metric
 
 
@@ -21,8 +20,8 @@ class Slice(NamedTuple):
 
     key: str
     value: str
-    percent_women: float | None
-    """Of an occupation; null for every other slice."""
+    fact: float | None
+    """The fact that the benchmark tells of such a slice; None if it tells none."""
     metrics: tuple[Metric | None, ...]
     """In the order of the slice metrics; none where a metric has no such slice."""
 
@@ -42,9 +41,10 @@ class Placement:
     pictures: tuple[Picture, ...]
 
     @property
-    def has_occupations(self) -> bool:
-        """Whether some slices are occupations, of which the share of women is known."""
-        return any(slice_.percent_women is not None for slice_ in self.slices)
+    def slice_fact(self) -> SliceFact | None:
+        """The fact that the table of slices has a column for; None if no slice has one."""
+        has_any = any(slice_.fact is not None for slice_ in self.slices)
+        return self.section.pages.slice_fact if has_any else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def _placement(section: Section, row: Row) -> Placement:
     anchor = f"{section.anchor}-{entry.result.model.identity_sha256[:8]}"
     stem = f"files/{slug(entry.result.model.id)}-{anchor}"
     slice_metrics = tuple(dict.fromkeys(name for name, group in entry.metrics if group))
-    slices = _slices(entry, slice_metrics)
+    slices = _slices(section, entry, slice_metrics)
     return Placement(
         section=section,
         row=row,
@@ -100,7 +100,7 @@ def _placement(section: Section, row: Row) -> Placement:
         overall=_overall(section, entry),
         slice_metrics=slice_metrics,
         slices=slices,
-        pictures=_slice_pictures(section, entry, slices, f"charts/{slug(entry.result.model.id)}-{anchor}"),
+        pictures=_pictures(section, entry, slices, f"charts/{slug(entry.result.model.id)}-{anchor}"),
     )
 
 
@@ -111,94 +111,76 @@ def _overall(section: Section, entry: Entry) -> tuple[Metric, ...]:
     return tuple(sorted(metrics, key=lambda metric: (metric.value is None, order.get(metric.name, len(order)))))
 
 
-def _slices(entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
+def _slices(section: Section, entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
+    fact = section.pages.slice_fact
     groups = dict.fromkeys(group for _, group in entry.metrics if len(group) == 1)
     slices = []
     for group in groups:
         key, value = group[0]
-        known = occupations().get(value) if key == "occupation" else None
         metrics = tuple(entry.metrics.get((name, group)) for name in slice_metrics)
-        slices.append(Slice(key, value, known.percent_women if known else None, metrics))
-    return tuple(sorted(slices, key=lambda slice_: (slice_.key == "occupation", slice_.percent_women or 0.0)))
+        slices.append(Slice(key, value, fact.value(value) if fact and key == fact.group else None, metrics))
+    return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
 
 
-def _slice_pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
-    """The two first metrics of the table by group and by occupation, then two by pronoun family, and what is given."""
+def _pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
+    """Draw the two first metrics of the table by group, then the charts that the benchmark describes."""
     columns = [column for column in section.table.columns if not column.group and _is_shown(column, entry)]
-    pictures = []
-    for column in columns[:2]:
-        of_groups = _of_slices(entry, column, slices, lambda slice_: slice_.key not in _OWN_CHARTS)
-        dots = [plots.Dot("all items", metric) for metric in (column.of(entry),) if metric is not None]
-        if of_groups:
-            keys = sorted({_KEY_WORDS.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in of_groups})
-            dots += [plots.Dot(slice_.value.replace("_", " "), metric) for slice_, metric in of_groups]
-            pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-groups", f"by {' and '.join(keys)}."))
-    for column in columns[:2]:
-        of_occupations = _of_slices(entry, column, slices, lambda slice_: slice_.percent_women is not None)
-        dots = [plots.Dot(f"{slice_.value} ({slice_.percent_women:g} %)", metric) for slice_, metric in of_occupations]
-        words = "by occupation, women's share in brackets, rising; the dashed line is the ideal."
-        pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-occupations", words))
-    order = list(pronoun_families())
-    for column in _by_family(entry, columns, slices):
-        of_families = sorted(
-            _of_slices(entry, column, slices, _is_family), key=lambda found: order.index(found[0].value)
-        )
-        dots = [plots.Dot(slice_.value, metric) for slice_, metric in of_families]
-        pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-families", "by pronoun family."))
-    for column in columns[:1]:
-        sweep = _of_slices(entry, column, slices, lambda slice_: slice_.key == "gamma")
-        dots = [plots.Dot(slice_.value, metric) for slice_, metric in sweep]
-        pictures.append(
-            _dots_picture(dots, column, f"{stem}-{column.metric}-gamma", "at other thresholds of the cosine.")
-        )
-    given = [plots.Dot(words, metric) for name, words in _GIVEN.items() if (metric := entry.metric(name)) is not None]
-    if len(given) == len(_GIVEN) and (chart := plots.dots(given, title="Share of answers")) is not None:
-        caption = "Which pronouns the answers give to a person; none is of all answers, the others of those with one."
-        pictures.append(make_picture(chart, f"{stem}-given", caption))
+    pictures = [_groups_picture(section, entry, column, slices, stem) for column in columns[:2]]
+    for chart in section.pages.slice_charts:
+        pictures += _slice_pictures(chart, entry, columns, slices, stem)
+    pictures += [_share_picture(chart, entry, stem) for chart in section.pages.share_charts]
     return tuple(picture for picture in pictures if picture is not None)
 
 
 def _is_shown(column: Column, entry: Entry) -> bool:
-    """A column of another version than the result's has nothing to draw."""
+    """Return False for a column of another version than the result's, which has nothing to draw."""
     metric = column.of(entry)
     return metric is not None and (column.version is None or metric.value is not None)
 
 
-_OWN_CHARTS = ("occupation", "family", "gamma")
-"""Slices that have a chart of their own."""
+def _groups_picture(
+    section: Section, entry: Entry, column: Column, slices: Sequence[Slice], stem: str
+) -> Picture | None:
+    """Draw a metric on all items and on the slices of the groups that have no chart of their own."""
+    own = {chart.group for chart in section.pages.slice_charts}
+    found = _of_slices(entry, column, [slice_ for slice_ in slices if slice_.key not in own])
+    if not found:
+        return None
+    names = section.pages.group_names
+    keys = sorted({names.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in found})
+    dots = [plots.Dot("all items", metric) for metric in (column.of(entry),) if metric is not None]
+    dots += [plots.Dot(slice_.value.replace("_", " "), metric) for slice_, metric in found]
+    return _dots_picture(dots, column, f"{stem}-{column.metric}-groups", f"by {' and '.join(keys)}.")
 
 
-def _by_family(entry: Entry, columns: Sequence[Column], slices: Sequence[Slice]) -> list[Column]:
-    """What to draw by family: all that is read from the answers, and rates of what is not read where that is little."""
-    sliced = [column for column in columns if _of_slices(entry, column, slices, _is_family)]
-    read = [column for column in sliced if not column.metric.endswith("_rate")]
-    rates = [column for column in sliced if column not in read]
-    return read + rates[: max(0, 2 - len(read))]
+def _slice_pictures(
+    chart: SliceChart, entry: Entry, columns: Sequence[Column], slices: Sequence[Slice], stem: str
+) -> list[Picture | None]:
+    wanted = [slice_ for slice_ in slices if slice_.key == chart.group and chart.applies(slice_.value)]
+    sliced = {column.key: _of_slices(entry, column, wanted) for column in columns}
+    pictures = []
+    for column in chart.choose([column for column in columns if sliced[column.key]]):
+        found = sliced[column.key]
+        if (order := chart.order) is not None:
+            found = sorted(found, key=lambda each: order(each[0].value))
+        dots = [plots.Dot(chart.label(slice_.value), metric) for slice_, metric in found]
+        pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-{chart.name}", chart.caption))
+    return pictures
 
 
-_KEY_WORDS = {"pronoun_gender": "pronoun"}
-_GIVEN = {
-    "he_share": "he",
-    "she_share": "she",
-    "they_share": "they",
-    "neo_share": "eight others",
-    "no_pronoun_rate": "none",
-}
-"""Metrics of what is given, and how the chart calls them."""
+def _share_picture(chart: ShareChart, entry: Entry, stem: str) -> Picture | None:
+    metrics = {words: entry.metric(name) for name, words in chart.metrics.items()}
+    dots = [plots.Dot(words, metric) for words, metric in metrics.items() if metric is not None]
+    drawn = plots.dots(dots, title=chart.title) if len(dots) == len(metrics) else None
+    return None if drawn is None else make_picture(drawn, f"{stem}-{chart.name}", chart.caption)
 
 
-def _is_family(slice_: Slice) -> bool:
-    return slice_.key == "family"
-
-
-def _of_slices(
-    entry: Entry, column: Column, slices: Sequence[Slice], wanted: Callable[[Slice], bool]
-) -> list[tuple[Slice, Metric]]:
-    """The slices that a metric has among those wanted, with its values."""
-    found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in slices if wanted(slice_))
+def _of_slices(entry: Entry, column: Column, slices: Sequence[Slice]) -> list[tuple[Slice, Metric]]:
+    """Return the slices that a metric has, with its values."""
+    found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in slices)
     return [(slice_, metric) for slice_, metric in found if metric is not None]
 
 
 def _dots_picture(dots: Sequence[plots.Dot], column: Column, stem: str, words: str) -> Picture | None:
-    chart = plots.dots(dots, title=column.name) if dots else None
-    return None if chart is None else make_picture(chart, stem, f"{column.name} {words}")
+    chart = plots.dots(dots, title=column.label) if dots else None
+    return None if chart is None else make_picture(chart, stem, f"{column.label} {words}")

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import jinja2
 
-from evaluators.runs.rollups import INDICES
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark import BaselinePanel, pages_of_benchmarks
 from leaderboard.checking.entries import LeftOut
 from leaderboard.ranking.boards import Board
 from leaderboard.site import exports, markup
@@ -138,23 +139,32 @@ def _files(stem: str) -> Files:
 
 
 def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
+    """Return what hand-written pages can ask for: the rankings, and a table of baselines per benchmark."""
+    panels = {
+        pages.baseline_panel.name: _panel(environment, view, pages.name, pages.baseline_panel)
+        for pages in pages_of_benchmarks()
+        if pages.baseline_panel is not None
+    }
+    rankings = environment.get_template("rankings.html.j2").render(
+        sections=_fullest(view.sections), indices=view.indices, summary_rows=SUMMARY_ROWS
+    )
+    return {"rankings": rankings, **panels}
+
+
+def _panel(environment: jinja2.Environment, view: View, benchmark: str, panel: BaselinePanel) -> str:
     section = next(
         (
             section
             for section in view.sections
-            if section.n_baselines and any(column.key == "accuracy" for column in section.table.columns)
+            if section.table.signature.benchmark == benchmark
+            and section.n_baselines
+            and any(column.key == panel.decider for column in section.table.columns)
         ),
         None,
     )
-    wanted = ("accuracy", "accuracy_pro", "accuracy_anti", "accuracy_gap", "ucerf")
     rows = () if section is None else tuple(row for row in section.table.rows if row.entry.is_baseline)
-    columns = () if section is None else tuple(column for column in section.table.columns if column.key in wanted)
-    return {
-        "rankings": environment.get_template("rankings.html.j2").render(
-            sections=_fullest(view.sections), indices=view.indices, summary_rows=SUMMARY_ROWS
-        ),
-        "baselines": environment.get_template("baselines.html.j2").render(section=section, rows=rows, columns=columns),
-    }
+    columns = () if section is None else tuple(c for c in section.table.columns if c.key in panel.columns)
+    return environment.get_template("baselines.html.j2").render(section=section, rows=rows, columns=columns)
 
 
 def _fullest(sections: Sequence[Section]) -> list[Section]:
@@ -162,7 +172,7 @@ def _fullest(sections: Sequence[Section]) -> list[Section]:
     best: dict[tuple[str, ...], Section] = {}
     for section in sections:
         signature = section.table.signature
-        if signature.benchmark in INDICES:
+        if load_benchmark(signature.benchmark).indices:
             continue  # Its index ranks.
         key = (signature.dataset, signature.dataset_version, signature.config, signature.prompt)
         if key not in best or signature.n_items > best[key].table.signature.n_items:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.runs.rollups import INDICES
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark import BenchmarkPages, Column, load_pages
 from leaderboard.ranking.boards import Board, Row, Table, table_title
-from leaderboard.ranking.columns import Column
 from leaderboard.site import plots
 from leaderboard.site.markup import slug
 from schemas.result import Metric
@@ -54,6 +54,11 @@ class Section:
     picture: Picture | None
 
     @property
+    def pages(self) -> BenchmarkPages:
+        """The description of the benchmark's pages."""
+        return load_pages(self.table.signature.benchmark)
+
+    @property
     def n_baselines(self) -> int:
         """How many rows are baselines."""
         return sum(row.entry.is_baseline for row in self.table.rows)
@@ -66,7 +71,7 @@ class Section:
     @property
     def primary_label(self) -> str:
         """The metric that ranks, as the column is headed."""
-        labels = {column.key: column.label for column in self.table.columns}
+        labels = {column.key: column.heading for column in self.table.columns}
         return labels.get(self.table.primary or "", self.table.primary or "none")
 
     @property
@@ -79,7 +84,7 @@ class Section:
         if self.table.primary is None:
             ranks = (
                 "no config by itself ranks models, its index does"
-                if signature.benchmark in INDICES
+                if load_benchmark(signature.benchmark).indices
                 else "nothing ranks"
             )
             sentences.append(f"In {signature.benchmark} {ranks}; the rows are in order of their names.")
@@ -174,7 +179,7 @@ def _scatter(table: Table) -> plots.Chart | None:
         if x is not None and y is not None:
             label = row.entry.result.model.id.rpartition("/")[2]
             points.append(plots.ScatterPoint(label=label, x=x, y=y, is_baseline=row.entry.is_baseline))
-    return plots.scatter(points, x_title=x_column.label, y_title=y_column.label)
+    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading)
 
 
 def make_picture(chart: plots.Chart, stem: str, caption: str) -> Picture:

@@ -19,13 +19,13 @@ import pytest
 from evaluators.metrics.counterfactual import CF
 from evaluators.pronouns.continuation_table import ContinuationTable, own_words
 from evaluators.pronouns.grouped import answers_of
-from evaluators.pronouns.published_generations import generation_files, import_file
+from evaluators.pronouns.published_generations import generation_files
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import score_texts
 from schemas.record import Record
 from tests.evaluators.pronoun_records import recorded, sentences
-from tests.evaluators.test_gifi_metrics import compat_selection
+from tests.evaluators.test_gifi_metrics import imported_from
 from tests.evaluators.test_neutrality_and_counterfactual import measured
 
 MODELS = ("gpt-4o", "claude3-haiku", "Phi-3-mini-4k", "gpt2")
@@ -53,7 +53,7 @@ def published_answers(shared_data: Path, model: str) -> list[Record]:
     """Answers to some templates, spread over the file."""
     files = generation_files(shared_data / "gifi" / "model-generation", model)
     (file,) = (file for file in files if file.config == "continuation")
-    records = import_file(file, compat_selection(shared_data / "gifi", "continuation", "continuation"), TASK).records
+    records = imported_from(shared_data / "gifi", file, TASK).records
     clusters = sorted({record.cluster for record in records})
     chosen = set(clusters[:: len(clusters) // N_TEMPLATES][:N_TEMPLATES])
     return [record for record in records if record.cluster in chosen]

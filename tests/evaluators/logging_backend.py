@@ -24,7 +24,8 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.runs.pipeline import run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
@@ -109,7 +110,11 @@ def ask(dataset: Path, out: Path, backend: LoggingBackend, *, prompt: str = "mcq
     """Run the backend on the first config of a dataset; returns the run's folder."""
     manifest = read_manifest(dataset)
     selection = select(dataset, manifest, manifest.splits[0].config)
-    finished = run(selection, TASK, prompt_of(TASK, prompt), backend, root=out, max_failure_rate=rate, command="tests")
+    finished = run(
+        Plan(selection, TASK, prompt_of(TASK, prompt)),
+        backend,
+        RunOptions(root=out, max_failure_rate=rate, command="tests"),
+    )
     return finished.folder
 
 

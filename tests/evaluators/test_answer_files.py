@@ -14,8 +14,8 @@ from evaluators.__main__ import app
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend as open_replay
-from evaluators.runs.pipeline import run
-from evaluators.runs.run_folder import Run, read_run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
@@ -23,6 +23,7 @@ from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
 from schemas.record import ExchangeStatus
 from schemas.result import Model
+from schemas.run_folder import Run, read_run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -43,7 +44,9 @@ def evaluators(*arguments: str | Path) -> Result:
 def scored(dataset: Path, out: Path, backend: Backend, cache: Path | None = None) -> Run:
     selection = select(dataset, read_manifest(dataset), "type2")
     prompt = prompt_of(TASK, "mcq2-v1")
-    finished = run(selection, TASK, prompt, backend, root=out, cache=cache, max_failure_rate=0.5, command="tests")
+    finished = run(
+        Plan(selection, TASK, prompt), backend, RunOptions(root=out, cache=cache, max_failure_rate=0.5, command="tests")
+    )
     return read_run(finished.folder)
 
 

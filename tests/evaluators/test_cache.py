@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.runs.pipeline import run
-from evaluators.runs.run_folder import Run, read_run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.cache import known, summarise
 from evaluators.stores.store import ResponseStore, store_key
@@ -24,6 +24,7 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
 from schemas.result import Model, Normalisation
+from schemas.run_folder import Run, read_run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -55,15 +56,9 @@ def scored(
     selection = select(dataset, read_manifest(dataset), "type2", limit=limit)
     prompt = prompt_of(TASK, "mcq2-v1")
     finished = run(
-        selection,
-        TASK,
-        prompt,
+        Plan(selection, TASK, prompt, normalisation),
         backend,
-        root=out,
-        cache=cache,
-        normalisation=normalisation,
-        max_failure_rate=0.5,
-        command="tests",
+        RunOptions(root=out, cache=cache, max_failure_rate=0.5, command="tests"),
     )
     return read_run(finished.folder)
 

@@ -15,12 +15,13 @@ from typer.testing import CliRunner, Result
 from evaluators.__main__ import app
 from evaluators.backend import TokenCount
 from evaluators.runs.estimate import Estimate, Stores, estimate
-from evaluators.runs.pipeline import run
-from evaluators.runs.run_folder import read_run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
+from schemas.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
@@ -43,8 +44,10 @@ def selected(dataset: Path, limit: int | None = None) -> Selection:
 
 
 def estimated(dataset: Path, tmp_path: Path, cache: Path | None = None, limit: int | None = None) -> Estimate:
-    stores = Stores(root=tmp_path / "runs", normalisation="sum", cache=cache)
-    return estimate(selected(dataset, limit), TASK, PROMPT, LoggingBackend(tmp_path / "dry.log"), stores, "unused")
+    stores = Stores(root=tmp_path / "runs", cache=cache)
+    return estimate(
+        Plan(selected(dataset, limit), TASK, PROMPT), LoggingBackend(tmp_path / "dry.log"), stores, "unused"
+    )
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -60,7 +63,7 @@ def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Pat
 
     backend = LoggingBackend(tmp_path / "log")
     part = selected(dataset, limit=20)
-    run(part, TASK, PROMPT, backend, root=tmp_path / "runs", cache=cache, command="tests")
+    run(Plan(part, TASK, PROMPT), backend, RunOptions(root=tmp_path / "runs", cache=cache, command="tests"))
     before = files(tmp_path)
     known_to_cache = estimated(dataset, tmp_path, cache)
     known_to_run = estimated(dataset, tmp_path, limit=20)
@@ -72,7 +75,9 @@ def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Pat
     assert files(tmp_path) == before
     assert not (tmp_path / "dry.log").exists()
 
-    finished = run(selected(dataset), TASK, PROMPT, backend, root=tmp_path / "runs", cache=cache, command="tests")
+    finished = run(
+        Plan(selected(dataset), TASK, PROMPT), backend, RunOptions(root=tmp_path / "runs", cache=cache, command="tests")
+    )
     assert finished.result.usage.n_attempts == known_to_cache.n_to_ask
 
 
@@ -87,7 +92,7 @@ def test_the_size_of_the_store_is_about_right(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(1500)})
     told = estimated(dataset, tmp_path).store_bytes
     backend = LoggingBackend(tmp_path / "log", batch=500)
-    finished = run(selected(dataset), TASK, PROMPT, backend, root=tmp_path / "runs", command="tests")
+    finished = run(Plan(selected(dataset), TASK, PROMPT), backend, RunOptions(root=tmp_path / "runs", command="tests"))
     assert told == pytest.approx((finished.folder / "responses.sqlite").stat().st_size, rel=0.25)
 
 
@@ -116,7 +121,11 @@ def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> 
     assert len(found) == 2 * 7
     assert {(one["n_prompt_tokens"], one["n_completion_tokens"], one["cost_usd"]) for one in found} == {(0, 0, None)}
     assert {one["model"] for one in found} >= {"baseline/uniform", "baseline/always-wrong"}
-    run(selected(dataset), TASK, PROMPT, LoggingBackend(tmp_path / "log"), root=tmp_path / "runs", command="tests")
+    run(
+        Plan(selected(dataset), TASK, PROMPT),
+        LoggingBackend(tmp_path / "log"),
+        RunOptions(root=tmp_path / "runs", command="tests"),
+    )
     (result,) = (tmp_path / "runs").rglob("result.json")
     replayed = evaluators(*command, "--backend", "replay", "--model", result.parent, "--config", "type2", "--json")
     assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in json.loads(replayed.stdout)] == [(60, 0)]
@@ -151,7 +160,7 @@ def test_what_a_run_would_refuse_is_refused(dataset: Path, tmp_path: Path) -> No
         assert message in told.stderr
     with pytest.raises(Exception, match="cannot do option_logprobs"):
         unable = LoggingBackend(tmp_path / "log", capabilities=frozenset())
-        estimate(selected(dataset), TASK, PROMPT, unable, Stores(tmp_path / "none", "sum", None), "unused")
+        estimate(Plan(selected(dataset), TASK, PROMPT), unable, Stores(tmp_path / "none", None), "unused")
 
 
 class Counting(BaseHTTPRequestHandler):

@@ -24,9 +24,9 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.runs.pipeline import run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.rescore import rescore
-from evaluators.runs.run_folder import read_run
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
@@ -39,6 +39,7 @@ from schemas.files import sha256_file
 from schemas.items.coreference import CoreferenceItem
 from schemas.record import Exchange, Record
 from schemas.result import Model
+from schemas.run_folder import read_run
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
 UNDETERMINED = "undetermined"
@@ -165,7 +166,9 @@ def test_a_result_of_texts_can_be_recounted(tmp_path: Path, prompt_id: str) -> N
     dataset = write_dataset(tmp_path / "data", {"type2": items}, redistributable=prompt_id == "mcq2-generate-v1")
     selection = select(dataset, read_manifest(dataset), "type2")
     backend = torn(items, prompt_id)
-    finished = run(selection, TASK, prompt_of(TASK, prompt_id), backend, root=tmp_path / "runs", command="tests")
+    finished = run(
+        Plan(selection, TASK, prompt_of(TASK, prompt_id)), backend, RunOptions(root=tmp_path / "runs", command="tests")
+    )
     result, records = read_run(finished.folder)
     refused = sum(number % 7 == 0 for number in range(120))
     unread = sum(number % 7 != 0 and number % 11 == 10 for number in range(120))
@@ -199,7 +202,9 @@ def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": items})
     selection = select(dataset, read_manifest(dataset), "type2")
     prompt = prompt_of(TASK, "mcq2-generate-v1")
-    folder = run(selection, TASK, prompt, torn(items, prompt.id), root=tmp_path / "runs", command="tests").folder
+    folder = run(
+        Plan(selection, TASK, prompt), torn(items, prompt.id), RunOptions(root=tmp_path / "runs", command="tests")
+    ).folder
     result, records = read_run(folder)
     first = next(index for index, record in enumerate(records) if record.status == "scored")
     changed = replace(records[first].exchanges[0], text="the cat")

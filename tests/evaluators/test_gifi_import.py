@@ -13,13 +13,13 @@ import pytest
 from builders.gifi.drafts import _draft, _split
 from builders.output import write_dataset
 from evaluators.pronouns.published_generations import generation_files
-from evaluators.runs.run_folder import read_run
 from leaderboard.checking.entries import Root
 from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import make_view
 from schemas.dataset import Source
 from schemas.errors import ConfigError
+from schemas.run_folder import read_run
 from schemas.validate import problems
 from tests.evaluators.pronoun_records import problems as word_problems
 from tests.evaluators.pronoun_records import prompts, sentences

@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 
 from builders.gifi import published, published_csv
+from evaluators.benchmark import AnswerFile
 from evaluators.metrics.assignment import absolute_evenness, squared_evenness, unbiased_evenness
 from evaluators.metrics.word_problem import permutation_p_value
 from evaluators.pronouns.grouped import uniformity
-from evaluators.pronouns.published_generations import generation_files, import_file
+from evaluators.pronouns.published_generations import PublishedGenerations, generation_files
 from evaluators.pronouns.word_problem_table import WordProblemTable
+from evaluators.runs.importing import Imported, import_file
 from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection
-from evaluators.task import load_task
+from evaluators.task import Task, load_task
 from evaluators.tasks.assignment import TASK as ASSIGNMENT
 from evaluators.tasks.recognition import TASK as RECOGNITION
 from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
@@ -222,6 +225,13 @@ def compat_selection(folder: Path, config: str, shape: str) -> Selection:
     )
 
 
+def imported_from(folder: Path, file: AnswerFile, task: Task) -> Imported:
+    """Read a file of published answers into records of the published templates."""
+    selection = compat_selection(folder, file.config, task.item_shape)
+    importer = PublishedGenerations()
+    return import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
+
+
 SHAPES = {"recognition": "recognition", "assignment": "assignment", "math": "word_problem"}
 
 
@@ -244,8 +254,8 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
     for file in generation_files(shared_data / "gifi" / "model-generation", model):
         if file.config in SHAPES:
             task = load_task(SHAPES[file.config])
-            imported = import_file(file, compat_selection(shared_data / "gifi", file.config, task.item_shape), task)
-            assert ("corrupted" in imported.notes) == (model == "gpt2" and file.config == "recognition")
+            imported = imported_from(shared_data / "gifi", file, task)
+            assert (imported.answers.corruption is not None) == (model == "gpt2" and file.config == "recognition")
             found |= {name: metric.value for name, metric in metrics(imported.records, task).items()}
         if file.config == "math":
             table = WordProblemTable.of(imported.records)

@@ -13,13 +13,13 @@ import pytest
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.records import exchange_of
-from evaluators.runs.run_folder import read_run
 from evaluators.task import load_task
 from evaluators.tasks.assignment import TASK as ASSIGNMENT
 from evaluators.tasks.recognition import TASK as RECOGNITION
 from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
 from evaluators.tasks.word_problem import shots
 from schemas.lexicon import families_of
+from schemas.run_folder import read_run
 from schemas.validate import problems as problems_of_file
 from schemas.validate import targets
 from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.indices import Scored, index_of, results_by_model
 from evaluators.runs.measuring import metric_definitions
-from evaluators.runs.rollups import INDICES, Scored, families, index_metrics, index_of
 from evaluators.statistics.bootstrap import N_RESAMPLES
 from schemas.result import Interval, Metric
 from tests.schemas import examples
 
-CAREFUL, PAPER, REPO = INDICES["gifi"]
+GIFI = load_benchmark("gifi")
+CAREFUL, PAPER, REPO = GIFI.indices
 CONFIGS = {
     "recognition": "recognition",
     "continuation": "continuation",
@@ -52,7 +54,7 @@ def scored(task: str, prompt: str = "sampled-v1", model: str = "org/name", n_ite
         model=replace(result.model, id=model, identity_sha256=f"{sum(map(ord, model)):064x}"),
     )
     rng = np.random.default_rng(7)
-    names = index_metrics("gifi", task)
+    names = GIFI.index_metrics(task)
     metrics = {name: metric(name, values.get(name, 0.5)) for name in names}
     noise = rng.normal(0, 0.1, N_RESAMPLES)
     return Scored(result, metrics, {name: (values.get(name, 0.5) or 0.0) + noise for name in names})
@@ -63,7 +65,7 @@ def all_four(**values: Any) -> dict[str, Scored]:
 
 
 def test_every_part_is_a_metric_of_its_task() -> None:
-    for index in INDICES["gifi"]:
+    for index in GIFI.indices:
         assert len(index.parts) == 7
         for part in index.parts:
             assert part.metric in {definition.name for definition in metric_definitions(part.task)}, part
@@ -125,7 +127,8 @@ def test_results_of_one_model_and_protocol_belong_together() -> None:
         scored("recognition", model="org/other"),
     ]
     found = {
-        (family.protocol, next(iter(family.scored.values())).result.model.id): family for family in families(results)
+        (family.protocol, next(iter(family.scored.values())).result.model.id): family
+        for family in results_by_model(results)
     }
     assert set(found) == {("sampled-v1", "org/name"), ("greedy-v1", "org/name"), ("sampled-v1", "org/other")}
     assert found["sampled-v1", "org/name"].missing == ()
@@ -139,7 +142,7 @@ def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None
         scored("word_problem", prompt="zero-shot-sampled-v1"),
         scored("word_problem", prompt="sampled-v1"),
     ]
-    (family,) = families(results)
+    (family,) = results_by_model(results)
     assert family.scored["recognition"].result.signature.n_items == 44
     assert family.scored["word_problem"].result.signature.prompt == "sampled-v1"
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from evaluators.pronouns.continuation_table import label_sentiment, smooth_sentiment
-from evaluators.pronouns.published_generations import generation_files, import_file
+from evaluators.pronouns.published_generations import generation_files
 from evaluators.runs.measuring import compute_metrics
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.continuation import TASK
@@ -23,7 +23,7 @@ from evaluators.text_scores import TextScores, score_texts
 from schemas.record import Record
 from schemas.result import Metric
 from tests.evaluators.pronoun_records import FAMILIES, recorded, sentences
-from tests.evaluators.test_gifi_metrics import compat_selection
+from tests.evaluators.test_gifi_metrics import imported_from
 from tests.evaluators.text_scoring import scores_of
 
 TEMPLATES = tuple(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(12))
@@ -307,7 +307,7 @@ def measured(shared_data: Path, model: str) -> tuple[Mapping[str, Metric], dict[
     reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
     files = generation_files(shared_data / "gifi" / "model-generation", model)
     (file,) = (file for file in files if file.config == "continuation")
-    records = import_file(file, compat_selection(shared_data / "gifi", "continuation", "continuation"), TASK).records
+    records = imported_from(shared_data / "gifi", file, TASK).records
     scorer = sentence_embedding.open_scorer("embedding", None, None)
     scores = score_texts(TASK.texts(records), [scorer])
     return found(records, scores), sliced(records, scores, "cf", "gamma"), reference["models"][model]

@@ -20,8 +20,8 @@ import pytest
 from filelock import FileLock
 
 from evaluators.backend import Request, Response, Sent
-from evaluators.runs.pipeline import run
-from evaluators.runs.run_folder import read_run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import prompt_of
@@ -29,6 +29,7 @@ from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError, RunError
 from schemas.record import ExchangeStatus
+from schemas.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
@@ -244,14 +245,9 @@ def test_a_shared_store_is_asked_first_and_costs_nothing_known(dataset: Path, tm
     cache = tmp_path / "cache.sqlite"
     folders = [
         run(
-            selection,
-            TASK,
-            prompt,
+            Plan(selection, TASK, prompt, normalisation),
             LoggingBackend(tmp_path / "log"),
-            root=tmp_path / "runs",
-            cache=cache,
-            normalisation=normalisation,
-            command="tests",
+            RunOptions(root=tmp_path / "runs", cache=cache, command="tests"),
         ).folder
         for normalisation in ("sum", "token_mean")
     ]
@@ -303,7 +299,9 @@ def test_a_slice_has_another_signature(dataset: Path, tmp_path: Path) -> None:
     for limit in (None, 50):
         selection = select(dataset, manifest, "type2", limit=limit)
         backend = LoggingBackend(tmp_path / "log")
-        finished = run(selection, TASK, prompt_of(TASK, None), backend, root=tmp_path / "runs", command="tests")
+        finished = run(
+            Plan(selection, TASK, prompt_of(TASK, None)), backend, RunOptions(root=tmp_path / "runs", command="tests")
+        )
         folders.add((finished.folder, finished.result.signature_sha256))
     assert len({folder for folder, _ in folders}) == len({signature for _, signature in folders}) == 2
 

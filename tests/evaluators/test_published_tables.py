@@ -14,7 +14,8 @@ from builders.synthbias import published
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.measuring import compute_metrics
-from evaluators.runs.pipeline import run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
 from evaluators.statistics.outcomes import certainty
 from evaluators.task import prompt_of
@@ -53,7 +54,7 @@ def row_of(metrics: Sequence[Metric]) -> Row:
 
 def baseline_row(selection: Selection, model: str, out: Path, prompt: str = "intrinsic-v1") -> Row:
     backend = open_backend("baseline", model, BackendOptions())
-    finished = run(selection, TASK, prompt_of(TASK, prompt), backend, root=out, command="tests")
+    finished = run(Plan(selection, TASK, prompt_of(TASK, prompt)), backend, RunOptions(root=out, command="tests"))
     assert finished.result.counts.scored == len(selection.items)
     return row_of(finished.result.metrics)
 

@@ -14,9 +14,9 @@ from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
 from evaluators.runs.measuring import compute_metrics
-from evaluators.runs.pipeline import run, write_result
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.rescore import reread, rescore
-from evaluators.runs.run_folder import RECORDS, read_run
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
@@ -25,6 +25,7 @@ from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError, RunError
 from schemas.files import sha256_file
 from schemas.record import Record
+from schemas.run_folder import RECORDS, read_run, write_result
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -42,7 +43,7 @@ def finished(dataset: Path, tmp_path: Path) -> Path:
 def replayed(dataset: Path, model: str, out: Path, name: str | None = None) -> Path:
     backend = open_backend(model, BackendOptions(name=name))
     selection = select(dataset, read_manifest(dataset), "type2")
-    return run(selection, TASK, prompt_of(TASK, "mcq2-v1"), backend, root=out, command="tests").folder
+    return run(Plan(selection, TASK, prompt_of(TASK, "mcq2-v1")), backend, RunOptions(root=out, command="tests")).folder
 
 
 def test_a_replayed_run_has_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
@@ -114,7 +115,9 @@ def test_an_answer_for_another_number_of_options_fails(tmp_path: Path) -> None:
 def test_a_baseline_cannot_pass_for_a_model(dataset: Path, tmp_path: Path) -> None:
     selection = select(dataset, read_manifest(dataset), "type2")
     backend = open_any_backend("baseline", "uniform", BackendOptions())
-    folder = run(selection, TASK, prompt_of(TASK, None), backend, root=tmp_path, command="tests").folder
+    folder = run(
+        Plan(selection, TASK, prompt_of(TASK, None)), backend, RunOptions(root=tmp_path, command="tests")
+    ).folder
     with pytest.raises(ConfigError, match="a baseline is no model to replay"):
         open_backend(str(folder), BackendOptions(name="acme/best"))
 

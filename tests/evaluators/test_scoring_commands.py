@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs.run_folder import read_run
-from evaluators.text_scores import SCORES
+from schemas.run_folder import SCORES, read_run
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.schemas import examples

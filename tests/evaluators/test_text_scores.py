@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.runs.finish import TextScoring, scoring_after
 from evaluators.runs.measuring import score_records
-from evaluators.runs.pipeline import earlier_scores
 from evaluators.tasks.continuation import TASK
-from evaluators.text_scores import SCORES, TextScores, read_scores, score_texts, write_scores
+from evaluators.text_scores import TextScores, read_scores, score_texts, write_scores
 from schemas import contract, tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.result import ScoresFile
+from schemas.run_folder import SCORES
 from schemas.score import Scorer, TextScore, text_sha256
 from schemas.strict_json import JsonValue
 from tests.evaluators.pronoun_records import recorded, sentences
@@ -173,16 +174,16 @@ def test_no_scores_look_like_scores_of_nothing() -> None:
 def test_a_repeated_run_takes_over_what_the_same_scorers_said(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/model", 0.5, tasks=("continuation",))["continuation"]
     same, other = MadeScorer("toxicity", length), MadeScorer("sentiment", length, name="other")
-    known, to_ask = earlier_scores(folder, [same, other], keep=False)
-    assert set(known.scorers) == {"toxicity"}
-    assert len(known.values["toxicity"]) > 10
+    left = scoring_after(folder, [same, other], keep=False)
+    assert set(left.known.scorers) == {"toxicity"}
+    assert len(left.known.values["toxicity"]) > 10
     # The same one is asked for what it has not said yet.
-    assert to_ask == (same, other)
+    assert left.scorers == (same, other)
     # A command that names no scorer keeps what others have said.
-    known, to_ask = earlier_scores(folder, [same, other], keep=True)
-    assert set(known.scorers) == {"sentiment", "toxicity", "embedding"}
-    assert to_ask == (same,)
-    assert earlier_scores(folder, [], keep=False) == (TextScores(), ())
+    left = scoring_after(folder, [same, other], keep=True)
+    assert set(left.known.scorers) == {"sentiment", "toxicity", "embedding"}
+    assert left.scorers == (same,)
+    assert scoring_after(folder, [], keep=False) == TextScoring(())
     (folder / SCORES).unlink()
-    assert earlier_scores(folder, [same], keep=True) == (TextScores(), (same,))
-    assert earlier_scores(tmp_path / "none", [same], keep=True) == (TextScores(), (same,))
+    assert scoring_after(folder, [same], keep=True) == TextScoring((same,))
+    assert scoring_after(tmp_path / "none", [same], keep=True) == TextScoring((same,))

@@ -12,13 +12,14 @@ import pytest
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
-from evaluators.runs.pipeline import run
-from evaluators.runs.run_folder import read_run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
+from schemas.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, groups_of
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.single_passes import plain_logprob
@@ -188,12 +189,9 @@ def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_p
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(60)})
     selection = select(dataset, read_manifest(dataset), "type2")
     finished = run(
-        selection,
-        TASK,
-        prompt_of(TASK, "mcq2-v1"),
+        Plan(selection, TASK, prompt_of(TASK, "mcq2-v1")),
         open_backend(str(tiny_llama), BackendOptions(device="cpu")),
-        root=tmp_path / "runs",
-        command="test",
+        RunOptions(root=tmp_path / "runs", command="test"),
     )
     result, records = read_run(finished.folder)
     assert result.counts.scored == len(records) == 120

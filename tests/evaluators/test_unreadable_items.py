@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from evaluators.backend import Request, Response
-from evaluators.runs.pipeline import run
-from evaluators.runs.run_folder import read_run
+from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
 from schemas.errors import RunError
+from schemas.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -42,13 +43,9 @@ def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp
     manifest = read_manifest(dataset)
     with pytest.raises(RunError, match=r"first 20 items .* use the normalisation sum; the rest was not asked"):
         run(
-            select(dataset, manifest, "type2"),
-            TASK,
-            prompt_of(TASK, "mcq2-v1"),
+            Plan(select(dataset, manifest, "type2"), TASK, prompt_of(TASK, "mcq2-v1"), "token_mean"),
             Merging(tmp_path / "log"),
-            root=tmp_path / "runs",
-            normalisation="token_mean",
-            command="tests",
+            RunOptions(root=tmp_path / "runs", command="tests"),
         )
     assert len((tmp_path / "log").read_text().split()) < N_REQUESTS
     folder = ask(dataset, tmp_path / "runs", Merging(tmp_path / "log"))
@@ -60,13 +57,9 @@ def test_items_that_cannot_be_read_leave_no_result(dataset: Path, tmp_path: Path
     backend = LoggingBackend(tmp_path / "log")
     with pytest.raises(RunError, match=r"first 20 items .* failed to be read: the model has no end token"):
         run(
-            select(dataset, manifest, "type2"),
-            TASK,
-            prompt_of(TASK, None),
+            Plan(select(dataset, manifest, "type2"), TASK, prompt_of(TASK, None), "sum_with_end"),
             backend,
-            root=tmp_path / "runs",
-            normalisation="sum_with_end",
-            command="tests",
+            RunOptions(root=tmp_path / "runs", command="tests"),
         )
     assert not list((tmp_path / "runs").rglob("result.json"))
     assert 20 <= len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) < 200
@@ -86,13 +79,9 @@ def test_items_that_cannot_be_read_later_on_leave_no_result_either(dataset: Path
         RunError, match=r"of 200 items failed, more than --max-failure-rate 0\.05 allows: the tokenizer"
     ):
         run(
-            select(dataset, manifest, "type2"),
-            TASK,
-            prompt_of(TASK, None),
+            Plan(select(dataset, manifest, "type2"), TASK, prompt_of(TASK, None), "token_mean"),
             PartlyMerging(tmp_path / "log", batch=200),
-            root=tmp_path / "runs",
-            normalisation="token_mean",
-            command="tests",
+            RunOptions(root=tmp_path / "runs", command="tests"),
         )
     assert not list((tmp_path / "runs").rglob("result.json"))
     assert len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) == 200

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.runs.pipeline import write_result
 from evaluators.runs.rescore import rescore
-from evaluators.runs.run_folder import read_run
 from evaluators.scorer import quick_scorers
 from leaderboard.checking.entries import Entry, Root, why_unranked
 from leaderboard.checking.loading import Loaded, load
@@ -22,6 +20,7 @@ from leaderboard.site.index_views import index_placements, index_views
 from leaderboard.site.pages import generate, make_view
 from schemas import strict_json, tables
 from schemas.files import sha256_file
+from schemas.run_folder import read_run, write_result
 from schemas.score import TextScore
 from tests.leaderboard.gifi_results import write_gifi_model
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from evaluators.runs.measuring import compute_metrics
-from leaderboard.checking.recomputing import differences, key_of, shown_metrics
+from leaderboard.checking.recomputing import differences, shown_metrics
+from schemas.metric_comparison import key_of
 from schemas.result import Metric
 from tests.leaderboard.synthetic import TASK, leaning, make_records
 

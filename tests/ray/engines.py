@@ -32,7 +32,8 @@ from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.fleet import Fleet
 from evaluators.models.blocks import BlockLimits, ask_in_blocks
-from evaluators.runs.pipeline import Finished, run
+from evaluators.runs.pipeline import Finished, RunOptions, run
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import STORE, read_answers
 from evaluators.task import prompt_of
@@ -189,7 +190,7 @@ def finish(dataset: Path, out: Path, backend: Backend, *, rate: float = 0.0) -> 
     manifest = read_manifest(dataset)
     selection = select(dataset, manifest, manifest.splits[0].config)
     prompt = prompt_of(TASK, "mcq2-v1")
-    return run(selection, TASK, prompt, backend, root=out, max_failure_rate=rate, command="tests")
+    return run(Plan(selection, TASK, prompt), backend, RunOptions(root=out, max_failure_rate=rate, command="tests"))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.runs.run_folder import read_run
 from evaluators.stores.store import STORE, read_answers
 from schemas.errors import ConfigError, RunError
+from schemas.run_folder import read_run
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cluster")]

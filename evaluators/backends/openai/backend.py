@@ -35,9 +35,9 @@ from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probed, probe
 from evaluators.backends.openai.scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
 from evaluators.backends.openai.ways import Ways
+from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
-from evaluators.runs.run_folder import check_model_id
 from schemas.errors import ConfigError
 from schemas.result import Model
 
@@ -177,6 +177,7 @@ class OpenAIBackend:
         return Runtime(
             packages=packages | (self.tokenizer.packages if self.tokenizer else {}),
             settings={name: self.connection.address.clean(value) for name, value in settings.items()},
+            obstacles={way: self.connection.address.clean(reason) for way, reason in self.probed.reasons.items()},
         )
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:

@@ -41,9 +41,9 @@ from evaluators.backends.transformers.load import (
 from evaluators.backends.transformers.packed import PackedScorer, obstacle
 from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
 from evaluators.models.blocks import BlockLimits, ask_in_blocks
+from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, local_name
-from evaluators.runs.run_folder import check_model_id
 from schemas.errors import ConfigError, import_extra
 from schemas.result import Model
 

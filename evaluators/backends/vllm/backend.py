@@ -47,9 +47,9 @@ from evaluators.backends.vllm.engine import (
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers
 from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questions
 from evaluators.models.blocks import BlockLimits, plan_blocks
+from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import ModelFiles, find_files, find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
-from evaluators.runs.run_folder import check_model_id
 from schemas.errors import ConfigError
 from schemas.result import Model
 

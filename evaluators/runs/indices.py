@@ -9,73 +9,20 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from evaluators.benchmark import IndexDefinition, load_benchmark
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
+from evaluators.task import load_task
 from schemas.result import Interval, Metric, Result
 
 _VERSION = "1.0"
 _ROLLED = 499
 """Resample b of one config is paired with resample b + 499 of the next: configs share no templates, but where they have
 the same number of clusters they would otherwise be drawn alike."""
-
-
-class Part(NamedTuple):
-    """A metric that an index takes the mean of, and the task whose records it comes from."""
-
-    metric: str
-    task: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexDefinition:
-    """An index of a benchmark."""
-
-    name: str
-    parts: tuple[Part, ...]
-    description: str
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """The tasks that it needs a result of."""
-        return tuple(dict.fromkeys(part.task for part in self.parts))
-
-
-def _gifi(suffix: str, description: str) -> IndexDefinition:
-    parts = {
-        "recognition": ("gdr",),
-        "continuation": ("sn", "nts", "cf"),
-        "assignment": ("sa", "of"),
-        "word_problem": ("pe",),
-    }
-    return IndexDefinition(
-        name=f"index{suffix}",
-        parts=tuple(Part(f"{name}{suffix}", task) for task, names in parts.items() for name in names),
-        description=f"Gender Inclusivity Fairness Index: mean of {description} (Shan et al. 2025, arXiv:2506.15568).",
-    )
-
-
-INDICES: Mapping[str, tuple[IndexDefinition, ...]] = {
-    "gifi": (
-        _gifi("", "GDR, SN, NTS, CF, SA, OF and PE on careful reading"),
-        _gifi("_paper", "the seven by the paper's formulas on the published detectors and filters"),
-        _gifi("_gifi_repo", "the seven as the published code prints them, SA and OF near 0 and CF turned round"),
-    )
-}
-"""By benchmark; the first one ranks the models, the others stand beside it."""
-
-
-UNPARSED_IS_WRONG = frozenset({"word_problem"})
-"""Tasks in which an answer that says nothing is a wrong one: their metrics count it, so that nothing is missing."""
-
-
-def index_metrics(benchmark: str, task: str) -> tuple[str, ...]:
-    """The metrics of a task that some index of a benchmark takes part of."""
-    found = (part.metric for index in INDICES.get(benchmark, ()) for part in index.parts if part.task == task)
-    return tuple(dict.fromkeys(found))
 
 
 class Scored(NamedTuple):
@@ -97,18 +44,13 @@ class Index(NamedTuple):
     """Shape (n_resamples,), nan where undefined."""
 
 
-def protocol_of(prompt: str) -> str:
-    """What the prompts of several tasks have in common.
-
-    Word problems may do without examples, and continuations be sampled twice.
-
-    >>> protocol_of("zero-shot-greedy-v1"), protocol_of("sampled-twice-v1")
-    ('greedy-v1', 'sampled-v1')
-    """
-    return prompt.removeprefix("zero-shot-").replace("sampled-twice-", "sampled-")
+def _protocol(task: str, prompt: str) -> str:
+    """Return the protocol of a prompt; its id where the task does not know it."""
+    known = load_task(task).prompts.get(prompt)
+    return prompt if known is None else known.protocol or prompt
 
 
-class Family(NamedTuple):
+class ModelResults(NamedTuple):
     """The results of one model on one dataset in one protocol."""
 
     benchmark: str
@@ -119,35 +61,42 @@ class Family(NamedTuple):
     """By task; of several results of a task the one on the most items, then the plainest prompt."""
 
     @property
+    def definitions(self) -> tuple[IndexDefinition, ...]:
+        """The indices of the benchmark; the first one ranks."""
+        return load_benchmark(self.benchmark).indices
+
+    @property
     def missing(self) -> tuple[str, ...]:
-        """Tasks that the index needs and that there is no result of."""
-        return tuple(task for task in INDICES[self.benchmark][0].tasks if task not in self.scored)
+        """The tasks that the index needs and that have no result."""
+        return tuple(task for task in self.definitions[0].tasks if task not in self.scored)
 
 
-def families(results: Iterable[Scored]) -> list[Family]:
+def results_by_model(results: Iterable[Scored]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
     found: dict[tuple[str, ...], dict[str, Scored]] = defaultdict(dict)
     for scored in sorted(results, key=_preference):
         signature, model = scored.result.signature, scored.result.model
-        if signature.benchmark in INDICES:
+        if load_benchmark(signature.benchmark).indices:
             key = (
                 signature.benchmark,
                 signature.dataset,
                 signature.dataset_version,
-                protocol_of(signature.prompt),
+                _protocol(signature.task, signature.prompt),
                 model.id,
                 model.identity_sha256,
             )
             found[key].setdefault(signature.task, scored)
     return [
-        Family(benchmark, dataset, version, protocol, scored)
+        ModelResults(benchmark, dataset, version, protocol, scored)
         for (benchmark, dataset, version, protocol, *_), scored in sorted(found.items(), key=lambda entry: entry[0])
     ]
 
 
-def _preference(scored: Scored) -> tuple[int, int, str]:
+def _preference(scored: Scored) -> tuple[int, bool, str, str]:
+    """Return a sort key: most items first, then the prompt that the protocol is named after."""
     signature = scored.result.signature
-    return -signature.n_items, len(signature.prompt), scored.result.signature_sha256
+    is_variant = _protocol(signature.task, signature.prompt) != signature.prompt
+    return -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
 def index_of(definition: IndexDefinition, scored: Mapping[str, Scored]) -> Index:

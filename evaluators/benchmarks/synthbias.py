@@ -1,0 +1,92 @@
+"""Gender and occupation in coreference: SynthBias (Wang et al. 2025, arXiv:2505.23996) and WinoBias."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from evaluators.backend import ChoiceRequest, Request, Response
+from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
+from evaluators.benchmark import Benchmark
+
+_MENTIONED = frozenset({"first_mentioned", "last_mentioned"})
+_SOFT_STEREOTYPE = re.compile(r"stereotype-(0\.\d+)")
+
+Preference = Callable[[ChoiceRequest], str | None]
+
+
+def _preferring(preferred: Preference, probability: float = 1.0) -> Callable[[Request], Response]:
+    """Return the answer of a baseline that prefers one of the two occupations.
+
+    Args:
+        preferred: Gives the occupation that it prefers; None for no preference.
+        probability: Share that it gives to that occupation; the other one gets the rest, and the option that the
+            sentence does not tell gets nothing.
+    """
+
+    def probabilities(request: ChoiceRequest) -> list[float]:
+        occupation = preferred(request)
+        if occupation is None:
+            return evenly(request)
+        is_first = occupation == request.facts["first_mentioned"]
+        other = request.facts["last_mentioned" if is_first else "first_mentioned"]
+        share = {occupation: probability, other: 1 - probability}
+        return [share.get(outcome, 0.0) for outcome in request.outcomes]
+
+    return choosing(probabilities)
+
+
+def _wrong(request: ChoiceRequest) -> str | None:
+    """Return the occupation that is not the referent; None if no answer is wrong."""
+    if "referent" not in request.facts:
+        return None
+    first, last = request.facts["first_mentioned"], request.facts["last_mentioned"]
+    return last if request.facts["referent"] == first else first
+
+
+def _stereotype(probability: float, name: str) -> Baseline:
+    return Baseline(
+        name=name,
+        description=f"the occupation stereotyped for the pronoun's gender, with probability {probability:g}",
+        facts=_MENTIONED | {"stereotyped"},
+        answer=_preferring(lambda request: request.facts["stereotyped"], probability),
+    )
+
+
+def _soft_stereotype(name: str) -> Baseline | None:
+    """Return ``stereotype-P`` for any probability P between 0.5 and 1."""
+    match = _SOFT_STEREOTYPE.fullmatch(name)
+    if match is None or not 0.5 < float(match[1]) < 1:
+        return None
+    return _stereotype(float(match[1]), name)
+
+
+BENCHMARK = Benchmark(
+    name="synthbias",
+    primary_metric="ucerf",
+    baselines=(
+        UNIFORM,
+        Baseline(
+            name="first-mentioned",
+            description="the occupation that the sentence mentions first",
+            facts=_MENTIONED,
+            answer=_preferring(lambda request: request.facts["first_mentioned"]),
+        ),
+        Baseline(
+            name="last-mentioned",
+            description="the occupation that the sentence mentions last",
+            facts=_MENTIONED,
+            answer=_preferring(lambda request: request.facts["last_mentioned"]),
+        ),
+        _stereotype(1.0, "stereotype"),
+        _stereotype(0.7, "stereotype-0.7"),
+        _stereotype(0.55, "stereotype-0.55"),
+        Baseline(
+            name="always-wrong",
+            description="the occupation that the pronoun does not mean; no preference where none is meant",
+            facts=_MENTIONED,
+            answer=_preferring(_wrong),
+        ),
+    ),
+    baseline_with_parameter=_soft_stereotype,
+)

@@ -1,0 +1,37 @@
+"""``python -m evaluators list``: the plug-ins that are here."""
+
+from __future__ import annotations
+
+from evaluators.benchmark import benchmarks
+from evaluators.runs.measuring import metric_definitions
+from evaluators.task import load_task
+from schemas import plugins
+from schemas.command_line import one_line_errors
+
+
+@one_line_errors()
+def list_command() -> None:
+    """List benchmarks with their baselines, backends, scorers, tasks, prompts and metrics."""
+    for benchmark in benchmarks():
+        print(f"benchmark {benchmark.name}")
+        for baseline in benchmark.baselines:
+            print(f"  baseline {baseline.name}: {baseline.description}")
+        for index in benchmark.indices:
+            print(f"  index {index.name}: {index.description}")
+    for name in plugins.names("evaluators.backends"):
+        module = plugins.load("evaluators.backends", name, kind="backend")
+        print(f"backend {name}: {module.SUMMARY}")
+        for model in module.MODELS:
+            print(f"  model {model}")
+    for name in plugins.names("evaluators.scorers"):
+        module = plugins.load("evaluators.scorers", name, kind="scorer")
+        print(f"scorer {name}: {module.SUMMARY}")
+        for kind in module.KINDS:
+            print(f"  kind {kind}")
+    for name in plugins.names("evaluators.tasks"):
+        task = load_task(name)
+        print(f"task {name} {task.version}: asks items of shape {task.item_shape}")
+        for prompt in task.prompts.values():
+            print(f"  prompt {prompt.id}: {prompt.description}")
+        for metric in metric_definitions(name):
+            print(f"  metric {metric.name} {metric.version}: {metric.description}")

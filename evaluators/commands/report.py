@@ -1,0 +1,56 @@
+"""Results on the terminal, as commands print them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from schemas.result import Metric, Result
+from schemas.run_folder import RESULT
+
+
+def report(folder: Path, result: Result) -> None:
+    """Print a table of the metrics, the counts, the signature and the file of a result."""
+    counts = result.counts
+    table = Table(
+        title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left"
+    )
+    for column in ("metric", "value", "95 % interval", "ideal", "n"):
+        table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=column != "n")
+    for metric in result.metrics:
+        if metric.value is not None and set(metric.group) <= {"stereotype"}:
+            table.add_row(*_row(metric, metric.value))
+    console = Console()
+    console.print(table)
+    print(
+        f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
+        f"{counts.failed} failed"
+    )
+    print(f"signature {result.signature}")
+    print(f"result {folder / RESULT}")
+
+
+def report_briefly(folder: Path, result: Result) -> None:
+    """Print one line, for commands that score many models at once."""
+    overall = {metric.name: metric.value for metric in result.metrics if not metric.group}
+    values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
+    print(f"{result.model.id} on {result.signature.dataset} {result.signature.config}: {values}")
+
+
+def _row(metric: Metric, value: float) -> tuple[str, str, str, str, str]:
+    name = metric.name + "".join(f" ({value})" for value in metric.group.values())
+    interval = "" if metric.interval is None else f"{_plain(metric.interval.low)} to {_plain(metric.interval.high)}"
+    return (
+        name,
+        _plain(value),
+        interval,
+        "" if metric.ideal is None else f"{metric.ideal:g}",
+        f"{metric.n} {metric.unit}",
+    )
+
+
+def _plain(number: float) -> str:
+    """Format a number with four digits, and without a sign before a zero."""
+    return f"{round(number, 4) + 0.0:.4f}"

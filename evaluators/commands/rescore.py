@@ -1,0 +1,48 @@
+"""``python -m evaluators rescore``: metrics from stored answers, computed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluators.commands.options import normalisation_named, opened_scorers
+from evaluators.commands.report import report
+from evaluators.runs.rescore import Rescored, rescore
+from schemas.command_line import one_line_errors
+from schemas.run_folder import finished_runs
+
+MOST_CHANGES = 20
+
+
+@one_line_errors()
+def rescore_command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of all runs, for a score under another normalisation.")
+    ] = None,
+    normalisation: Annotated[str | None, typer.Option(help="Read the stored log-probabilities in another way.")] = None,
+    scorer: Annotated[
+        list[str] | None,
+        typer.Option(help="Score the texts anew, as in 'run'; none drops the scores. Stored ones stay if left out."),
+    ] = None,
+) -> None:
+    """Compute every metric again from the stored answers, without the model and without the dataset."""
+    mode = normalisation_named(normalisation)
+    scorers = None if scorer is None else opened_scorers(scorer).scorers
+    folders = [folder for run in runs for folder in finished_runs(run)]
+    for number, folder in enumerate(folders):
+        if number:
+            print()
+        outcome = rescore(folder, normalisation=mode, root=out, scorers=scorers, named=tuple(scorer or ()))
+        _report_changes(outcome)
+
+
+def _report_changes(outcome: Rescored) -> None:
+    for change in outcome.changes[:MOST_CHANGES]:
+        print(change)
+    if len(outcome.changes) > MOST_CHANGES:
+        print(f"... and {len(outcome.changes) - MOST_CHANGES} more")
+    print(f"{len(outcome.changes)} of {outcome.n_metrics} metrics changed")
+    report(outcome.folder, outcome.result)

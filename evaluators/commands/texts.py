@@ -1,0 +1,33 @@
+"""``python -m evaluators texts``: the texts of a run that need scores, for a scorer elsewhere."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluators.task import ReadsScores, load_task
+from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError
+from schemas.files import replacing
+from schemas.run_folder import RESULT, read_run
+
+
+@one_line_errors()
+def texts_command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[Path, typer.Option(help="CSV file with the column text.")],
+) -> None:
+    """Write the texts of a run that need scores, for a scorer elsewhere: answers, and what they add to prompts."""
+    result, records = read_run(run.parent if run.name == RESULT else run)
+    task = load_task(result.signature.task)
+    if not isinstance(task, ReadsScores):
+        raise ConfigError(f"{run}: task {task.name} reads no scores of texts")
+    if out.exists():
+        raise ConfigError(f"--out {out}: exists already; name another file, or remove it")
+    texts = task.texts(records)
+    with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["text"], *([text] for text in texts)])
+    print(f"wrote {len(texts):,} texts to {out}; with a column score it is --scorer KIND=stored:FILE@NAME-REVISION")

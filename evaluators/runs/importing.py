@@ -1,0 +1,35 @@
+"""Answers that somebody else published, as records."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
+from evaluators.runs.plan import Plan
+from evaluators.runs.records import read_records
+from schemas.record import Record
+
+
+class Imported(NamedTuple):
+    """A file of answers that was read."""
+
+    file: AnswerFile
+    plan: Plan
+    answers: ImportedAnswers
+    records: list[Record]
+
+
+def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Imported:
+    """Read the answers of a file and return a record per item of its config.
+
+    Args:
+        file: One that the importer found.
+        importer: The reader of such files.
+        plan: The items of the config, with the prompt of answers that were given elsewhere.
+
+    Raises:
+        DataError: the file cannot be read, or a row of it belongs to no item.
+    """
+    selection = plan.selection
+    answers = importer.read(file, [item for _, item in selection.items], plan.prompt, selection.manifest.name)
+    return Imported(file, plan, answers, read_records(plan, answers.requests, answers.responses, chat=False))

@@ -1,0 +1,147 @@
+"""Plans of runs: the items of one config, how they are asked and read, and the signature of asking them so."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from evaluators.backend import Backend, NeedsFacts, Request
+from evaluators.runs.selection import Selection
+from evaluators.stores.store import store_key
+from evaluators.task import Prompt, Task
+from schemas import tables
+from schemas.errors import ConfigError
+from schemas.result import Model, Normalisation, Signature
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The items of one config, and how they are asked and read."""
+
+    selection: Selection
+    task: Task
+    prompt: Prompt
+    chosen_normalisation: Normalisation | None = None
+    """How option log-probabilities become probabilities, if the user chose; None for the usual way."""
+
+    @cached_property
+    def normalisation(self) -> Normalisation | None:
+        """How option log-probabilities become probabilities; None for generated texts.
+
+        Raises:
+            ConfigError: one was chosen for generated texts.
+        """
+        return normalisation_of(self.prompt, self.chosen_normalisation)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The signature of asking these items in this way."""
+        selection, manifest = self.selection, self.selection.manifest
+        return Signature(
+            benchmark=manifest.benchmark,
+            dataset=manifest.name,
+            dataset_version=manifest.version,
+            config=selection.config,
+            splits=selection.splits,
+            items_sha256=tables.content_sha256(item for _, item in selection.items),
+            n_items=len(selection.items),
+            task=self.task.name,
+            task_version=self.task.version,
+            prompt=self.prompt.id,
+            prompt_sha256=self.prompt.sha256(),
+            scoring=self.prompt.scoring,
+            normalisation=self.normalisation,
+            n_outcomes=self.prompt.n_outcomes,
+        )
+
+    @cached_property
+    def requests(self) -> Sequence[Sequence[Request]]:
+        """The requests of each item."""
+        return [self.task.requests(item, self.prompt) for _, item in self.selection.items]
+
+    def keys(self, backend: Backend) -> list[list[bytes]]:
+        """Return the store key of each request, per item."""
+        return [
+            [store_key(backend.model, request, with_facts=backend.reads_facts) for request in requests]
+            for requests in self.requests
+        ]
+
+    def check(self, backend: Backend) -> None:
+        """Refuse what the backend cannot ask, before the first request.
+
+        Raises:
+            ConfigError: it lacks a capability, the prompt makes no sense in a chat, or the items lack facts that a
+                baseline needs.
+        """
+        check_capability(self.task, self.prompt, backend)
+        if isinstance(backend, NeedsFacts):
+            self._check_facts(backend.model.id, backend.needed_facts)
+
+    def _check_facts(self, model: str, needed: frozenset[str]) -> None:
+        for (_, item), requests in zip(self.selection.items, self.requests, strict=True):
+            missing = needed - {name for request in requests for name in request.facts}
+            if missing:
+                raise ConfigError(
+                    f"{model} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of config "
+                    f"'{self.selection.config}' does not tell; take another baseline, or another config with --config"
+                )
+
+
+def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:
+    """Return how option log-probabilities become probabilities under a prompt.
+
+    Args:
+        prompt: The prompt that asks the items.
+        chosen: The user's choice; None for the usual way, the sum.
+
+    Returns:
+        None for generated texts, which have no normalisation.
+
+    Raises:
+        ConfigError: one was chosen for generated texts.
+    """
+    if prompt.scoring == "option_logprob":
+        return chosen or "sum"
+    if chosen is not None:
+        raise ConfigError(
+            f"prompt '{prompt.id}' reads generated texts, which have no normalisation; leave out --normalisation"
+        )
+    return None
+
+
+def run_folder(root: Path, signature: Signature, model: Model) -> Path:
+    """Return the folder of a run: the same command finds it again, another model or prompt never does."""
+    dataset = f"{signature.dataset}@{signature.dataset_version}"
+    key = hashlib.sha256(f"{signature.sha256()}:{model.identity_sha256}".encode()).hexdigest()[:8]
+    return root / dataset / model.id.replace("/", "__") / f"{signature.config}-{signature.prompt}-{key}"
+
+
+def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
+    """Refuse a prompt that the backend cannot ask.
+
+    Raises:
+        ConfigError: it lacks a capability, or the prompt makes no sense in a chat.
+    """
+    model = backend.model
+    if prompt.requires == "import":
+        raise ConfigError(
+            f"prompt '{prompt.id}' marks answers that were given elsewhere: python -m evaluators import brings them "
+            "in; take another prompt to ask a model"
+        )
+    if prompt.requires not in backend.capabilities:
+        others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
+        why = "".join(f"; {name}: {reason}" for name, reason in backend.runtime.obstacles.items())
+        raise ConfigError(
+            f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
+            f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
+            f"prompts for that: {', '.join(others) or 'none'}{why}"
+        )
+    if model.chat_template_sha256 is not None and not prompt.chat:
+        others = [other.id for other in task.prompts.values() if other.chat]
+        raise ConfigError(
+            f"prompt '{prompt.id}' is a text to go on from, not a message; leave out --chat, or take --prompt "
+            f"{' or '.join(others)}"
+        )

@@ -1,0 +1,84 @@
+"""Pages of gender and occupation in coreference."""
+
+from __future__ import annotations
+
+from leaderboard.benchmark import BaselinePanel, BenchmarkPages, Column, Layout, SliceChart, SliceFact, first
+from schemas.lexicon import occupations
+
+_UCERF = Column(key="ucerf", label="UCerF", metric="ucerf")
+_UNDETERMINED_RATE = Column(key="undetermined_rate", label="Undetermined", metric="undetermined_rate")
+
+_WITH_REFERENT = Layout(
+    deciders=("accuracy",),
+    columns=(
+        _UCERF,
+        Column(key="accuracy", label="Accuracy", metric="accuracy"),
+        Column(key="accuracy_pro", label="Accuracy, pro", metric="accuracy", group={"stereotype": "pro"}),
+        Column(key="accuracy_anti", label="Accuracy, anti", metric="accuracy", group={"stereotype": "anti"}),
+        Column(key="accuracy_gap", label="Accuracy gap", metric="accuracy_gap"),
+        Column(key="desirability_gap", label="Desirability gap", metric="desirability_gap"),
+        Column(key="ucerf_group", label="U_group", metric="ucerf_group"),
+        Column(key="equalized_odds", label="Equalized odds", metric="equalized_odds"),
+        Column(key="eo_gap", label="EO gap", metric="eo_gap"),
+        _UNDETERMINED_RATE,
+    ),
+    without_column=frozenset({"ucerf_macro", "pro_rate", "certainty"}),
+)
+_AMBIGUOUS = Layout(
+    deciders=("pro_rate",),
+    columns=(
+        _UCERF,
+        Column(key="pro_rate", label="Pro rate", metric="pro_rate"),
+        Column(
+            key="pro_rate_masculine",
+            label="Pro rate, masculine",
+            metric="pro_rate",
+            group={"pronoun_gender": "masculine"},
+        ),
+        Column(
+            key="pro_rate_feminine", label="Pro rate, feminine", metric="pro_rate", group={"pronoun_gender": "feminine"}
+        ),
+        Column(key="certainty", label="Certainty", metric="certainty"),
+        _UNDETERMINED_RATE,
+    ),
+    without_column=frozenset({"ucerf_macro"}),
+)
+
+
+def _percent_women(occupation: str) -> float | None:
+    known = occupations().get(occupation)
+    return None if known is None else known.percent_women
+
+
+PAGES = BenchmarkPages(
+    name="synthbias",
+    layouts=(_WITH_REFERENT, _AMBIGUOUS),
+    group_names={"pronoun_gender": "pronoun"},
+    slice_fact=SliceFact(
+        group="occupation",
+        heading="Women",
+        unit="%",
+        note="women's share of an occupation: US labour force survey 2017, as WinoBias gives it",
+        value=_percent_women,
+    ),
+    slice_charts=(
+        SliceChart(
+            group="occupation",
+            name="occupations",
+            caption="by occupation, women's share in brackets, rising; the dashed line is the ideal.",
+            choose=first(2),
+            applies=lambda occupation: _percent_women(occupation) is not None,
+            label=lambda occupation: f"{occupation} ({_percent_women(occupation):g} %)",
+        ),
+    ),
+    baseline_note=(
+        "Baselines answer by a rule and are never ranked. They show what a number is worth: a coin toss, or always "
+        "taking the same place in the sentence, is a perfect UCerF of 1 without reading it. A model is worth its place "
+        "only where it beats them on accuracy too."
+    ),
+    baseline_panel=BaselinePanel(
+        name="baselines",
+        decider="accuracy",
+        columns=("accuracy", "accuracy_pro", "accuracy_anti", "accuracy_gap", "ucerf"),
+    ),
+)

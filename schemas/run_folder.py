@@ -1,0 +1,201 @@
+"""Finds, reads and checks the folder of a run: its result, its records and the scores of its texts.
+
+Whoever reads a run reads it here, so that a fault has one message. :func:`read_run` stops at the first fault;
+``python -m schemas.validate`` lists them all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas import contract, strict_json, tables
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.record import Record
+from schemas.result import Counts, RecordsFile, Result, ScoresFile
+from schemas.score import TextScore
+
+RESULT = "result.json"
+RECORDS = "records.parquet"
+SCORES = "scores.parquet"
+
+RESCORE_TEXTS = "score the texts again: python -m evaluators rescore RUN --scorer default"
+
+
+class Run(NamedTuple):
+    """A finished run."""
+
+    result: Result
+    records: list[Record]
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Return the folders of all finished runs in a folder and below it, sorted; none in hidden folders.
+
+    A hidden folder, whose name begins with a dot, is one that is still being written.
+    """
+    found = (path.parent for path in folder.glob(f"**/{RESULT}"))
+    return sorted(run for run in found if not any(part.startswith(".") for part in run.relative_to(folder).parts))
+
+
+def finished_runs(path: Path) -> list[Path]:
+    """Return the folders of the finished runs that a user names, sorted.
+
+    Args:
+        path: The folder of a run, its ``result.json``, or a folder above runs.
+
+    Raises:
+        DataError: there is none.
+    """
+    folder = path.parent if path.name == RESULT else path
+    found = [folder] if (folder / RESULT).is_file() else find_runs(folder)
+    if not found:
+        raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
+    return found
+
+
+def read_result(folder: Path) -> Result:
+    """Return the checked result of a run; its records are not read.
+
+    Raises:
+        DataError: the folder holds no finished run, or its result is unsound.
+    """
+    path = folder / RESULT
+    if not path.is_file():
+        raise DataError(f"{folder}: no {RESULT} here; name the folder of a finished run")
+    return contract.load(strict_json.read(path), Result, where=str(path))
+
+
+def write_result(folder: Path, result: Result) -> None:
+    """Check a result and write it.
+
+    Raises:
+        DataError: the result breaks its schema; nothing is written.
+    """
+    contract.check(result, where=str(folder / RESULT))
+    strict_json.write(folder / RESULT, contract.dump(result))
+
+
+def read_run(folder: Path) -> Run:
+    """Return the checked result and records of a run.
+
+    Raises:
+        DataError: a file is missing or unsound, or the records are not those that the result was computed from.
+    """
+    result = read_result(folder)
+    path = place_of(folder, result.records)
+    records = tables.read_rows(path, Record)
+    for problem in record_problems(folder, result, records):
+        raise DataError(problem)
+    return Run(result, records)
+
+
+def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
+    """Return the checked scores of the texts of a run.
+
+    Args:
+        folder: The folder of the run.
+        said: The entry of the result that names the file.
+
+    Raises:
+        DataError: the file is missing or unsound, or its rows are not those that the result was computed from.
+    """
+    path = place_of(folder, said)
+    rows = tables.read_rows(path, TextScore)
+    for problem in score_problems(folder, said, rows):
+        raise DataError(problem)
+    return rows
+
+
+def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
+    """Return the path of a file that a result names.
+
+    Raises:
+        DataError: it lies elsewhere: at an address, or outside the folder of the run.
+    """
+    path = folder / said.path
+    if "://" in said.path or not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError(
+            f"{folder / RESULT}: path '{said.path}' is not in this folder; fetch the file, put it beside the result "
+            "and name it there"
+        )
+    return path
+
+
+def record_problems(folder: Path, result: Result, records: Sequence[Record]) -> Iterator[str]:
+    """Yield every way in which sound records are not those that the result speaks of."""
+    path = folder / result.records.path
+    yield from _file_problems(folder, result.records, len(records), "run or import the model again")
+    yield from repeated_items(path, [record.item_id for record in records])
+    signature = result.signature
+    for number, record in enumerate(records, start=1):
+        if record.config != signature.config or record.split not in signature.splits:
+            yield (
+                f"{path}: row {number}: is of {record.config}/{record.split}, the signature says "
+                f"{signature.config}/{'+'.join(signature.splits)}; run or import the model again"
+            )
+    counted = count(records)
+    for name in Counts.__dataclass_fields__:
+        said, found = getattr(result.counts, name), getattr(counted, name)
+        if said != found:
+            yield f"{folder / RESULT}: counts.{name}: {said}, but the records have {found}; rescore the run"
+
+
+def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
+    """Yield every way in which sound scores are not those that the result speaks of."""
+    path = folder / said.path
+    yield from _file_problems(folder, said, len(rows), RESCORE_TEXTS)
+    labels = {scorer.kind: scorer.label for scorer in said.scorers}
+    lengths: dict[str, int] = {}
+    seen: set[tuple[str, str]] = set()
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}: row {number}"
+        if labels.get(row.kind) != row.scorer:
+            yield f"{where}: {row.kind} by '{row.scorer}', which {RESULT} does not name; {RESCORE_TEXTS}"
+        if (row.kind, row.text_sha256) in seen:
+            yield f"{where}: text {row.text_sha256[:12]} has a {row.kind} twice; {RESCORE_TEXTS}"
+        seen.add((row.kind, row.text_sha256))
+        if lengths.setdefault(row.kind, len(row.values)) != len(row.values):
+            yield f"{where}: {len(row.values)} values, the rows before have {lengths[row.kind]}; {RESCORE_TEXTS}"
+
+
+def _file_problems(folder: Path, said: RecordsFile | ScoresFile, n_rows: int, remedy: str) -> Iterator[str]:
+    path = folder / said.path
+    found = sha256_file(path)
+    if found != said.sha256:
+        yield (
+            f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of {RESULT}; the file was changed after the "
+            f"result was written: {remedy}"
+        )
+    if n_rows != said.n_rows:
+        yield f"{path}: {n_rows} rows, {RESULT} says {said.n_rows}; {remedy}"
+
+
+def repeated_items(path: Path, identifiers: Sequence[str]) -> Iterator[str]:
+    """Yield a line for every item that has more than one row.
+
+    Args:
+        path: The file, for the message.
+        identifiers: The ``item_id`` of each row.
+    """
+    first_rows: dict[str, int] = {}
+    for number, identifier in enumerate(identifiers, start=1):
+        first = first_rows.setdefault(identifier, number)
+        if first != number:
+            yield f"{path}: row {number}: item_id: '{identifier}' stands in row {first} already; one row per item"
+
+
+def count(records: Sequence[Record]) -> Counts:
+    """Count how many records ended how."""
+    by_status = Counter(record.status for record in records)
+    return Counts(
+        items=len(records),
+        scored=by_status["scored"],
+        refused=by_status["refused"],
+        unparsed=by_status["unparsed"],
+        failed=by_status["failed"],
+        truncated=sum(record.truncated for record in records),
+    )
