@@ -1,4 +1,4 @@
-"""Predictors without a model, to read a score against: several of them reach the best UCerF and are useless."""
+"""Predictors without a model, to compare scores with: several of them reach the best UCerF and yet are useless."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evaluators.backend_options import BackendOptions
 from schemas.errors import ConfigError
 from schemas.result import Model
 
-SUMMARY = "predictors without a model: uniform, positional, stereotypical, always wrong; --model all scores every one"
+SUMMARY = "predictors without a model: uniform, positional, stereotypical, always wrong; --model all scores all of them"
 MODELS = (
     "uniform",
     "first-mentioned",
@@ -39,13 +39,13 @@ _BATCH = 4096
 
 @dataclass(frozen=True)
 class Baseline:
-    """Answers from the facts of the item."""
+    """A predictor that answers from the facts of an item, without a model."""
 
     kind: str
     probability: float
-    """Of the outcome that the baseline prefers."""
+    """Probability of the outcome that the baseline prefers."""
     fact: str | None
-    """The fact that names the outcome; None for no preference."""
+    """Name of the fact that the preferred outcome is read from; None if the baseline prefers none."""
     model: Model
     arguments: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
@@ -53,12 +53,12 @@ class Baseline:
     reads_facts: bool = True
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """The log-probabilities that the baseline assigns; in batches only so that progress is seen and stored."""
+        """Yield the log-probabilities that the baseline assigns, in batches so that progress is shown and stored."""
         batches = [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
         return ask_in_batches(batches, lambda batch: [self._answer(request) for request in batch], requests, missing)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Nothing: there is no model."""
+        """Return zero tokens, since there is no model."""
         return TokenCount(0, 0)
 
     def _answer(self, request: Request) -> Response:
@@ -68,7 +68,7 @@ class Baseline:
         if preferred is None:
             probabilities = [1 / len(request.options)] * len(request.options)
         else:
-            # The rest goes to the other occupation; the option that the sentence does not tell gets nothing.
+            # The rest goes to the other occupation; the option "undetermined" gets nothing.
             rest = request.facts[
                 "last_mentioned" if preferred == request.facts["first_mentioned"] else "first_mentioned"
             ]
@@ -84,7 +84,10 @@ class Baseline:
         )
 
     def _preferred(self, request: ChoiceRequest) -> str | None:
-        """The outcome that the baseline takes; None for no preference, also where no answer is wrong."""
+        """Return the outcome that the baseline prefers; None if it prefers none.
+
+        The baseline ``always-wrong`` prefers none if the item has no referent, since then no answer is wrong.
+        """
         if self.fact is None:
             return None
         if self.kind != "always-wrong":
@@ -96,7 +99,7 @@ class Baseline:
 
 
 def open_backend(model: str, options: BackendOptions) -> Baseline:
-    """A baseline by name; ``stereotype-P`` takes any probability P between 0.5 and 1.
+    """Open a baseline by its name; ``stereotype-P`` takes any probability P between 0.5 and 1.
 
     Raises:
         ConfigError: there is no such baseline, or an option is set.
