@@ -1,4 +1,4 @@
-"""Checks what is installed and what is missing, from package metadata and the system, without loading models."""
+"""Checks what is installed and what is missing, from package metadata and the system, without large imports."""
 
 from __future__ import annotations
 

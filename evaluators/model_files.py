@@ -119,7 +119,7 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
 
     try:
         path = Path(huggingface_hub.hf_hub_download(name, needed, revision=revision))
-    # Errors of the client and of the connection have no common base class; each of them is about the name.
+    # Errors of the client and of the connection have no common base class; each is reported with the name.
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ConfigError(

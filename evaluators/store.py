@@ -44,9 +44,9 @@ CREATE TABLE IF NOT EXISTS runtimes (
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
 _PATIENCE = 0.05
-"""Longest wait for a commit, as a share of the seconds in which its responses came; then asking goes on meanwhile."""
+"""Longest wait for a commit before the run asks on, as a share of the time in which the responses came."""
 _UNHURRIED = 1e-3
-"""Seconds per response from which a run waits for commits at all; below, waiting costs more than it saves."""
+"""Seconds per response below which a run never waits for a commit, since waiting costs more than it saves."""
 
 
 class Totals(NamedTuple):
@@ -194,7 +194,7 @@ class ResponseStore:
         ]
         with store_errors(self.path), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
-            # Responses taken over from another store came in no time; their cost is not known to be zero.
+            # Nothing is recorded for responses that were taken over: they took no time, and their cost is unknown.
             if seconds:
                 self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
 

@@ -183,7 +183,7 @@ def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False
     transformers: Any = import_extra("transformers", "hf")
     try:
         pretrained = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
-    # The libraries raise errors of many kinds, tokenizers a bare Exception; each of them is about the name.
+    # The libraries raise errors of many kinds, tokenizers a bare Exception; each is reported with the name.
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ConfigError(

@@ -47,7 +47,7 @@ class Tally:
 
 
 class GaveUpError(Exception):
-    """A failure for good: the call was tried often enough."""
+    """An error for a call that failed too often to be tried again."""
 
 
 class Caller:

@@ -25,7 +25,7 @@ from evaluators.backends.openai.ways import Ways, failed, rejected
 _TICK_SECONDS = 0.2
 _HAND_OVER = 256
 _MOST_WAITING = 4096
-"""Number of responses waiting to be stored from which on the workers pause."""
+"""Number of responses waiting to be stored at which the workers pause."""
 _SEED = 0
 
 

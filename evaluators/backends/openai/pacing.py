@@ -1,9 +1,9 @@
 """Adapts the number of calls under way at a time to what the endpoint can bear.
 
-The limit works like TCP's congestion control: it grows by one per round of replies and is halved when the endpoint is
-overloaded (429, 5xx, time-outs). While nothing is answered at all, single calls test if the endpoint is back. The
-pauses between them grow and are random, so that many clients do not return together. The first reply lets the limit
-grow again.
+The limit works like TCP's congestion control: it grows as long as replies come, at last by one per round, and is halved
+when the endpoint is overloaded (429, 5xx, time-outs). While nothing is answered at all, single calls test if the
+endpoint is back. The pauses between them grow and are random, so that many clients do not return together. The first
+reply lets the limit grow again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Patience:
     """Limits on tries and waiting times, after which a call or the run is given up."""
 
     n_tries: int = 8
-    """Number of tries of one call."""
+    """Number of tries after which one call is given up."""
     call_seconds: float = 60.0
     """Seconds for which a call is tried at least, if no other call is answered either."""
     outage_seconds: float = 300.0
