@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar with rate and time left on a terminal, a line every tenth of the way elsewhere."""
+"""Shows progress on standard error: as a bar on a terminal, elsewhere as a line for every tenth of the items."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.text import Text
 
 
 class Advance(Protocol):
-    """Called with the number of items that are done."""
+    """A callback that is told how many items were done since its last call."""
 
     def __call__(self, n: int, /) -> None:
-        """Move on by ``n``."""
+        """Advance by ``n`` items."""
 
 
 class _Rate(ProgressColumn):
-    """Items per second."""
+    """A column that shows the items per second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
@@ -30,12 +30,15 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
-    """Show progress.
+    """Show progress, and yield a callback that advances it.
 
     Args:
-        label: What is being done.
-        total: Items in all.
-        done: Items that an earlier run has answered already.
+        label: Text in front of the progress.
+        total: Number of items in all.
+        done: Number of items that are done already, for example by an earlier run.
+
+    Yields:
+        The callback, to be called with the number of items that were done since its last call.
     """
     console = Console(stderr=True)
     if console.is_terminal:
@@ -48,11 +51,11 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
 
 
 _LEAST_SECONDS = 2.0
-"""Between two lines: what is done in a moment needs only its last line."""
+"""Least number of seconds between two lines, so that quick work prints only its last line."""
 
 
 class _Lines:
-    """A line every tenth of the way, unless the one before has only just been printed."""
+    """A callback that prints a line for every tenth of the items, unless it has only just printed one."""
 
     def __init__(self, label: str, total: int, done: int) -> None:
         self._label, self._total, self._done, self._first = label, total, done, done

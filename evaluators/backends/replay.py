@@ -1,10 +1,12 @@
-"""Answers that are stored already: those of an earlier run, or of a JSON-lines file written elsewhere.
+"""Answers requests from stored responses: those of an earlier run, or of a JSON-lines file written elsewhere.
 
-A line of such a file is one answer: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``, in nats, summed
-over the tokens of each option; ``"-inf"`` is a probability of zero. ``request_sha256`` may stand for prompt and
-options. ``option_end_logprobs``, ``option_token_counts`` and ``n_moved_tokens`` may follow. A request that is not in
-the file fails. What ``python -m evaluators cache export`` writes are such lines, with everything that an answer holds:
-``status``, generated ``text``, counts of tokens.
+Each line of such a file is one response: ``{"prompt": ..., "options": [...], "option_logprobs": [...]}``. The
+log-probabilities are in nats, summed over the tokens of each option; ``"-inf"`` is a probability of zero.
+``request_sha256`` may replace ``prompt`` and ``options``. ``option_end_logprobs``, ``option_token_counts`` and
+``n_moved_tokens`` are optional. A request that is not in the file fails.
+
+``python -m evaluators cache export`` writes such lines with all fields of a response, such as ``status``, the generated
+``text`` and token counts.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ from schemas.record import ExchangeStatus
 from schemas.result import Model, Result
 from schemas.run_folder import RESULT
 
-SUMMARY = "answers that are stored already: --model is the folder of a run, or a .jsonl file of answers"
+SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
 MODELS: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """One answer of a JSON-lines file."""
+    """A line of a JSON-lines file: a response, and the request that it answers."""
 
     option_logprobs: tuple[float | None, ...] = ()
     request_sha256: str | None = None
@@ -62,7 +64,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class Replay:
-    """Looks answers up by the hash of the request."""
+    """A backend that looks responses up by the hash of the request."""
 
     answers: Mapping[str, Response]
     model: Model
@@ -72,18 +74,18 @@ class Replay:
     reads_facts: bool = False
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """The stored answers, all at once; a request without one fails."""
+        """Yield the stored responses, all at once; a request without one fails."""
         return ask_in_batches([range(len(requests))], self.answer, requests, missing)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """The stored answers; a request without one fails."""
+        """Return the stored response to each request; a request without one fails."""
         unknown = Response(
-            status="failed", error="no stored answer to this; ask what is stored (--config, --split, --limit, --prompt)"
+            status="failed", error="no stored answer; ask only what was stored (--config, --split, --limit, --prompt)"
         )
         return [self._answer(request, unknown) for request in requests]
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Nothing: no model is asked."""
+        """Return zero tokens, since no model is asked."""
         return TokenCount(0, 0)
 
     def _answer(self, request: Request, unknown: Response) -> Response:
@@ -99,15 +101,16 @@ class Replay:
 
 
 def open_backend(model: str, options: BackendOptions) -> Replay:
-    """Read stored answers.
+    """Open the stored responses of a run or of a file.
 
     Args:
         model: Folder of a run, or a ``.jsonl`` file.
-        options: Only the name.
+        options: Options, of which only ``name`` may be set.
 
     Raises:
-        ConfigError: there is no such folder or file, or an option is set.
-        DataError: a line is not an answer.
+        ConfigError: there is no such folder or file, the run is not finished or is one of a
+            baseline, or another option is set.
+        DataError: there are no responses, or a line is not a valid one.
     """
     options.refuse_others("replay", but=("name",))
     path = Path(model)
@@ -153,7 +156,7 @@ def _read_lines(path: Path) -> dict[str, Response]:
         whole = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason}); give a .jsonl file of answers") from error
-    # Not splitlines: a text may hold characters that it takes for the end of a line.
+    # Not splitlines(), which also splits at other characters, and a text may hold these.
     lines = whole.removesuffix("\n").split("\n") if whole else []
     for number, text in enumerate(lines, start=1):
         where = f"{path}:{number}"
@@ -166,7 +169,7 @@ def _read_lines(path: Path) -> dict[str, Response]:
             raise DataError(f"{where}: {field}: {first['msg']}; a line needs option_logprobs and a prompt") from error
         key, response = _answer(line, where)
         if key in answers and answers[key] != response:
-            raise DataError(f"{where}: this request was answered otherwise on an earlier line; keep one")
+            raise DataError(f"{where}: an earlier line holds another answer to this request; keep one of them")
         answers[key] = response
     return answers
 

@@ -1,4 +1,4 @@
-"""``python -m evaluators cache info|export|prune``."""
+"""The commands ``python -m evaluators cache info|export|prune``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ CACHE_VARIABLE = "BIASBOARD_CACHE"
 _SECONDS_PER_DAY = 86_400
 _IDENTITY = 12
 
-app = typer.Typer(
-    help="Look into a store of answers, take answers out of it, or make it smaller.", no_args_is_help=True
-)
+app = typer.Typer(help="Inspect a store of answers, export answers from it, or remove answers.", no_args_is_help=True)
 
 _Store = Annotated[
-    Path, typer.Argument(envvar=CACHE_VARIABLE, help="A cache, the folder of a run, or its responses.sqlite.")
+    Path, typer.Argument(envvar=CACHE_VARIABLE, help="File of a cache, folder of a run, or its responses.sqlite.")
 ]
-_MODEL = typer.Option(help="Id of a model, or the beginning of its identity, which 'info' shows.")
+_MODEL = typer.Option(help="Id of the model, or the beginning of its identity as 'info' shows it.")
 
 
 @app.command("info")
@@ -34,7 +32,7 @@ def info_command(
     path: _Store,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say whose answers a store holds, how many, and how much room they take."""
+    """Show which models a store holds answers of, how many, and how much disk space they take."""
     found = find_store(path)
     summary = summarise(found)
     if as_json:
@@ -49,13 +47,13 @@ def info_command(
 @one_line_errors()
 def export_command(
     path: _Store,
-    out: Annotated[Path, typer.Option(help="File to write, .jsonl or .parquet; --backend replay reads .jsonl.")],
+    out: Annotated[Path, typer.Option(help="File to write, .jsonl or .parquet; --backend replay can read .jsonl.")],
     model: Annotated[str | None, _MODEL] = None,
     without_prompts: Annotated[
-        bool, typer.Option("--without-prompts", help="Write hashes of what was asked instead of the texts.")
+        bool, typer.Option("--without-prompts", help="Write a hash of each request instead of its texts.")
     ] = False,
 ) -> None:
-    """Write stored answers to a file that others can read, one answer each."""
+    """Write stored answers to a file that other programs can read, one answer per line or row."""
     n_answers = export(find_store(path), out, model=model, with_prompts=not without_prompts)
     print(f"{n_answers} answers in {out}")
 
@@ -63,12 +61,14 @@ def export_command(
 @app.command("prune")
 @one_line_errors()
 def prune_command(
-    path: Annotated[Path, typer.Argument(help="The cache.")],
+    path: Annotated[Path, typer.Argument(help="File of the cache.")],
     model: Annotated[str | None, _MODEL] = None,
-    older_than: Annotated[float | None, typer.Option(min=0, help="Only answers stored so many days ago.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    older_than: Annotated[
+        float | None, typer.Option(min=0, help="Remove only answers stored more than this many days ago.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")] = False,
 ) -> None:
-    """Remove answers from a cache that no run uses at the moment, and give their room back to the disk."""
+    """Remove answers from a cache that no run is using, and shrink its file."""
     found = find_store(path)
     before = None if older_than is None else int(time.time() - older_than * _SECONDS_PER_DAY)
     pruned = prune(found, model=model, before=before, dry_run=dry_run)
@@ -85,7 +85,7 @@ def prune_command(
 
 
 def size(n_bytes: int) -> str:
-    """A number of bytes for people.
+    """Format a number of bytes for people.
 
     >>> size(999), size(20_480), size(3_456_789_012)
     ('999 B', '20.5 kB', '3.5 GB')

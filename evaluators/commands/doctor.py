@@ -1,4 +1,4 @@
-"""``python -m evaluators doctor``: what is at hand, and whether a backend gives what the plain way gives."""
+"""The command ``python -m evaluators doctor``: checks the installation, and compares a backend with a reference."""
 
 from __future__ import annotations
 
@@ -23,36 +23,41 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """What to compare a backend with, and how closely."""
+    """The user's options for the comparison of a backend with a reference."""
 
     reference: str | None
-    """Named by the user; None for the model itself."""
+    """Hub id or folder of the reference model; None for the model itself."""
     tolerance: float | None
+    """Allowed difference in nats per square root of an option's tokens; None to choose it by the precision."""
 
 
 @one_line_errors()
 @with_backend_options
 def doctor_command(
-    backend: Annotated[str | None, typer.Option(help="Look at this backend; with --model, ask it too.")] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="Backend to check; with --model, it is also asked and compared.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Model to open and to ask a dozen small requests.")] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Hub id or folder of the same weights, to compare an endpoint with.")
+        str | None, typer.Option(help="Hub id or folder of the weights that an endpoint serves, to compare it with.")
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(min=0, help="Nats per square root of tokens that may differ; by the precision if left out."),
+        typer.Option(min=0, help="Allowed difference in nats per square root of tokens; by the precision if left out."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
-    cache: Annotated[Path | None, typer.Option(envvar=CACHE_VARIABLE, help="File of answers that runs share.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(envvar=CACHE_VARIABLE, help="File of the cache that runs share.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     *,
     options: BackendOptions,
 ) -> None:
-    """Say what is installed and what is missing; with a backend and a model, ask it and compare with plain scoring."""
+    """Check what is installed; with a backend and a model, also compare its scores with those of transformers."""
     if backend is None and (model is not None or options != BackendOptions()):
-        raise ConfigError("--model and the options of backends need --backend; 'list' shows which there are")
+        raise ConfigError("--model and the options of backends need --backend; 'list' shows the backends")
     if options.batch:
-        raise ConfigError("doctor asks at once and a batch may take a day; leave out --batch")
+        raise ConfigError("doctor needs answers at once, and a batch may take a day; leave out --batch")
     checks = installation(out, cache)
     if backend is not None:
         checks += _of_backend(backend, model, options, _Compared(reference=reference, tolerance=tolerance))
@@ -82,13 +87,13 @@ def _of_backend(name: str, model: str | None, options: BackendOptions, compared:
             yield Check(label, "problem", found[0].detail, found[0].remedy)
             return
     if model is None:
-        yield Check(label, "ok", "its libraries are installed; give --model to open it and to compare it")
+        yield Check(label, "ok", "its libraries are installed; give --model to open and compare it")
         return
     try:
         opened = open_backend(name, model, options)
         who, can = opened.model, sorted(opened.capabilities)
     except BiasboardError as error:
-        yield Check(label, "problem", str(error), "mend it, or leave out --model to look at the rest")
+        yield Check(label, "problem", str(error), "fix it, or leave out --model to check the rest")
         return
     known = {"revision": who.revision, "precision": who.precision, "device": opened.runtime.device}
     facts = "".join(f", {field} {value}" for field, value in known.items() if value is not None)
@@ -100,7 +105,7 @@ def _of_backend(name: str, model: str | None, options: BackendOptions, compared:
 
 def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Compared) -> Iterator[Check]:
     if "option_logprobs" not in opened.capabilities:
-        remedy = "nothing to mend: prompts that generate can be asked"
+        remedy = "nothing to fix: use prompts that are answered in text"
         yield Check("parity", "missing", "cannot be compared: no option log-probabilities here", remedy)
         return
     against = compared.reference or _same_weights(opened, model)
@@ -109,11 +114,11 @@ def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Com
         return
     if options.lora is not None:
         remedy = "merge it into the model and compare that"
-        yield Check("parity", "missing", "cannot be compared: the plain way takes no adapter", remedy)
+        yield Check("parity", "missing", "cannot be compared: the reference cannot load an adapter", remedy)
         return
     requests = made_requests()
     try:
-        # Before the backend is asked, which may take all memory of a GPU.
+        # Computed first, because the backend may take all memory of a GPU.
         plain = reference_answers(against, options, requests)
     except MissingExtraError as error:
         yield Check("parity", "missing", f"cannot be compared: {error}", "pip install 'biasboard[hf]'")
@@ -125,7 +130,7 @@ def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Com
     try:
         ours = answers(opened, requests)
     except BiasboardError as error:
-        yield Check("parity", "problem", str(error), "mend it and run doctor again")
+        yield Check("parity", "problem", str(error), "fix it and run doctor again")
         return
     precision = opened.model.precision
     tolerance = tolerance_for(precision) if compared.tolerance is None else compared.tolerance
@@ -133,16 +138,16 @@ def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Com
 
 
 def _same_weights(opened: Backend, model: str) -> str | Check:
-    """What the plain way is to load, or why nothing can be."""
+    """Return the Hub id or folder of the weights that the backend uses, or a check that says why there is none."""
     endpoint = opened.model.endpoint
     if endpoint in ("baseline", "replay"):
         what = "a baseline is no model" if endpoint == "baseline" else "stored answers ask no model"
-        return Check("parity", "missing", f"cannot be compared: {what}", "nothing to mend")
+        return Check("parity", "missing", f"cannot be compared: {what}", "nothing to fix")
     if endpoint == "local" or Path(model).is_dir():
         return model
     from huggingface_hub import try_to_load_from_cache
 
-    # What an endpoint serves may be far too large to be fetched for a comparison.
+    # Do not download the weights that an endpoint serves: they may be far too large.
     if isinstance(try_to_load_from_cache(model, "config.json"), str):
         return model
     remedy = "name a folder or a Hub id with --reference"
@@ -162,13 +167,17 @@ def _verdict(parity: Parity, tolerance: float, precision: str | None) -> Iterato
         f"{largest:.2g} nats ({parity.largest_at}), {parity.n_equal_decisions} of {parity.n_decisions} decisions equal"
     )
     if parity.n_bounds:
-        detail += f"; of {parity.n_bounds} options only a bound is known"
+        detail += f"; only a bound is known for {parity.n_bounds} options"
     if parity.holds:
-        yield Check("parity", "ok", f"{detail}; allowed in {precision or 'float32'}: {tolerance:g} per root of tokens")
+        yield Check(
+            "parity",
+            "ok",
+            f"{detail}; allowed in {precision or 'float32'}: {tolerance:g} nats per square root of tokens",
+        )
         return
     remedy = "do not mix its results with others; compare tokenizer, chat template and weights"
     if precision is None:
         remedy += "; an endpoint that computes in bfloat16 needs --tolerance 0.3"
     yield Check("parity", "problem", detail, remedy)
     for line in parity.beyond[:_MOST_SHOWN]:
-        yield Check("beyond", "problem", line, f"more than {tolerance:g} per root of tokens")
+        yield Check("beyond", "problem", line, f"more than {tolerance:g} nats per square root of tokens")

@@ -1,4 +1,4 @@
-"""What is installed and at hand, and what is missing: from metadata and the system, without loading a library."""
+"""Checks what is installed and what is missing, from package metadata and the system, without large imports."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class Check(NamedTuple):
     status: Status
     detail: str
     remedy: str | None = None
-    """What to do; None where nothing is wrong."""
+    """Advice on what to do; None if nothing is wrong."""
 
 
 def installation(out: Path, cache: Path | None) -> list[Check]:
-    """Everything that can be seen without a model.
+    """Check everything that can be checked without a model.
 
     Args:
-        out: Folder of runs, to see how much room is left.
-        cache: The store that runs share, if there is one.
+        out: Folder of all runs, which must be writable and on a disk with free space.
+        cache: File of the cache that runs share; None if there is none.
     """
     return [
         _python(),
@@ -61,7 +61,7 @@ def installation(out: Path, cache: Path | None) -> list[Check]:
 
 
 def extra_of(backend: str) -> str | None:
-    """The extra that a backend needs, as its summary says; None for the core.
+    """Return the name of the extra that a backend needs, from its summary; None if it needs none.
 
     Raises:
         ConfigError: there is no such backend.
@@ -72,10 +72,11 @@ def extra_of(backend: str) -> str | None:
 
 
 def extras(required: str | None = None) -> list[Check]:
-    """One line per extra, with the versions of what it brings.
+    """Check that the packages of each extra are installed, in versions that are supported.
 
     Args:
-        required: Only this extra, without which nothing goes on.
+        required: Name of the only extra to check, which is a problem if it is missing; None to check every extra that
+            is not for developers.
     """
     needs: dict[str, list[Requirement]] = {}
     for text in importlib.metadata.requires(_DISTRIBUTION) or ():
@@ -108,14 +109,14 @@ def _extra(extra: str, needs: list[Requirement], *, required: bool) -> Check:
 
 
 def _version(distribution: str) -> str | None:
-    """The version of what is installed, also where another distribution brings a module of that name."""
+    """Return the installed version of a package, or of another that provides the same module; None if missing."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         module = distribution.replace("-", "_")
         if find_spec(module) is None:
             return None
-    # Such as a build of vllm for CPUs, which has a name of its own.
+    # For example, a build of vllm for CPUs has a name of its own.
     others = importlib.metadata.packages_distributions().get(module, [])
     return importlib.metadata.version(others[0]) if others else None
 
@@ -127,7 +128,7 @@ def _python() -> Check:
     if Requirement(f"python{needed}").specifier.contains(platform.python_version(), prereleases=True):
         return Check("python", "ok", f"{version}, {_DISTRIBUTION} {ours}")
     return Check(
-        "python", "problem", f"{version}; {_DISTRIBUTION} needs {needed}", "make an environment with a newer one"
+        "python", "problem", f"{version}; {_DISTRIBUTION} needs {needed}", "make an environment with a newer Python"
     )
 
 
@@ -140,7 +141,7 @@ def _devices() -> Iterator[Check]:
     torch = _version("torch")
     gpus, trouble = _nvidia()
     if trouble is not None:
-        yield Check("gpu", "problem", trouble, "mend the driver, or take --device cpu")
+        yield Check("gpu", "problem", trouble, "repair the driver, or use --device cpu")
     elif gpus and torch is not None and "+cpu" in torch:
         detail = f"{'; '.join(gpus)}, but torch {torch} is built for CPUs"
         yield Check("gpu", "problem", detail, "install torch from the index of its CUDA build, see pytorch.org")
@@ -149,13 +150,13 @@ def _devices() -> Iterator[Check]:
     elif gpus:
         yield Check("gpu", "ok", "; ".join(gpus))
     elif (sys.platform, platform.machine()) == ("darwin", "arm64"):
-        yield Check("gpu", "ok", "mps, of this processor")
+        yield Check("gpu", "ok", "mps, the GPU of this processor")
     else:
-        yield Check("gpu", "missing", "none found; models run on the CPU", "take a machine with a GPU for large models")
+        yield Check("gpu", "missing", "none found; models run on the CPU", "use a machine with a GPU for large models")
 
 
 def _nvidia() -> tuple[list[str], str | None]:
-    """The GPUs that the driver names, and what is wrong with it."""
+    """Return a line for each GPU that the driver reports, and the error of the driver, None if there is none."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return [], None

@@ -1,8 +1,8 @@
-"""Requests in blocks that can be asked apart, one after the other or on many machines, with the same last bits.
+"""Splits requests into blocks that can be asked one by one, or on many machines, with bit-identical results.
 
-What a model computes together decides the last bits of what it computes. A backend that plans its batches within
-blocks, and the blocks as it is done here, gives a block the same answers whoever asks it, whatever else is asked.
-Blocks also bound what is in memory as tokens at a time.
+The last bits of a log-probability depend on what a model computes in the same batch. A backend that plans its batches
+within these blocks therefore gives a block the same responses on every machine, whatever else is asked. Blocks also
+limit how many requests are held in memory as tokens at a time.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from evaluators.backend import Answers, ChoiceRequest, Events, Request, Sent
 
 
 class BlockLimits(NamedTuple):
-    """How much one block holds; a request that is larger has one of its own."""
+    """The largest size of a block; a request that exceeds it gets a block of its own."""
 
     n_texts: int
-    """Options, or prompts to go on from."""
+    """Largest number of options, or of prompts to continue."""
     n_characters: int
-    """Of the prompts, counted once per text."""
+    """Largest number of characters in the prompts, each prompt counted once per option."""
 
 
 @runtime_checkable
 class AsksInBlocks(Protocol):
-    """A backend that computes nothing together that :func:`plan_blocks` separates."""
+    """A backend that never computes requests of different blocks of :func:`plan_blocks` in the same batch."""
 
     @property
     def block_limits(self) -> BlockLimits:
-        """The limits that it plans with."""
+        """The limits with which the backend plans its blocks."""
 
 
 def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[int]]:
-    """Places of requests in blocks, those that begin alike beside each other.
+    """Return the places of requests in blocks, with prompts that begin alike next to each other.
 
-    Planning the requests of one block again, in its order, gives that block.
+    Planning the requests of one block again, in the order of the block, gives the same block.
 
     >>> asked = [ChoiceRequest(prompt=text, options=(" a", " b"), outcomes=()) for text in ("two", "one", "two", "six")]
     >>> plan_blocks(asked, BlockLimits(n_texts=4, n_characters=100))
@@ -60,13 +60,16 @@ def ask_in_blocks(
     requests: Sequence[Request],
     missing: frozenset[int],
 ) -> Events:
-    """``Backend.ask`` of a backend that asks one block after the other.
+    """Ask one block after the other, as an implementation of ``Backend.ask``.
 
     Args:
-        ask: Asks what is missing of one block.
-        limits: Of a block.
+        ask: Function that answers the missing requests of one block.
+        limits: Largest size of a block.
         requests: All requests of the run.
-        missing: Places of those that need an answer.
+        missing: Places of the requests that need an answer.
+
+    Yields:
+        The events of all blocks, with places in ``requests``.
     """
     for places in plan_blocks(requests, limits):
         wanted = frozenset(index for index, place in enumerate(places) if place in missing)
@@ -76,7 +79,7 @@ def ask_in_blocks(
 
 
 def in_run(event: Sent | Answers, places: Sequence[int]) -> Sent | Answers:
-    """An event of a block as one of the run."""
+    """Convert an event of a block to one of the run, by translating places in the block to places in the run."""
     if isinstance(event, Sent):
         return event
     return event._replace(responses={places[index]: response for index, response in event.responses.items()})

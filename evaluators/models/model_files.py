@@ -1,4 +1,4 @@
-"""The files that make a model or an adapter: where they are, whether they are whole, and exactly which they are."""
+"""Finds the files of a model or an adapter, checks that none is missing, and identifies their exact version."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFiles:
-    """A model of the Hub at one commit, or a local folder as it is now."""
+    """A model on the Hub at one commit, or in a local folder as it is now."""
 
     location: str
-    """What a library loads: an id of the Hub, or the path of the folder."""
+    """Id on the Hub or path of the folder, from which a library loads the model."""
     public_name: str
-    """The id of the Hub, or the folder's own name: no path of this machine."""
+    """Id on the Hub, or name of the folder without the path of this machine."""
     revision: str
-    """Commit of the Hub, or ``sha256:...`` of the folder's files."""
+    """Commit on the Hub, or ``sha256:...`` of the folder's files."""
     is_local: bool
 
     @property
     def commit(self) -> str | None:
-        """What a library is to load from the Hub; None for a folder."""
+        """The commit that a library has to load from the Hub; None for a folder."""
         return None if self.is_local else self.revision
 
     @property
     def default_id(self) -> str:
-        """What to call it in results."""
+        """The model's id in results, unless the user names another."""
         return f"local/{self.public_name}" if self.is_local else self.public_name
 
     @property
     def identity(self) -> str:
-        """Which files exactly; two folders of different names may hold the same model."""
+        """The exact version of the files; folders of different names may hold the same one."""
         return self.revision if self.is_local else f"{self.public_name}@{self.revision}"
 
 
 def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) -> ModelFiles:
-    """The files of a language model.
+    """Find the files of a language model.
 
     Args:
-        model: Id of the Hub, or path of a local folder.
+        model: Id on the Hub, or path of a local folder.
         revision: Commit, tag or branch on the Hub; its main branch if left out.
-        own_tokenizer: Whether the tokenizer has to be among them.
+        own_tokenizer: True if a local folder must hold the tokenizer too.
 
     Raises:
-        ConfigError: there are none, or the folder lacks some.
+        ConfigError: the model cannot be found, or the folder lacks a file.
     """
     found = find_files(model, revision, needed="config.json", what="model")
     if found.is_local and own_tokenizer and not any((Path(model) / name).is_file() for name in _TOKENIZER_FILES):
@@ -62,16 +62,16 @@ def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) 
 
 
 def find_files(name: str, revision: str | None, *, needed: str, what: str) -> ModelFiles:
-    """The files of anything that lies on the Hub or in a folder.
+    """Find the files of a model or an adapter on the Hub or in a folder.
 
     Args:
-        name: Id of the Hub, or path of a local folder.
+        name: Id on the Hub, or path of a local folder.
         revision: Commit, tag or branch on the Hub; its main branch if left out.
-        needed: A file that every one of its kind has.
-        what: Its kind, for errors.
+        needed: Name of a file that must be there, such as ``config.json``.
+        what: Kind of files, such as ``model``, for errors.
 
     Raises:
-        ConfigError: there are none, or the folder lacks the file.
+        ConfigError: the files cannot be found, or the folder lacks the needed one.
     """
     folder = Path(name)
     if folder.is_dir():
@@ -89,7 +89,7 @@ def find_files(name: str, revision: str | None, *, needed: str, what: str) -> Mo
 
 
 def folder_revision(folder: Path) -> str:
-    """Hash of the names and contents of all files of a folder and its sub-folders, hidden ones left out."""
+    """Return a hash of the names and contents of all files in a folder and its sub-folders, except hidden ones."""
     digest = hashlib.sha256()
     for path in _files(folder):
         digest.update(f"{path.relative_to(folder).as_posix()}:{sha256_file(path)}\n".encode())
@@ -97,9 +97,9 @@ def folder_revision(folder: Path) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Files of a folder in an order that does not depend on the machine.
+    """Yield the files of a folder in an order that is the same on every machine.
 
-    Hidden files, such as what a download leaves behind or a version control keeps, are no part of a model.
+    Hidden files are left out: downloads and version control leave them behind, and a model does not need them.
     """
     found = [
         path
@@ -110,16 +110,16 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> str:
-    """The commit that a revision of the Hub stands for; offline, the one that was downloaded.
+    """Return the commit that a revision on the Hub stands for; if offline, the commit that was downloaded.
 
     Raises:
-        ConfigError: there is no such repository, revision or file, or it cannot be reached.
+        ConfigError: the repository, revision or file does not exist or cannot be reached.
     """
     import huggingface_hub
 
     try:
         path = Path(huggingface_hub.hf_hub_download(name, needed, revision=revision))
-    # Errors of the client and of the connection have no base in common; every one of them is about the name.
+    # Errors of the client and of the connection have no common base class; each is reported with the name.
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ConfigError(

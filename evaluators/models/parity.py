@@ -1,4 +1,4 @@
-"""Whether a backend gives what the plain way gives: the same model in transformers, option by option, in float32."""
+"""Compares a backend with a reference: the same model in transformers, scoring option by option in float32."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_b
 from evaluators.backend_options import BackendOptions
 from schemas.errors import RunError
 
-# Nats per square root of an option's tokens: rounding adds up like that, and a wrong token or mask is far more.
+# Nats per square root of an option's tokens: rounding errors grow like that; a wrong token or mask adds far more.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 UNKNOWN_PRECISION = TOLERANCES["float32"]
 
-# One token and several, in common at the start, one the beginning of another, long and short contexts, not only ASCII.
+# Options of one and of several tokens, with common beginnings, one the beginning of another, in long and short
+# contexts, and not only ASCII.
 _MADE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The kettle is on the", (" stove", " table", " roof")),
     ("Two and two make", (" 4", " 5")),
@@ -40,44 +41,48 @@ _MADE: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parity:
-    """What a comparison found."""
+    """The findings of a comparison between a backend and the reference."""
 
     n_requests: int
     n_compared: int
-    """Requests that both answered."""
+    """Number of requests that both answered."""
     n_options: int
-    """Options with a log-probability on both sides."""
+    """Number of options with a log-probability on both sides."""
     n_bounds: int
-    """Options of which only a bound is known; they are held against it."""
+    """Number of options for which the backend has only an upper bound, which the reference must not exceed."""
     largest_difference: float | None
-    """In nats; None where nothing could be compared."""
+    """Largest difference between log-probabilities in nats; None if nothing could be compared."""
     largest_at: str | None
-    """The option where it is."""
+    """Option with the largest difference, and the end of its prompt."""
     n_decisions: int
+    """Number of requests of which all options have exact log-probabilities from the backend."""
     n_equal_decisions: int
+    """Number of these requests in which both sides have the same most probable option."""
     beyond: tuple[str, ...]
-    """Every option that differs by more than is allowed."""
+    """Description of each option or end token that differs by more than the tolerance."""
     unanswered: tuple[str, ...]
-    """Why requests that the plain way answers have no answer here, each reason once."""
+    """Reasons why the backend did not answer requests that the reference answers, each reason once."""
 
     @property
     def holds(self) -> bool:
-        """Whether no option is beyond the tolerance; then decisions differ only where two options are as good."""
+        """True if all options agree within the tolerance; decisions then differ only if options nearly tie."""
         return self.n_options > 0 and not self.beyond
 
 
 def made_requests() -> list[ChoiceRequest]:
-    """A dozen small requests that no dataset holds."""
+    """Return a dozen small requests that are in no dataset."""
     return [ChoiceRequest(prompt=prompt, options=options, outcomes=options) for prompt, options in _MADE]
 
 
 def reference_answers(model: str, options: BackendOptions, requests: Sequence[ChoiceRequest]) -> list[Response]:
-    """What transformers says, one text after the other in float32, in a process that gives its memory back.
+    """Return the reference responses of transformers, computed one text after the other in float32.
+
+    They are computed in a separate process, which frees its memory when it ends.
 
     Args:
-        model: Hub id or local folder.
-        options: Revision, tokenizer, chat template and device are taken over.
-        requests: What to ask.
+        model: Id on the Hub, or path of a local folder.
+        options: Options from which revision, tokenizer, chat template and device are taken.
+        requests: Requests to answer.
 
     Raises:
         ConfigError: the model cannot be loaded.
@@ -93,14 +98,14 @@ def reference_answers(model: str, options: BackendOptions, requests: Sequence[Ch
         scoring="plain",
         name="reference/plain",
     )
-    # Spawned: a forked child cannot use a GPU, nor can it count on the threads of this process.
+    # Spawn the process: a forked child cannot use a GPU or rely on the threads of this process.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as process:
         try:
             return process.submit(_open_and_ask, model, plain, list(requests)).result()
         except BrokenProcessPool as error:
             raise RunError(
-                f"the plain path died on '{model}', for lack of memory perhaps; compare on a larger machine"
+                f"the process that scores '{model}' in float32 died, perhaps for lack of memory; use a larger machine"
             ) from error
 
 
@@ -109,7 +114,7 @@ def _open_and_ask(model: str, options: BackendOptions, requests: list[ChoiceRequ
 
 
 def answers(backend: Backend, requests: Sequence[ChoiceRequest]) -> list[Response]:
-    """Every answer of a backend, in the order of the requests."""
+    """Return the responses of a backend in the order of the requests."""
     found: dict[int, Response] = {}
     for event in backend.ask(requests, frozenset(range(len(requests)))):
         if isinstance(event, Answers):
@@ -120,13 +125,13 @@ def answers(backend: Backend, requests: Sequence[ChoiceRequest]) -> list[Respons
 def compare(
     requests: Sequence[ChoiceRequest], ours: Sequence[Response], reference: Sequence[Response], tolerance: float
 ) -> Parity:
-    """Hold answers against those of the plain way.
+    """Compare responses with those of the reference.
 
     Args:
-        requests: What was asked.
-        ours: The answers in question.
-        reference: The answers to compare with.
-        tolerance: Nats per square root of an option's tokens.
+        requests: Requests that were asked.
+        ours: Responses to check, in the order of the requests.
+        reference: Responses of the reference, in the same order.
+        tolerance: Allowed difference in nats per square root of an option's number of tokens.
     """
     tally = _Tally(tolerance)
     n_compared = 0
@@ -154,12 +159,12 @@ def compare(
 
 
 def tolerance_for(precision: str | None) -> float:
-    """What may differ between a precision and float32; an unknown precision is held to float32."""
+    """Return the tolerance for a precision compared with float32; an unknown precision gets that of float32."""
     return UNKNOWN_PRECISION if precision is None else TOLERANCES.get(precision, UNKNOWN_PRECISION)
 
 
 class _Tally:
-    """Adds up differences."""
+    """A running count of the differences between two backends."""
 
     def __init__(self, tolerance: float) -> None:
         self._tolerance = tolerance
@@ -169,7 +174,7 @@ class _Tally:
         self.beyond: list[str] = []
 
     def add(self, request: ChoiceRequest, our: Response, plain: Response) -> None:
-        """Compare one request."""
+        """Add the comparison of one request."""
         bounds = our.option_is_bound or (False,) * len(request.options)
         for option, one, other, is_bound, n_tokens in zip(
             request.options, our.option_logprobs, plain.option_logprobs, bounds, plain.option_token_counts, strict=True
@@ -197,7 +202,7 @@ class _Tally:
         where = " ".join(where.split())
         if self.largest is None or not difference <= self.largest:
             self.largest, self.largest_at = difference, where
-        # Not a number compares false: a difference that cannot be told is one.
+        # Written so that NaN, which compares false, counts as beyond the tolerance.
         if not difference <= self._tolerance * math.sqrt(max(1, n_tokens or 1)):
             self.beyond.append(f"{where}: {difference:.2g} nats")
 
@@ -208,5 +213,5 @@ def _difference(one: float, other: float) -> float:
 
 def _best(response: Response) -> int:
     known = [(logprob, place) for place, logprob in enumerate(response.option_logprobs) if logprob is not None]
-    # The first of equals.
+    # The first of equally probable options.
     return max(known, key=lambda one: (one[0], -one[1]))[1]

@@ -1,12 +1,12 @@
-"""Prices of models behind an API, from a file that the user writes: none are shipped, they change too often.
+"""Reads the prices of models behind an API from a file that the user writes; prices change too often to be shipped.
 
-A table per model id or glob, in US dollars per million tokens::
+The file holds a table for each model id or glob, with prices in US dollars per million tokens::
 
     ["some-model-*"]
     input = 0.50
-    cached_input = 0.25    # left out: as input
+    cached_input = 0.25    # if left out, the same as input
     output = 1.50
-    batch_discount = 0.5   # share of the price that the batch API takes off; left out: none
+    batch_discount = 0.5   # share of the price that the batch API takes off; none if left out
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _FIELDS = ("input", "cached_input", "output", "batch_discount")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """Of one model, in US dollars per million tokens."""
+    """The prices of one model, in US dollars per million tokens."""
 
     input: float
     output: float
     cached_input: float
-    """Of prompt tokens that the endpoint had in its cache."""
+    """Price of prompt tokens that come from the endpoint's cache."""
     batch_discount: float = 0.0
     """Share of the price that the batch API takes off."""
 
     def cost_usd(self, n_prompt: int, n_completion: int, *, n_cached: int = 0, batch: bool = False) -> float:
-        """What tokens cost.
+        """Return the cost of tokens in US dollars, where ``n_cached`` of the ``n_prompt`` tokens came from the cache.
 
         >>> round(Price(input=2.0, output=8.0, cached_input=1.0).cost_usd(3_000_000, 500_000, n_cached=1_000_000), 6)
         9.0
@@ -46,15 +46,15 @@ class Price:
 
 
 def read_price(path: Path, model: str) -> Price:
-    """The price of a model.
+    """Read the price of a model from a file.
 
     Args:
-        path: The TOML file.
-        model: Id that is asked for. An entry of that name goes before globs, a longer glob before a shorter one.
+        path: TOML file of prices.
+        model: Id of the model. Its own entry is preferred to globs, and a longer glob to a shorter one.
 
     Raises:
         ConfigError: there is no such file, or no entry for the model.
-        DataError: it is no file of prices.
+        DataError: the file is not a valid file of prices.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,11 +1,11 @@
-"""Texts as the token ids that a model is asked about: one border between context and option, whoever computes.
+"""Tokenises prompts and options, with the same border between context and option for every backend.
 
-Context and option are tokenised together, as the model knows text. What all options of a request and the context have
-in common is the context; the rest is scored. Where a tokenizer merges across the border, the last tokens of the
-context thus move into every option alike, and the record says how many.
+Context and option are tokenised together, as the model has seen text in training. The tokens that the context and all
+options of a request have in common count as the context; the rest is scored. If a tokenizer merges characters across
+the border, the last tokens of the context are therefore scored with every option, and the record says how many.
 
-With a chat template the prompt is the user's only message and an option is the beginning of the answer; its leading
-space, which separates it from a prompt that it continues, is left out.
+With a chat template the prompt is the user's only message, and an option is the beginning of the answer. The option's
+leading space, which separates it from a prompt that it continues, is then left out.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """The options of a request, each after the context, as token ids."""
+    """The token ids of a request: one row for each option, which holds context and option."""
 
     ids: tuple[list[int], ...]
+    """Token ids of the context and one option, for each option."""
     n_context: int
-    """Leading tokens that all options share with the context."""
+    """Number of leading tokens that all options share with the context."""
     n_moved: int
-    """Tokens of the context that are not among them."""
+    """Number of tokens of the context that are not among these, and are scored with every option."""
 
 
 _REQUESTS_AT_A_TIME = 1024
@@ -45,7 +46,7 @@ _CLOCK = re.compile(r"strftime_now\(\s*(?P<quote>['\"])(?P<form>[^'\"]*)(?P=quot
 
 @dataclass(frozen=True)
 class ModelTokenizer:
-    """A tokenizer and whether it asks through its chat template."""
+    """A tokenizer that puts prompts into its chat template if ``chat`` is True."""
 
     pretrained: PreTrainedTokenizerBase
     chat: bool = False
@@ -62,18 +63,18 @@ class ModelTokenizer:
 
     @property
     def end_id(self) -> int | None:
-        """The end token; None if the model has none."""
+        """The id of the end token; None if there is none."""
         end: int | None = self.pretrained.eos_token_id
         return end
 
     @property
     def chat_template_sha256(self) -> str | None:
-        """None where prompts are sent as they are."""
+        """The hash of the chat template; None if prompts are sent without one."""
         return hashlib.sha256(self._template.encode()).hexdigest() if self.chat and self._template else None
 
     @property
     def packages(self) -> dict[str, str]:
-        """Versions of what makes the ids."""
+        """The versions of the libraries that make the token ids."""
         return {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers")}
 
     @cached_property
@@ -85,26 +86,26 @@ class ModelTokenizer:
 
     @cached_property
     def _undated(self) -> str | None:
-        """The template with one date in it: tomorrow the same model would be asked something else."""
+        """The chat template with a fixed date, so that prompts do not change from day to day."""
         if self._template is None:
             return None
         return _CLOCK.sub(lambda found: repr(_DATE.strftime(found["form"])), self._template)
 
     def context_ids(self, prompt: str) -> list[int]:
-        """Token ids of a prompt, as a model goes on from it."""
+        """Return the token ids of a prompt that a model continues, in the chat template if ``chat`` is True."""
         return self._ids([self._rendered(prompt)])[0]
 
     def rows(self, request: ChoiceRequest, room: int | None = None) -> Rows | str:
-        """The rows of a request, or why it has none.
+        """Return the rows of a request, or why it cannot be asked.
 
         Args:
-            request: Context and options.
-            room: Most tokens that the model takes; None if there is no limit.
+            request: Request with the context and the options.
+            room: Largest number of tokens that the model takes; None if there is no limit.
         """
         return self.rows_of_all([request], room)[0]
 
     def rows_of_all(self, requests: Sequence[ChoiceRequest], room: int | None = None) -> list[Rows | str]:
-        """The rows of many requests, in less time: fast tokenizers work on many texts at once."""
+        """Return the rows of many requests; faster than one by one, because tokenizers work on many texts at once."""
         encoded: list[Rows | str] = []
         for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
             part = requests[start : start + _REQUESTS_AT_A_TIME]
@@ -113,7 +114,7 @@ class ModelTokenizer:
         return encoded
 
     def _texts(self, request: ChoiceRequest) -> list[str]:
-        """The context, and the context with each option."""
+        """Return the context, and the context with each option."""
         text = self._rendered(request.prompt)
         return [text, *(text + (option.lstrip() if self.chat else option) for option in request.options)]
 
@@ -131,7 +132,7 @@ class ModelTokenizer:
         return Rows(tuple(options), n_common, len(context) - n_common)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Tokens of the prompts, and the most that may be generated."""
+        """Count the tokens of the prompts, and the most tokens that may be generated."""
         n_prompt = 0
         for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
             part = requests[start : start + _REQUESTS_AT_A_TIME]
@@ -142,7 +143,7 @@ class ModelTokenizer:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of everything that decides which ids a text gets; of a slow tokenizer its vocabulary."""
+        """The hash of everything that decides which ids a text gets; for a slow tokenizer, of its vocabulary."""
         fast = getattr(self.pretrained, "backend_tokenizer", None)
         vocabulary: dict[str, strict_json.JsonValue] = dict(sorted(self.pretrained.get_vocab().items()))
         text = strict_json.dumps(vocabulary) if fast is None else fast.to_str()
@@ -163,9 +164,9 @@ class ModelTokenizer:
         return str(text)
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        # A chat template writes the special tokens itself.
+        # A chat template already contains the special tokens.
         encoded: list[list[int]] = self.pretrained(list(texts), add_special_tokens=not self.chat)["input_ids"]
-        # Some tokenizers close every text with an end token, which would stand between context and option.
+        # Some tokenizers add an end token to every text, which would stand between context and option.
         for ids in [] if self.chat else encoded:
             while len(ids) > 1 and ids[-1] == self.end_id:
                 ids.pop()
@@ -173,16 +174,16 @@ class ModelTokenizer:
 
 
 def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False) -> ModelTokenizer:
-    """A tokenizer of the Hub or of a folder, without its model.
+    """Load a tokenizer from the Hub or from a folder, without its model.
 
     Raises:
-        ConfigError: there is none, or it has no chat template where one is asked for.
+        ConfigError: the tokenizer cannot be loaded, or ``chat`` is True and it has no chat template.
         MissingExtraError: transformers is not installed.
     """
     transformers: Any = import_extra("transformers", "hf")
     try:
         pretrained = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
-    # The libraries below raise whatever they like, tokenizers a bare Exception; every one of them is about the name.
+    # The libraries raise errors of many kinds, tokenizers a bare Exception; each is reported with the name.
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ConfigError(
@@ -192,12 +193,12 @@ def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False
 
 
 def local_name(name: str) -> str:
-    """A Hub id as it is, of a local folder the name without the path of this machine."""
+    """Return the name of a local folder without the path of this machine; return a Hub id unchanged."""
     folder = Path(name)
     return folder.resolve().name if folder.is_dir() else name
 
 
 def _n_common(sequences: Sequence[Sequence[int]]) -> int:
-    """Length of the longest prefix that all sequences share."""
+    """Return the length of the longest prefix that all sequences share."""
     columns = enumerate(zip(*sequences, strict=False))
     return next((place for place, tokens in columns if len(set(tokens)) > 1), min(map(len, sequences)))

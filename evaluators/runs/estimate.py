@@ -1,4 +1,4 @@
-"""What a run would ask, how many tokens that takes and what they cost: nothing is asked and nothing is written."""
+"""Estimates how many requests a run would send, and their tokens, cost and disk space, without sending any."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evaluators.stores.store import STORE
 from schemas import strict_json
 
 _BYTES_PER_ANSWER = 190
-"""Key, index and whatever an answer holds besides its numbers and texts."""
+"""Bytes of a response besides its numbers and texts: key, index and other fields."""
 _BYTES_PER_OPTION = 30
 _BYTES_PER_TOKEN = 4
 _OF_PAGES = 1.1
@@ -27,24 +27,24 @@ _OF_PAGES = 1.1
 
 @runtime_checkable
 class Remote(Protocol):
-    """A backend that is paid by the token, and that learns by asking which model it is: an estimate does neither."""
+    """A backend that is paid per token, and whose exact model is known only after it was asked something."""
 
     def cost_usd(self, tokens: TokenCount) -> float | None:
-        """What so many tokens cost; None where no price is known."""
+        """Return the cost of that many tokens in US dollars; None if no price is known."""
 
 
 class Stores(NamedTuple):
-    """Where answers may lie already."""
+    """The places where responses may be stored already."""
 
     root: Path
     """Folder of all runs."""
     cache: Path | None
-    """What runs share; None for nothing."""
+    """File of the cache that runs share; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Of one model on one config."""
+    """The estimate for one model on one config."""
 
     model: str
     dataset: str
@@ -53,21 +53,21 @@ class Estimate:
     n_requests: int
     n_distinct_requests: int
     n_answered: int | None
-    """By an earlier run or the cache; None where a model is only known once it was asked, and all is counted."""
+    """Number of requests answered by an earlier run or the cache; None if unknown, and then all are to be sent."""
     n_prompt_tokens: int | None
-    """Of what is still to be asked; None where no tokenizer is at hand."""
+    """Number of prompt tokens in the requests still to be sent; None without a tokenizer."""
     n_completion_tokens: int | None
-    """At most."""
+    """Largest number of tokens to be generated; None without a tokenizer."""
     is_priced: bool
-    """Whether the backend is one that costs money."""
+    """True if the backend costs money."""
     cost_usd: float | None
-    """At most; None where no price is known."""
+    """Highest cost in US dollars; None if no price is known."""
     store_bytes: int
-    """About what the answers will add to the store of the run."""
+    """Approximate number of bytes that the responses will add to the store of the run."""
 
     @property
     def n_to_ask(self) -> int:
-        """Requests that would be sent."""
+        """The number of requests that would be sent."""
         return self.n_distinct_requests - (self.n_answered or 0)
 
 
@@ -77,12 +77,12 @@ def estimate(plan: Plan, backend: Backend, stores: Stores, name: str) -> Estimat
     Args:
         plan: The items, and how they are asked.
         backend: The model that would answer.
-        stores: Where answers may lie already.
-        name: What to call a model that is only known once it was asked.
+        stores: Places where responses may be stored already.
+        name: Name to show for a model that is known only after it was asked something.
 
     Raises:
         ConfigError: the backend cannot ask what the plan needs.
-        RunError: the store of the earlier run, or the cache, is not a store of answers.
+        RunError: the store of an earlier run, or the cache, cannot be read.
     """
     selection = plan.selection
     asked = list(chain.from_iterable(plan.requests))
@@ -118,7 +118,7 @@ def estimate(plan: Plan, backend: Backend, stores: Stores, name: str) -> Estimat
 
 
 def print_estimates(estimates: Sequence[Estimate], *, as_json: bool) -> None:
-    """Show them, as a table or as JSON."""
+    """Print estimates as one table per model, or as JSON."""
     if as_json:
         print(strict_json.dumps([_as_json(one) for one in estimates]), end="")
         return
@@ -131,7 +131,7 @@ def print_estimates(estimates: Sequence[Estimate], *, as_json: bool) -> None:
             print(f"at most US$ {sum(prices):.4f} in all, by the prices given")
         else:
             print("price unknown; give --prices FILE with what the model's tokens cost, and --tokenizer to count them")
-        print("the endpoint was not asked what it can do, nor which of this it has answered; all is counted")
+        print("the endpoint was not probed and stored answers were not looked up, so every request is counted")
     print("nothing was asked and nothing was written; leave out --dry-run to start")
 
 
@@ -140,7 +140,7 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         title=f"what would be asked of {model}", title_justify="left", box=None, pad_edge=False, collapse_padding=True
     )
     table.add_column("config", overflow="fold")
-    # In two lines, so that it fits into a narrow window.
+    # Headings in two lines, so that the table fits into a narrow window.
     counts = ("items", "requests", "distinct", "answered", "prompt\ntokens", "answer tokens\nat most")
     for column in (*counts, "US$", "store\nMB"):
         table.add_column(column, justify="right")

@@ -1,4 +1,4 @@
-"""Probabilities over options from stored log-probabilities, under any normalisation, without the model."""
+"""Computes probabilities over options from stored log-probabilities, under any normalisation, without the model."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ _MERGED = (
     "its own; use the normalisation sum"
 )
 MAX_BOUND_SHARE = 0.01
-"""Largest probability that may hang on a bound instead of a value: a distribution is then off by no more."""
+"""Largest total probability of options with only an upper bound; the distribution is then off by no more than this."""
 
 
 def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> list[float] | str:
-    """Distribution over the options of one exchange.
+    """Compute the distribution over the options of one exchange.
 
     Args:
-        exchange: An answered choice.
-        normalisation: ``sum`` of token log-probabilities (the probability of the text), the same with the end token, or
-            its mean per token or per UTF-8 byte.
+        exchange: Answered choice request with its log-probabilities.
+        normalisation: Score of an option. ``sum`` is the sum of its token log-probabilities, which is the
+            log-probability of the text. ``sum_with_end`` adds the end token. ``token_mean`` and ``byte_mean`` divide
+            the sum by the number of tokens or of UTF-8 bytes.
 
     Returns:
-        One probability per option, summing to 1; or, as text, why there is none.
+        One probability per option, summing to 1; or a text that says why there is no distribution.
     """
     bounded = exchange.option_is_bound
     if any(bounded) and normalisation != "sum":

@@ -1,4 +1,4 @@
-"""Distributions over the k possible outcomes of an item: how certain they are, and of what."""
+"""Measures the certainty and the predicted outcome of distributions over the k possible outcomes of an item."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SUM_TOLERANCE = 1e-9
 
 
 def perplexity(probabilities: FloatArray) -> FloatArray:
-    """Exponential of the entropy of each outcome distribution, with 0 ln 0 = 0.
+    """Compute the exponential of the entropy of each outcome distribution, with 0 ln 0 = 0.
 
     Args:
-        probabilities: Shape (n, k), each row summing to 1.
+        probabilities: Outcome distributions, shape (n, k), each row summing to 1.
 
     Returns:
-        Shape (n,), in [1, k].
+        The perplexities, shape (n,), in [1, k].
 
     References:
         Wang et al. 2025, arXiv:2505.23996, f_perplexity. It is the perplexity of the k-way distribution, not of a text:
@@ -32,13 +32,14 @@ def perplexity(probabilities: FloatArray) -> FloatArray:
 
 
 def certainty(probabilities: FloatArray) -> FloatArray:
-    """How far each outcome distribution is from uniform: (k - perplexity) / (k - 1).
+    """Compute the certainty of each outcome distribution, (k - perplexity) / (k - 1).
 
     Args:
-        probabilities: Shape (n, k) with k >= 2, each row summing to 1.
+        probabilities: Outcome distributions, shape (n, k) with k >= 2, each row summing to 1.
 
     Returns:
-        Shape (n,), in [0, 1]; 0 is uniform, 1 all mass on one outcome. Not comparable across k.
+        The certainties, shape (n,), in [0, 1]: 0 for the uniform distribution, 1 if one outcome has all the
+        probability. Values for different k are not comparable.
 
     Raises:
         ValueError: k < 2, or a row does not sum to 1.
@@ -55,18 +56,18 @@ def certainty(probabilities: FloatArray) -> FloatArray:
     if np.any(np.abs(probabilities.sum(axis=1) - 1) > SUM_TOLERANCE):
         raise ValueError("certainty is of probabilities, but a row does not sum to 1; renormalise it")
     value: FloatArray = (k - perplexity(probabilities)) / (k - 1)
-    # Rounding alone can leave the range now.
+    # Rounding errors may have left the range [0, 1].
     return value.clip(0.0, 1.0)
 
 
 def predicted_share(probabilities: FloatArray) -> FloatArray:
-    """Credit of each outcome for being the prediction: 1 for the most probable one, 1/t each where t of them tie.
+    """Compute the credit of each outcome for being predicted: 1 for the most probable one, 1/t each if t of them tie.
 
     Args:
-        probabilities: Shape (n, k).
+        probabilities: Outcome distributions, shape (n, k).
 
     Returns:
-        Shape (n, k), each row summing to 1. No outcome wins a tie by its position.
+        The credits, shape (n, k), each row summing to 1. No outcome wins a tie by its position.
 
     >>> predicted_share(np.array([[0.7, 0.3], [0.5, 0.5]]))
     array([[1. , 0. ],
@@ -78,14 +79,15 @@ def predicted_share(probabilities: FloatArray) -> FloatArray:
 
 
 def desirability(probabilities: FloatArray, target: IntArray) -> FloatArray:
-    """Signed certainty: positive where the target is predicted, negative where it is not.
+    """Compute the signed certainty, positive if the target is predicted and negative if it is not.
 
     Args:
-        probabilities: Shape (n, k), each row summing to 1.
+        probabilities: Outcome distributions, shape (n, k), each row summing to 1.
         target: Index of the desired outcome, shape (n,).
 
     Returns:
-        Shape (n,), in [-1, 1]. Where t outcomes tie the sign is 2/t - 1 if the target is among them.
+        The signed certainties, shape (n,), in [-1, 1]. If t outcomes tie and the target is one of them, the certainty
+        is multiplied by 2/t - 1 instead of by a sign.
 
     References:
         Wang et al. 2025, arXiv:2505.23996, D(x). The rule for ties is ours.

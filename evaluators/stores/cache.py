@@ -1,7 +1,7 @@
-"""Stores from outside a run: what one holds, whether it knows an answer, and how its room is given back.
+"""Inspects stores of responses from outside a run, and prunes caches.
 
-A cache that runs share and the ``responses.sqlite`` of one run are the same kind of file, and all of this takes both.
-Only :func:`prune` changes anything.
+A cache that runs share and the ``responses.sqlite`` of one run are the same kind of file. All functions read both; only
+:func:`prune` removes responses, and only from caches.
 """
 
 from __future__ import annotations
@@ -27,50 +27,51 @@ _SHORTEST_PREFIX = 8
 
 
 class StoredModel(NamedTuple):
-    """The answers of one model in a store."""
+    """Counts of the responses of one model in a store."""
 
     model: Model
     n_choices: int
     n_generations: int
     n_bytes: int
-    """Of requests and answers; indexes and free pages of the file are in no model's share."""
+    """Size of the requests and responses in bytes, without the indexes and free pages of the file."""
     oldest: int | None
-    """Seconds since 1970; None where there is no answer."""
+    """Time at which the oldest response was stored, in seconds since 1970; None if there is no response."""
     newest: int | None
+    """Time at which the newest response was stored, in seconds since 1970; None if there is no response."""
 
     @property
     def n_answers(self) -> int:
-        """Choices and generations."""
+        """The number of responses, choices and generations together."""
         return self.n_choices + self.n_generations
 
 
 class Summary(NamedTuple):
-    """What a store holds."""
+    """The contents of a store, model by model."""
 
     models: tuple[StoredModel, ...]
     n_bytes: int
-    """Of the file, with what is still in its log."""
+    """Size of the file in bytes, including its write-ahead log."""
 
     @property
     def n_answers(self) -> int:
-        """Of all models."""
+        """The number of responses of all models."""
         return sum(model.n_answers for model in self.models)
 
 
 class Pruned(NamedTuple):
-    """What was removed, or would be."""
+    """The responses that were removed from a cache, or that a dry run would remove."""
 
     removed: tuple[StoredModel, ...]
     n_bytes_before: int
     n_bytes_after: int | None
-    """None where nothing was changed."""
+    """Size of the file in bytes after pruning; None for a dry run."""
 
 
 def find_store(path: Path) -> Path:
-    """The store that a user means: the file itself, or the one of a run's folder.
+    """Return the path of the store that a user names: the file itself, or the store in the folder of a run.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such file.
     """
     found = path / STORE if path.is_dir() else path
     if not found.is_file():
@@ -79,11 +80,11 @@ def find_store(path: Path) -> Path:
 
 
 def check_cache(path: Path) -> None:
-    """Refuse what cannot become or be a cache, before a model is loaded for it.
+    """Check that a path can be used as a cache, so that errors come before a model is loaded.
 
     Raises:
-        ConfigError: it is a folder.
-        RunError: it is a file of another kind or of another version.
+        ConfigError: the path is a folder.
+        RunError: the path is a file of another kind or of another version.
     """
     if path.is_dir():
         raise ConfigError(f"--cache {path} is a folder; name a file, such as {path / 'answers.sqlite'}")
@@ -93,20 +94,22 @@ def check_cache(path: Path) -> None:
 
 
 def summarise(path: Path) -> Summary:
-    """Count what a store holds.
+    """Count the responses in a store, model by model.
 
     Raises:
-        RunError: the file is no store.
+        RunError: the file is not a store.
     """
     with open_store(path) as connection:
         return Summary(tuple(_models(connection)), _size(path))
 
 
 def known(path: Path, keys: Iterable[bytes]) -> set[bytes]:
-    """Which of these a store has answers to; none where there is no store. Leaves no file behind.
+    """Return those of the keys that a store holds a response to.
+
+    If there is no store, the result is empty. No file is created.
 
     Raises:
-        RunError: the file is no store.
+        RunError: the file is not a store.
     """
     if not path.is_file() or not path.stat().st_size:
         return set()
@@ -122,20 +125,20 @@ def known(path: Path, keys: Iterable[bytes]) -> set[bytes]:
 
 
 def prune(path: Path, *, model: str | None = None, before: int | None = None, dry_run: bool = False) -> Pruned:
-    """Remove answers from a cache and give their room back to the disk.
+    """Remove responses from a cache and shrink its file.
 
     Args:
-        path: The cache.
-        model: Id, or beginning of the identity, of the model whose answers go; any if None.
-        before: Only answers that were stored before this time, in seconds since 1970; of any age if None.
-        dry_run: Only say what would go.
+        path: File of the cache.
+        model: Id of the model whose responses are removed, or the beginning of its identity; None for all models.
+        before: Time in seconds since 1970; only responses stored before it are removed. None for responses of any age.
+        dry_run: True to count what would be removed, and to change nothing.
 
     Returns:
-        What was removed, or would be.
+        The responses that were removed, or that would be.
 
     Raises:
-        ConfigError: no such model, or neither model nor time was given.
-        RunError: the file is no store or that of a run, or another process has it open.
+        ConfigError: there is no such model, or neither model nor time was given.
+        RunError: the file is not a store, or is the store of a run, or another process has it open.
     """
     if model is None and before is None:
         raise ConfigError("say what to remove: --model or --older-than; to remove all of a cache, delete its file")
@@ -162,10 +165,21 @@ def prune(path: Path, *, model: str | None = None, before: int | None = None, dr
 
 @contextmanager
 def open_store(path: Path, *, leave_no_trace: bool = False) -> Iterator[sqlite3.Connection]:
-    """A store that may be in use elsewhere, seen as it is at one moment.
+    """Open a store that other processes may be using, and read it as it is at one moment.
 
-    Even a reader leaves the files of a log beside a store unless it may change it, and then it removes them. A store
-    without a log, said to be unchangeable, is read without any.
+    SQLite creates log files beside a store even to read it, and removes them at the end only if it may write. A store
+    that has no log is therefore opened as immutable if no file must be left behind, or if it cannot be written: then
+    SQLite creates none.
+
+    Args:
+        path: File of the store.
+        leave_no_trace: True to leave no new file beside the store.
+
+    Yields:
+        A connection in a transaction.
+
+    Raises:
+        RunError: the file is not a store.
     """
     no_log = not path.with_name(f"{path.name}-wal").exists()
     still = no_log and (leave_no_trace or not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK))
@@ -178,7 +192,7 @@ def open_store(path: Path, *, leave_no_trace: bool = False) -> Iterator[sqlite3.
 
 
 def _alone(path: Path) -> sqlite3.Connection:
-    """A connection beside which no other process can have one.
+    """Open a connection while no other process has one, and keep others out.
 
     Raises:
         RunError: another process has the store open.
@@ -187,7 +201,7 @@ def _alone(path: Path) -> sqlite3.Connection:
     try:
         check_format(connection)
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        # Only the last one that has a store open can put its log away.
+        # SQLite removes the log only for the last process that has the store open.
         connection.execute("PRAGMA journal_mode=DELETE")
         connection.execute("BEGIN EXCLUSIVE")
         connection.execute("COMMIT")
@@ -208,15 +222,15 @@ def _all_models(connection: sqlite3.Connection) -> dict[int, Model]:
 
 
 def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) -> dict[int, Model]:
-    """Models of a store by their number in it.
+    """Return models of a store by their number in it.
 
     Args:
-        connection: The store.
-        name: Id, or at least eight characters of the identity; all if None.
-        path: For the error.
+        connection: Connection to the store.
+        name: Id of a model, or at least the first eight characters of its identity; None for all models.
+        path: File of the store, for the error message.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is no model of that name.
     """
     models = _all_models(connection)
     if name is None:
@@ -236,7 +250,7 @@ def chosen_models(connection: sqlite3.Connection, name: str | None, path: Path) 
 def _models(
     connection: sqlite3.Connection, chosen: dict[int, Model] | None = None, before: int | None = None
 ) -> Iterator[StoredModel]:
-    """Per model, what is stored; of the chosen ones and until a time, where they are given."""
+    """Yield the counts for each chosen model (all if None), of responses stored before a time (any if None)."""
     for model_id, model in (_all_models(connection) if chosen is None else chosen).items():
         row = connection.execute(
             # Requests of either kind hold a prompt; only choices hold options.
@@ -267,7 +281,7 @@ def _size(path: Path) -> int:
 
 
 def names(models: Sequence[StoredModel]) -> str:
-    """Models as a list in words."""
+    """Join the ids of models for a message."""
     return ", ".join(dict.fromkeys(stored.model.id for stored in models)) or "no model"
 
 

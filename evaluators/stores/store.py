@@ -1,9 +1,9 @@
-"""The response store: one SQLite file per run, from which a run resumes and a score is traced to what the model said.
+"""The response store: an SQLite file per run, from which a run resumes and each score can be traced to its responses.
 
-A key is the sha256 of the model's identity and of the request, so that two models never share an answer. Answers are
-committed as they come, each group whole or not at all, by a thread of the store's own while the backend works on the
-next group. A killed process loses what it was waiting for, and at most the one group that was being written.
-A cache that several runs share is a store too, with the answers of many models.
+A key is the sha256 of the model's identity and of the request, so that two models never share a response. Responses are
+committed in groups as they arrive, each group in one transaction. The store has a thread of its own for this, while the
+backend works on the next group. A killed process loses the responses it was waiting for, and at most the one group that
+was being written. A cache that several runs share is a store too, with the responses of many models.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from schemas.result import Model
 
 STORE = "responses.sqlite"
 _FORMAT = 2
-# Rows are appended and found by an index of 32 bytes each: half the time of rows kept in the order of their keys.
+# Rows are appended and found by an index on the key, which takes half the time of a table ordered by key.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, model_sha256 TEXT NOT NULL UNIQUE, model TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS responses (
@@ -44,50 +44,50 @@ CREATE TABLE IF NOT EXISTS runtimes (
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
 _PATIENCE = 0.05
-"""Share of the time in which answers came that a run waits for their commit, before it goes on asking beside it."""
+"""Longest wait for a commit before the run asks on, as a share of the time in which the responses came."""
 _UNHURRIED = 1e-3
-"""Seconds per answer from which it waits at all: where answers come faster, waiting costs more than it may save."""
+"""Seconds per response below which a run never waits for a commit, since waiting costs more than it saves."""
 
 
 class Totals(NamedTuple):
-    """What was sent to the backend in all sessions of the run."""
+    """Totals of what was sent to the backend in all sessions of a run."""
 
     n_attempts: int
-    """Requests that were sent, answered or not, repeated ones counted."""
+    """Number of requests that were sent, answered or not, including repeated ones."""
     seconds: float
-    """Time in which answers came."""
+    """Seconds in which the responses came."""
     cost_usd: float | None
-    """None where a price is unknown."""
+    """Cost in US dollars; None if a price is unknown."""
 
 
 def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
-    """Key of an answer, 32 bytes.
+    """Return the key of a response, 32 bytes.
 
     Args:
-        model: Who is asked.
-        request: What is asked.
-        with_facts: Whether the answer depends on the request's facts too.
+        model: Model that is asked.
+        request: Request to the model.
+        with_facts: True if the response also depends on the request's facts.
     """
     facts = strict_json.sha256(dict(request.facts)) if with_facts else ""
     return hashlib.sha256(f"{model.identity_sha256}:{request.sha256}:{facts}".encode()).digest()
 
 
 class ResponseStore:
-    """Answers of one run, or of many runs of many models; a context manager."""
+    """A file of the responses of one run, or of many runs and models; a context manager."""
 
     def __init__(self, path: Path, model: Model) -> None:
-        """Open or make the store.
+        """Open the store, or create it if it does not exist.
 
         Args:
-            path: The SQLite file.
-            model: Who is asked; recorded beside the answers.
+            path: SQLite file of the store.
+            model: Model that is asked; it is recorded beside its responses.
 
         Raises:
-            RunError: the file is no store.
+            RunError: the file is not a store.
         """
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        # SQLite lets go of the interpreter while it works. One thread does everything, in the order it was asked for.
+        # SQLite releases the interpreter lock while it works. One thread does all the work, in the order of the calls.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._writing: list[Future[None]] = []
         self._noted: Runtime | None = None
@@ -104,7 +104,7 @@ class ResponseStore:
             _use_log(self._connection)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             with self._connection:
-                # In one transaction: another process sees all tables and their format, or none.
+                # In one transaction, so that another process sees all tables and their format, or none.
                 self._connection.execute("BEGIN IMMEDIATE")
                 check_format(self._connection)
                 for statement in _TABLES.split(";"):
@@ -126,10 +126,10 @@ class ResponseStore:
         self.close()
 
     def close(self) -> None:
-        """Finish writing, fold the log into the file, so that the file alone is the store, and close it.
+        """Finish writing, merge the write-ahead log into the file and close it.
 
         Raises:
-            RunError: what was handed over last could not be written.
+            RunError: the responses that were added last could not be written.
         """
         try:
             self._settle()
@@ -143,20 +143,20 @@ class ResponseStore:
         self._connection.close()
 
     def sent(self, sent: Sent) -> None:
-        """Note what is being sent."""
+        """Record the number and cost of requests that are being sent."""
         while self._writing and self._writing[0].done():
             self._writing.pop(0).result()
         self._writing.append(self._thread.submit(self._write_sent, sent))
 
     def add(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float = 0.0) -> None:
-        """Store answers in one transaction; failed ones are left out, so that they are asked again.
+        """Store responses in one transaction; failed ones are left out, so that they are asked again.
 
         Args:
-            answers: By key.
-            seconds: Time in which they came.
+            answers: Requests and responses by key.
+            seconds: Seconds in which the responses came; 0 if they were taken over from another store.
 
         Raises:
-            RunError: these answers, or those before them, could not be written.
+            RunError: these responses, or those before them, could not be written.
         """
         self._settle()
         self._writing.append(self._thread.submit(self._write, answers, seconds))
@@ -164,7 +164,7 @@ class ResponseStore:
             self._settle(timeout=_PATIENCE * seconds)
 
     def _settle(self, timeout: float | None = None) -> None:
-        """Wait for what is being written, so that no fault of the disk passes unseen."""
+        """Wait until everything is written, at most ``timeout`` seconds for each part, and raise errors of the disk."""
         while self._writing:
             try:
                 self._writing[0].result(timeout)
@@ -194,12 +194,12 @@ class ResponseStore:
         ]
         with store_errors(self.path), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
-            # Of answers that were taken over nothing was used, and their cost is not known to be nothing.
+            # Nothing is recorded for responses that were taken over: they took no time, and their cost is unknown.
             if seconds:
                 self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
 
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
-        """The stored answers among these keys."""
+        """Return the stored responses by key; keys without a response are left out."""
         self._settle()
         return self._thread.submit(self._read, list(keys)).result()
 
@@ -215,7 +215,7 @@ class ResponseStore:
         return found
 
     def totals(self) -> Totals:
-        """What was sent so far."""
+        """Return the totals of what was sent so far."""
         self._settle()
         return self._thread.submit(self._read_totals).result()
 
@@ -228,7 +228,7 @@ class ResponseStore:
             return Totals(*row.fetchone())
 
     def note_runtime(self, runtime: Runtime) -> None:
-        """Note where answers of this session come from."""
+        """Record where and how the responses of this session are computed."""
         if runtime == self._noted:
             return
         self._writing.append(self._thread.submit(self._write_runtime, runtime))
@@ -240,7 +240,7 @@ class ResponseStore:
             self._connection.execute("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
 
     def runtimes(self) -> list[Runtime]:
-        """Where the answers of all sessions came from, each once."""
+        """Return where and how the responses of all sessions were computed, each distinct runtime once."""
         self._settle()
         return self._thread.submit(self._read_runtimes).result()
 
@@ -253,12 +253,13 @@ class ResponseStore:
 
 
 def read_answers(path: Path) -> dict[str, Response]:
-    """Every answer of a store by the hash of its request, whoever gave it.
+    """Read all responses of a store, of whatever model, by the hash of the request.
 
     Raises:
-        RunError: the file is no store.
+        RunError: the file is not a store.
     """
-    # Even a reader leaves the files of a log beside a store that it may not change; one without a log needs none.
+    # Even a reader leaves log files beside a store that it may not write. A store without a log is read as immutable,
+    # which creates none.
     mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     with store_errors(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
         check_format(connection)
@@ -268,7 +269,10 @@ def read_answers(path: Path) -> dict[str, Response]:
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
-    """Switch the write-ahead log on; where others do so at the same time, SQLite gives up without waiting for them."""
+    """Switch the write-ahead log on.
+
+    If other processes do so at the same time, SQLite fails at once instead of waiting for them, so try again.
+    """
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -282,10 +286,10 @@ def _use_log(connection: sqlite3.Connection) -> None:
 
 
 def check_format(connection: sqlite3.Connection) -> None:
-    """Refuse a file that another version wrote.
+    """Check that a file is empty or has the format of this version.
 
     Raises:
-        sqlite3.DatabaseError: it did.
+        sqlite3.DatabaseError: the file has another format.
     """
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
@@ -295,7 +299,10 @@ def check_format(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """A full disk or a broken file ends the run with one line; what was committed stays."""
+    """Turn errors of SQLite, such as a full disk or a broken file, into a ``RunError`` of one line.
+
+    What was committed stays in the file.
+    """
     try:
         yield
     except (sqlite3.Error, ValidationError) as error:
@@ -311,13 +318,13 @@ def store_errors(path: Path) -> Iterator[None]:
 
 @cache
 def request_adapter() -> TypeAdapter[Request]:
-    """How requests are written and read."""
+    """Return the adapter that converts requests to and from JSON."""
     return TypeAdapter(Request)
 
 
 @cache
 def response_adapter() -> TypeAdapter[Response]:
-    """How responses are written and read."""
+    """Return the adapter that converts responses to and from JSON."""
     return TypeAdapter(Response)
 
 

@@ -165,7 +165,7 @@ def test_a_sound_backend_equals_the_plain_way(model: Path) -> None:
     n_options = sum(len(request.options) for request in made_requests())
     assert f"{n_options} options of 12 of 12 requests" in found["parity"]["detail"]
     assert "12 of 12 decisions equal" in found["parity"]["detail"]
-    assert "allowed in float32: 0.004 per root of tokens" in found["parity"]["detail"]
+    assert "allowed in float32: 0.004 nats per square root of tokens" in found["parity"]["detail"]
 
 
 @pytest.mark.slow

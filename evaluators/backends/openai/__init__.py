@@ -1,4 +1,4 @@
-"""Any endpoint that speaks OpenAI's protocol, as a backend."""
+"""A backend for any endpoint that speaks OpenAI's protocol."""
 
 from evaluators.backends.openai.backend import MODELS, SUMMARY, open_backend
 

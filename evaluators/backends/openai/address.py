@@ -1,4 +1,4 @@
-"""Where an endpoint is and what opens it; whatever is secret of it is kept out of every text that leaves the client."""
+"""The address of an endpoint and its credentials, which are kept out of messages, logs and results."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from schemas.errors import ConfigError
 OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "no-key-needed"
 _LONGEST = 400
-# What keys look like, whoever issued them: an error text may hold one that is not ours.
+# Matches API keys of any issuer, because an error text may quote a key that is not ours.
 _KEYS = re.compile(r"(?i)(bearer\s+|basic\s+)[A-Za-z0-9._~+/=-]{6,}|\b(sk|pk|rk|hf|gsk)[-_][A-Za-z0-9_-]{8,}")
 
 
 @dataclass(frozen=True)
 class Address:
-    """An endpoint. Its ``repr`` holds no secret."""
+    """The URL and the credentials of an endpoint; its ``repr`` shows no secret."""
 
     url: str
-    """Without user, password and query."""
+    """The URL without user, password and query."""
     key: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that must not be shown, longest first."""
+        """All secret texts, longest first: key, user, password, header and query values, also URL-encoded."""
         plain = {self.key, *self.headers.values(), *self.query.values()} - {_NO_KEY}
         for value in self.headers.values():
             encoded = value.removeprefix("Basic ")
             user, _, password = base64.b64decode(encoded).decode().partition(":")
             plain |= {encoded, user, password}
         spelled = plain | {quote(value, safe="") for value in plain}
-        # Below four characters hiding would garble the text more than it protects.
+        # Hiding texts of fewer than four characters would garble messages and protect little.
         return tuple(sorted((value for value in spelled if len(value) > 3), key=len, reverse=True))
 
     @property
     def is_openai(self) -> bool:
-        """Whether it is OpenAI's own."""
+        """True if the endpoint is OpenAI's own API."""
         return urlsplit(self.url).hostname == "api.openai.com"
 
     def clean(self, text: str) -> str:
-        """One line of a text that came from outside, without secrets and not longer than a message may be."""
+        """Return a text from outside as one line without secrets, cut to the length of a message."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         text = _KEYS.sub("***", " ".join(text.split()))
@@ -53,15 +53,15 @@ class Address:
 
 
 def parse_address(base_url: str | None, key: str | None) -> Address:
-    """The endpoint that the user means.
+    """Parse the URL of an endpoint and the credentials in it.
 
     Args:
-        base_url: Such as ``http://localhost:8000/v1``; OpenAI's own if None. User, password and
-            query may be part of it.
-        key: None or empty for an endpoint without keys.
+        base_url: URL such as ``http://localhost:8000/v1``, which may contain user, password and query; OpenAI's own
+            endpoint if None or empty.
+        key: API key; None or empty if the endpoint needs none.
 
     Raises:
-        ConfigError: it is no address, or OpenAI's without a key.
+        ConfigError: the URL is not valid, or it is OpenAI's and there is no key.
     """
     parts = urlsplit((base_url or OPENAI).strip())
     try:
@@ -69,8 +69,8 @@ def parse_address(base_url: str | None, key: str | None) -> Address:
     except ValueError:
         port = -1
     if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-        # The text itself is not shown: it may hold a password.
-        raise ConfigError("--base-url (or OPENAI_BASE_URL) is no address; give one such as http://localhost:8000/v1")
+        # The URL itself is not shown because it may contain a password.
+        raise ConfigError("--base-url (or OPENAI_BASE_URL) is not valid; give a URL such as http://localhost:8000/v1")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     url = urlunsplit((parts.scheme, host if port is None else f"{host}:{port}", parts.path.rstrip("/"), "", ""))
     headers = {}

@@ -1,8 +1,8 @@
-"""Any endpoint that speaks OpenAI's protocol: vLLM, llama.cpp, a router, a provider.
+"""Asks models behind endpoints that speak OpenAI's protocol, such as vLLM's server, llama.cpp, a router or a provider.
 
-What it can do is found out by asking, when the model is first needed and before the first request; servers differ, and
-some return nothing or the wrong thing without an error. The way in which option log-probabilities were asked for is
-part of the model's identity, because the ways differ in what they return.
+Servers differ in what they support, and some return nothing or wrong values without an error. The backend therefore
+probes the endpoint when the model is first needed, before the first request. The method that was used to get option
+log-probabilities is part of the model's identity, because the methods differ in what they return.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _OPTIONS = (
 _CONCURRENCY = 64
 _TIMEOUT = 120.0
 _CHAT_FRAME = 7
-"""Tokens that OpenAI's chat format puts around a single message."""
+"""Number of tokens that OpenAI's chat format adds around a single message."""
 
 
 @dataclass
 class OpenAIBackend:
-    """A model behind an endpoint."""
+    """A model that is reached through an OpenAI-compatible endpoint."""
 
     model_name: str
     options: BackendOptions
@@ -76,23 +76,23 @@ class OpenAIBackend:
     patience: Patience = field(default_factory=Patience)
     batch_limits: BatchLimits = field(default_factory=BatchLimits)
     state_path: Path | None = None
-    """Where batches that are on their way are written down."""
+    """File in which unfinished batches are recorded; None to record none."""
     reads_facts: bool = False
     _tally: Tally = field(default_factory=Tally)
     _reported: tuple[int, float] = (0, 0.0)
-    """Attempts and cost that were handed over."""
+    """Number of attempts, and their cost in US dollars, that ``ask`` has already reported."""
 
     def __post_init__(self) -> None:
-        # One for all that is asked, so that the limit is one for all configs too.
+        # One budget for all calls, so that --max-cost is one limit for all configs.
         self._budget = Budget(self.price, self.options.max_cost)
 
     def count_spent(self, cost_usd: float) -> None:
-        """What earlier sessions spent counts against ``--max-cost`` too."""
+        """Count US dollars that earlier sessions spent against ``--max-cost``."""
         self._budget.spent_usd += cost_usd
 
     @cached_property
     def probed(self) -> Probed:
-        """What the endpoint can do; asks it."""
+        """The features of the endpoint, which is probed on first access."""
         found = probe(self.connection, self.model_name, self._api, self.tokenizer, self._budget, self._tally)
         if self.options.end_logprobs and found.option_scoring != "option_trie":
             raise ConfigError(
@@ -104,12 +104,12 @@ class OpenAIBackend:
     @property
     def _api(self) -> str | None:
         if self.options.api is None and self.options.chat and self.tokenizer is None:
-            return "chat"  # The template is the endpoint's.
+            return "chat"  # The endpoint applies its own template.
         return self.options.api
 
     @cached_property
     def model(self) -> Model:
-        """Who answers; asks the endpoint what it can do."""
+        """The description of the model for results; probes the endpoint on first access."""
         options, probed = self.options, self.probed
         template = self.tokenizer.chat_template_sha256 if self.tokenizer and probed.api == "completions" else None
         identity = {
@@ -136,7 +136,7 @@ class OpenAIBackend:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the endpoint can do; asks it."""
+        """The capabilities of the endpoint, which is probed on first access."""
         can: set[Capability] = {"generation"}
         return frozenset(can if self.probed.option_scoring is None else can | {"option_logprobs"})
 
@@ -151,7 +151,7 @@ class OpenAIBackend:
 
     @property
     def arguments(self) -> Sequence[str]:
-        """What opens the same model again; no key, and of a tokenizer's folder only the name."""
+        """The options that open the same model again, without the key and without paths of this machine."""
         options = self.options
         known = {
             "model": self.model_name,
@@ -166,7 +166,7 @@ class OpenAIBackend:
 
     @property
     def runtime(self) -> Runtime:
-        """How it was asked, and what the endpoint said of itself."""
+        """The settings of the calls, the model names that the endpoint reported, and package versions."""
         settings = dict(self.probed.settings)
         if self._tally.models - {self.model_name}:
             settings["models_that_answered"] = ", ".join(sorted(self._tally.models))
@@ -181,7 +181,7 @@ class OpenAIBackend:
         )
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer what is missing, many at a time; see ``Backend.ask``."""
+        """Answer the missing requests, many at a time; see ``Backend.ask``."""
         ways = self._ways(self.probed)
         n_attempts, cost = self._reported
         if self._tally.n_attempts > n_attempts:
@@ -197,7 +197,7 @@ class OpenAIBackend:
         self._reported = (self._tally.n_attempts, self._tally.cost_usd)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """What asking all of these takes; sends nothing. None without a tokenizer to count with."""
+        """Return how many tokens the requests take, without sending any; None without ``--tokenizer``."""
         if self.tokenizer is None:
             return None
         ways = self._ways(self.__dict__.get("probed") or self._assumed())
@@ -208,13 +208,13 @@ class OpenAIBackend:
         )
 
     def cost_usd(self, tokens: TokenCount) -> float | None:
-        """What so many tokens cost; None where no price is known."""
+        """Return the cost of that many tokens in US dollars; None if no price is known."""
         if self.price is None:
             return None
         return self.price.cost_usd(tokens.n_prompt, tokens.n_completion, batch=bool(self.options.batch))
 
     def _assumed(self) -> Probed:
-        """What an endpoint that has not been asked can probably do."""
+        """Return the features that an endpoint probably has, for estimates made before it is probed."""
         if self._api == "chat" or self.connection.address.is_openai:
             return Probed(api="chat", option_scoring="first_token", top_logprobs=20)
         return Probed(api="completions", option_scoring="option_trie", lists=True)
@@ -256,15 +256,15 @@ class OpenAIBackend:
 
 
 def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
-    """Name a model and its endpoint; nothing is sent yet.
+    """Open a model behind an endpoint; nothing is sent yet.
 
     Args:
-        model: Id that the endpoint knows it by.
-        options: Address, tokenizer, limits. The key is read from ``OPENAI_API_KEY``.
+        model: Id of the model at the endpoint.
+        options: Address, tokenizer, prices and limits. The API key is read from ``OPENAI_API_KEY``.
 
     Raises:
-        ConfigError: the address or an option cannot work.
-        MissingExtraError: the library is not installed.
+        ConfigError: the address or an option is not valid.
+        MissingExtraError: the library ``openai`` is not installed.
     """
     options.refuse_others("openai", but=_OPTIONS)
     require_library()
@@ -278,7 +278,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     address = parse_address(
         options.base_url or os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY", "").strip()
     )
-    # Where the endpoint is told that it is a chat, the template is its own.
+    # With the chat API, the endpoint applies its own template.
     tokenizer = (
         load_tokenizer(options.tokenizer, chat=bool(options.chat) and options.api != "chat")
         if options.tokenizer
@@ -286,7 +286,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
     )
     return OpenAIBackend(
         model_name=model,
-        options=replace(options, base_url=address.url),  # As it was given it may hold a password.
+        options=replace(options, base_url=address.url),  # The URL as given may contain a password.
         connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
         tokenizer=tokenizer,
         price=read_price(options.prices, model) if options.prices else None,

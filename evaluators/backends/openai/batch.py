@@ -1,7 +1,7 @@
-"""The batch API: a file of requests is uploaded, worked through within a day at a discount, and its answers downloaded.
+"""Sends requests through the batch API, which answers an uploaded file of them within a day, at a discount.
 
-What is on its way is written down before and after every step, so that a run that was killed finds its batches again
-instead of paying twice.
+The state of the batches is saved after every step, so that a run that was killed finds its batches again instead of
+paying for them twice.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """What a batch may hold, and how often it is looked at."""
+    """The largest size of a batch, and the interval at which its status is polled."""
 
     lines: int = 50_000
     bytes: int = 190_000_000
-    """200 MB are allowed."""
+    """Largest size of the uploaded file; the API allows 200 MB."""
     poll_seconds: float = 30.0
 
 
 @dataclass(slots=True)
 class _Batch:
-    """One batch that is on its way."""
+    """A batch that was uploaded and whose responses were not all handed over."""
 
     file_id: str
     batch_id: str | None
-    """None between upload and creation."""
+    """None until the uploaded file is submitted as a batch."""
     requests: list[str]
-    """Beginnings of the hashes of the requests in it."""
+    """First 40 hex digits of the hash of each request in the batch."""
 
 
 @dataclass
 class BatchRun:
-    """One ``ask`` through the batch API."""
+    """A single call of ``Backend.ask`` that goes through the batch API."""
 
     connection: Connection
     ways: Ways
@@ -60,12 +60,12 @@ class BatchRun:
     tally: Tally
     identity: str
     state_path: Path | None
-    """Where batches are written down; None forgets them with the process."""
+    """File in which unfinished batches are recorded; if None, they are forgotten when the process ends."""
     limits: BatchLimits
     _batches: list[_Batch] = field(default_factory=list)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """As ``Backend.ask``."""
+        """Submit the missing requests in batches and yield their responses; see ``Backend.ask``."""
         self._load()
         places: dict[str, list[int]] = defaultdict(list)
         for place in sorted(missing):
@@ -91,7 +91,7 @@ class BatchRun:
                         yield Sent(0, cost)
                     yield Answers({place: answers[key] for key in part for place in places[key]}, now - since)
                     since = now
-                # Only now: what was handed over is stored.
+                # Forget the batch only now: the caller has stored all responses that were yielded.
                 self._batches.remove(batch)
                 self._save()
             if self._batches:
@@ -132,7 +132,11 @@ class BatchRun:
         self._save()
 
     def _collect(self, batch: _Batch) -> dict[str, Any] | None:
-        """The answers of a batch by ``custom_id``; None while it is worked on."""
+        """Return the entries of a batch's result files by ``custom_id``; None if the batch has not ended.
+
+        Raises:
+            RunError: the endpoint did not accept the batch, or cannot be reached.
+        """
         if batch.batch_id is None:
             self._find(batch)
         data = self._reach(lambda client: client.get(f"/batches/{batch.batch_id}")).data
@@ -145,9 +149,9 @@ class BatchRun:
             held = (data.get("errors") or {}).get("data") or []
             reasons = "; ".join(str(error.get("message")) for error in held[:3]) or "no reason given"
             reasons = self.connection.address.clean(reasons)
-            raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Mend that and run the command again")
+            raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
         replies: dict[str, Any] = {}
-        for name in ("error_file_id", "output_file_id"):  # An answer goes before an error of the same request.
+        for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
             file_id = data.get(name)
             if file_id:
                 text = self._read(str(file_id))
@@ -160,7 +164,7 @@ class BatchRun:
         return self._reach(lambda client: client.get_text(f"/files/{file_id}/content"))
 
     def _find(self, batch: _Batch) -> None:
-        """A process that was killed while it created a batch does not know whether it did."""
+        """Find the id of a batch that was being created when the process was killed, or create the batch now."""
         listed = self._reach(lambda client: client.get("/batches?limit=100")).data.get("data") or []
         same = [entry for entry in listed if entry.get("input_file_id") == batch.file_id]
         if same:
@@ -194,9 +198,9 @@ class BatchRun:
         return answers, cost if self.budget.has_price else None
 
     def _body(self, entry: Any) -> Mapping[str, Any] | Response:
-        """The answer in a line of a batch's file, or what its error means."""
+        """Return the reply in an entry of a batch's result files, or the response that its error stands for."""
         if not isinstance(entry, Mapping):
-            return failed("the batch ended without an answer to this; run the same command again")
+            return failed("the batch ended without an answer to this request; run the same command again")
         response = entry.get("response")
         status = response.get("status_code") if isinstance(response, Mapping) else None
         body = response.get("body") if isinstance(response, Mapping) else None
@@ -208,7 +212,11 @@ class BatchRun:
         return rejected(RejectedError(400, reason, str(fields.get("code") or ""), ""))
 
     def _reach(self, work: Callable[[Client], Coroutine[Any, Any, _T]]) -> _T:
-        """Do something at the endpoint, again if it fails in passing."""
+        """Run ``work`` with a client, and again after faults that may pass.
+
+        Raises:
+            RunError: the endpoint refused the call, or every try failed.
+        """
 
         async def once() -> _T:
             with quiet_logs(self.connection.address):

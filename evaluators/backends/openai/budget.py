@@ -1,4 +1,4 @@
-"""What calls cost, and that no more is spent than the user allows."""
+"""Counts what calls cost and stops before more is spent than the user allows."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from evaluators.models.prices import Price
 from schemas.errors import RunError
 
 _FRAME = 64
-"""Tokens that a chat template may add to a prompt."""
+"""Largest number of tokens that a chat template is assumed to add to a prompt."""
 
 
 class Budget:
-    """Counts what was spent, over all that a backend is asked."""
+    """The money spent and reserved for all calls of a backend, in US dollars."""
 
     def __init__(self, price: Price | None, most_usd: float | None) -> None:
-        """Nothing is spent yet.
+        """Create a budget of which nothing is spent yet.
 
         Args:
-            price: None where none is known.
-            most_usd: None for no limit.
+            price: Price of the model's tokens; None if unknown.
+            most_usd: Limit in US dollars; None for no limit.
         """
         self.most_usd = most_usd
         self.has_price = price is not None
@@ -35,10 +35,15 @@ class Budget:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, call: Call) -> float:
-        """Set aside what a call may cost at most, before it is sent; waits for calls under way, which may cost less.
+        """Reserve the highest possible cost of a call before it is sent.
+
+        If too little is left, wait until calls under way have ended: they may cost less than is reserved for them.
+
+        Returns:
+            The reserved amount in US dollars.
 
         Raises:
-            RunError: there is not enough left.
+            RunError: too little is left, and no call is under way.
         """
         most = self.at_most(call)
         while self.most_usd is not None and self.spent_usd + self._reserved + most > self.most_usd:
@@ -55,10 +60,13 @@ class Budget:
         return most
 
     def check(self, most_usd: float) -> None:
-        """Refuse to send, all at once, what may cost so much.
+        """Check that the budget covers calls that are sent all at once.
+
+        Args:
+            most_usd: Highest possible cost of the calls together, in US dollars.
 
         Raises:
-            RunError: there is not enough left.
+            RunError: too little is left.
         """
         if self.most_usd is not None and self.spent_usd + most_usd > self.most_usd:
             raise RunError(
@@ -67,11 +75,11 @@ class Budget:
             )
 
     def release(self, reserved: float, cost_usd: float | None) -> None:
-        """A call is over.
+        """Replace the reservation of a call that has ended by its cost.
 
         Args:
-            reserved: What was set aside for it.
-            cost_usd: What it cost; None if that is unknown, and then it counts as what was set aside.
+            reserved: Amount that was reserved for the call, in US dollars.
+            cost_usd: Cost of the call; None if unknown, and then the reserved amount counts as spent.
         """
         self._reserved -= reserved
         self._n_reserved -= 1
@@ -82,7 +90,7 @@ class Budget:
                 settled.set_result(None)
 
     def cost_usd(self, data: Mapping[str, Any], *, batch: bool = False) -> float | None:
-        """What an answer cost; None where no price is known or the endpoint does not say how many tokens it took."""
+        """Return the cost of a reply in US dollars; None if the price or the number of tokens is unknown."""
         used = usage(data)
         if self._price is None or used.n_prompt is None:
             return None
@@ -91,10 +99,10 @@ class Budget:
         )
 
     def at_most(self, call: Call, *, batch: bool = False) -> float:
-        """Bound of what a call costs; 0 where no price is known."""
+        """Return an upper bound on the cost of a call in US dollars; 0 if no price is known."""
         if self._price is None:
             return 0.0
-        # A token is at least one byte of the text.
+        # Every token takes at least one byte of the text, so bytes bound tokens if no tokenizer is known.
         size = len(json.dumps(call.body, ensure_ascii=False).encode())
         n_prompt = size if call.n_prompt is None else call.n_prompt + _FRAME
         return self._price.cost_usd(n_prompt, call.n_completion, batch=batch)

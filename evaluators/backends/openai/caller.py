@@ -1,4 +1,4 @@
-"""Calls that are made until they succeed, or until there is no sense in going on."""
+"""Makes calls and repeats those that fail, until they succeed or no further try makes sense."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How an endpoint is reached."""
+    """The address of an endpoint and the limits on calls to it."""
 
     address: Address
     timeout: float
+    """Seconds that one attempt may take."""
     concurrency: int
+    """Largest number of calls under way at a time."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was sent, and what the endpoint said of itself."""
+    """Counts of what was sent and spent, and the model names that the endpoint reported."""
 
     n_attempts: int = 0
     n_faults: int = 0
@@ -37,7 +39,7 @@ class Tally:
     fingerprints: set[str] = field(default_factory=set)
 
     def see(self, data: Mapping[str, Any]) -> None:
-        """Take note of who answered."""
+        """Record the model and the system fingerprint that a reply names."""
         for names, key in ((self.models, "model"), (self.fingerprints, "system_fingerprint")):
             name = data.get(key)
             if isinstance(name, str) and name and len(names) < _MOST_NAMES:
@@ -45,26 +47,26 @@ class Tally:
 
 
 class GaveUpError(Exception):
-    """A call that was tried often enough."""
+    """An error for a call that failed too often to be tried again."""
 
 
 class Caller:
-    """Makes calls; belongs to one event loop."""
+    """A maker of calls within one event loop, which share a pace, a budget and a tally."""
 
     def __init__(self, client: Client, pacer: Pacer, budget: Budget, tally: Tally) -> None:
-        """Share the pace, the budget and the count among all calls."""
+        """Create a caller; nothing is sent yet."""
         self._client = client
         self._pacer = pacer
         self._budget = budget
         self._tally = tally
 
     async def call(self, call: Call) -> Mapping[str, Any]:
-        """The answer to a call.
+        """Send a call, again if it fails, and return the JSON object of the reply.
 
         Raises:
-            GaveUpError: it was tried often enough.
-            RejectedError: the endpoint will not take it.
-            RunError: the endpoint is gone, or the budget is.
+            GaveUpError: the call failed too often.
+            RejectedError: the endpoint refuses the call.
+            RunError: the endpoint has stopped answering, or the budget is used up.
         """
         loop, patience = asyncio.get_running_loop(), self._pacer.patience
         began, n_answered, n_tries = loop.time(), self._pacer.n_answered, 0
@@ -72,7 +74,7 @@ class Caller:
             try:
                 return await self._attempt(call)
             except FaultError as fault:
-                # A limit on the rate is about all calls, not about this one.
+                # A rate limit concerns all calls, so it does not count as a try of this one.
                 n_tries += fault.status != 429
                 others_succeed = self._pacer.n_answered > n_answered
                 if n_tries >= patience.n_tries and (others_succeed or loop.time() - began >= patience.call_seconds):
@@ -83,7 +85,7 @@ class Caller:
         began = await self._pacer.enter()
         try:
             reserved = await self._budget.reserve(call)
-            # Until it is known better: a call that was cut off may have been computed.
+            # Unknown for now. If it stays unknown, the whole reservation counts: a call that was cut off may be billed.
             cost: float | None = None
             self._tally.n_attempts += 1
             try:
@@ -111,7 +113,14 @@ class Caller:
 
 
 def run_apart(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine to its end in a thread of its own, whatever loop the caller may be in."""
+    """Run a coroutine to its end in a thread of its own, so that the caller may itself be in an event loop.
+
+    Args:
+        work: Function that makes the coroutine.
+
+    Returns:
+        The result of the coroutine; an exception in it is raised again.
+    """
     results: list[_T] = []
     errors: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""One attempt at one call, through the library ``openai``: an answer, or a fault that says whether to try again."""
+"""Sends single calls through the library ``openai`` and tells faults that may pass from refusals that will not."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ _LOGGERS = ("openai._base_client", "openai._response", "openai._legacy_response"
 
 
 class Call(NamedTuple):
-    """What is sent."""
+    """An HTTP call to an endpoint."""
 
     route: str
-    """Such as ``/completions``."""
+    """Path below the base URL, such as ``/completions``."""
     body: Mapping[str, Any]
     n_prompt: int | None = None
-    """Prompt tokens; None where no tokenizer is known."""
+    """Number of prompt tokens; None if unknown."""
     n_completion: int = 1
-    """Completion tokens at most."""
+    """Largest number of completion tokens."""
 
 
 class Reply(NamedTuple):
-    """What came back with status 2xx."""
+    """An endpoint's reply with an HTTP status 2xx."""
 
     data: Any
+    """JSON object of the body."""
     pause_seconds: float
-    """For how long the endpoint's limits allow nothing more; 0 where they do."""
+    """Seconds until the endpoint's rate limits allow another call; 0 if they allow one now."""
 
 
 class FaultError(Exception):
-    """An attempt that failed in a way that may pass: it is made again."""
+    """A failed attempt at a call that may succeed later."""
 
     def __init__(
         self,
@@ -57,17 +58,17 @@ class FaultError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.status = status
-        """None if there was no answer, or an unusable one: then it may have been computed, and cost something."""
+        """HTTP status; None if there was no usable reply, and then the call may still have been computed and billed."""
         self.retry_after = retry_after
         """Seconds that the endpoint asks to wait; None if it does not say."""
         self.overload = overload
-        """Whether fewer calls at a time may help."""
+        """True if fewer calls at a time may help."""
         self.sent = sent
-        """False if no connection came about, so that the endpoint saw nothing."""
+        """False if no connection was made, so that the endpoint never saw the call."""
 
 
 class RejectedError(Exception):
-    """The endpoint will not do this, however often it is asked."""
+    """A refusal by the endpoint that repeating the call would not change."""
 
     def __init__(self, status: int, reason: str, code: str, parameter: str):
         super().__init__(reason)
@@ -78,7 +79,7 @@ class RejectedError(Exception):
 
     @property
     def remedy(self) -> str | None:
-        """What would help every request; None if it is about this one."""
+        """Advice if every call would be refused for the same reason; None if the reason is this call alone."""
         if self.status in (401, 403):
             return "check OPENAI_API_KEY, and what the key may do"
         if self.status == 402 or self.code in ("insufficient_quota", "billing_hard_limit_reached"):
@@ -88,33 +89,33 @@ class RejectedError(Exception):
         return None
 
     def is_about(self, parameter: str) -> bool:
-        """Whether a parameter is what the endpoint dislikes."""
+        """Return True if a parameter is the reason for the refusal."""
         return self.parameter == parameter or parameter in self.reason
 
 
 def require_library() -> ModuleType:
-    """The library ``openai``.
+    """Import and return the library ``openai``.
 
     Raises:
-        MissingExtraError: it is not installed.
+        MissingExtraError: the library is not installed.
     """
     return import_extra("openai", "openai")
 
 
 class Client:
-    """An open connection pool; an asynchronous context manager."""
+    """A pool of connections to an endpoint; an asynchronous context manager."""
 
     def __init__(self, address: Address, timeout: float) -> None:
-        """Connect nothing yet.
+        """Create a client; no connection is made yet.
 
         Args:
-            address: The endpoint.
-            timeout: Seconds for one attempt as a whole, not only between two bytes.
+            address: Address of the endpoint.
+            timeout: Seconds that one attempt may take in total, not only between two bytes.
         """
         self._address = address
         self._timeout = timeout
         self._library: Any = require_library()
-        # The response as it came: the library's models would turn what a server leaves out into attributes that lie.
+        # Ask for the raw response: the library's models hide which fields a server left out.
         self._raw: Any = import_extra("httpx2", "openai").Response
         self._client = self._library.AsyncOpenAI(
             base_url=address.url,
@@ -135,22 +136,22 @@ class Client:
         """Send a call once.
 
         Raises:
-            FaultError: it may be sent again.
-            RejectedError: sending it again would not help.
+            FaultError: the attempt failed, but the call may be sent again.
+            RejectedError: the endpoint refuses the call, and would refuse it again.
         """
         return await self._attempt(self._client.post(call.route, body=call.body, cast_to=self._raw))
 
     async def get(self, route: str) -> Reply:
-        """Read something that costs nothing, such as ``/models``; raises as ``post`` does."""
+        """Fetch a JSON object that costs nothing, such as ``/models``; raise what ``post`` raises."""
         return await self._attempt(self._client.get(route, cast_to=self._raw))
 
     async def get_text(self, route: str) -> str:
-        """Read a file; raises as ``post`` does."""
+        """Fetch the text of a file; raise what ``post`` raises."""
         with self._faults():
             return str((await self._client.get(route, cast_to=self._raw)).text)
 
     async def upload(self, name: str, content: bytes) -> str:
-        """Upload a file for the batch API; returns its id. Raises as ``post`` does."""
+        """Upload a file for the batch API and return its id; raise what ``post`` raises."""
         with self._faults():
             made = await self._client.files.create(file=(name, content, "application/jsonl"), purpose="batch")
         return str(made.id)
@@ -160,7 +161,7 @@ class Client:
             async with asyncio.timeout(self._timeout):
                 response = await awaitable
         try:
-            # Not strict: some servers write NaN, which is a missing number and not a broken answer.
+            # Some servers write NaN for a missing number: read it as null instead of refusing the whole reply.
             data = json.loads(response.text, parse_constant=lambda _: None)
         except ValueError:
             raise FaultError("the answer is not JSON", overload=False) from None
@@ -170,7 +171,7 @@ class Client:
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        # Never "from error": the library's exceptions hold what the server wrote, and a server may echo the key.
+        # Never raise "from error": the library's exceptions quote the server, and a server may echo the key.
         library, clean = self._library, self._address.clean
         try:
             yield
@@ -189,7 +190,7 @@ class Client:
 
 @contextmanager
 def quiet_logs(address: Address) -> Iterator[None]:
-    """Keep what is secret of an address out of the libraries' own logs, also where somebody turned them on."""
+    """Mask the secrets of an address in the logs of the HTTP libraries, in case somebody turned these on."""
 
     def hide(record: logging.LogRecord) -> bool:
         record.msg, record.args = address.clean(record.getMessage()), ()
@@ -206,10 +207,10 @@ def quiet_logs(address: Address) -> Iterator[None]:
 
 
 def _refusal(error: Any, clean: Any) -> Exception:
-    """What a status of 400 and above means."""
+    """Return the exception that stands for an HTTP status of 400 or above."""
     status = int(error.status_code)
     body = error.body if isinstance(error.body, dict) else {}
-    # Some servers nest it, some do not.
+    # Some servers nest these fields under "error", some do not.
     inner = body.get("error", body)
     fields = inner if isinstance(inner, dict) else {"message": inner}
     message = fields.get("message") or fields.get("detail") or error.response.text or "no reason given"
@@ -222,7 +223,7 @@ def _refusal(error: Any, clean: Any) -> Exception:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint asks to wait, in any of the ways in which it may say so."""
+    """Return the seconds that the endpoint asks to wait, from any of the usual headers; None if it does not ask."""
     milliseconds = headers.get("retry-after-ms")
     if milliseconds is not None and _DURATION.fullmatch(milliseconds):
         return float(milliseconds) / 1000
@@ -242,7 +243,7 @@ def _until(date: str) -> float | None:
 
 
 def _pause(headers: Mapping[str, str]) -> float:
-    """Seconds until a limit that is used up is renewed; 0 if none is."""
+    """Return the seconds until an exhausted rate limit is renewed; 0 if none is exhausted."""
     waits = [
         _duration(headers.get(f"x-ratelimit-reset-{what}", ""))
         for what in ("requests", "tokens")
@@ -252,7 +253,7 @@ def _pause(headers: Mapping[str, str]) -> float:
 
 
 def _duration(text: str) -> float | None:
-    """Seconds of ``6m0s``, ``20ms`` or ``1.5``; None if it is no duration."""
+    """Convert a duration such as ``6m0s``, ``20ms`` or ``1.5`` to seconds; None if the text is not a duration."""
     text = text.strip()
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:

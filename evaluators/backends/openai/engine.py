@@ -1,7 +1,7 @@
-"""Many requests at a time: an event loop in a thread of its own, and a generator that hands over what it has.
+"""Asks many requests at a time, in an event loop that runs in a thread of its own.
 
-As many workers as calls may be under way share one iterator over the requests. There is no queue: what is not under
-way is not in memory, however long the run.
+A generator hands over the responses as they arrive. One worker for each call that may be under way takes requests from
+a shared iterator. There is no queue, so calls are built only when they are sent, and memory stays small in long runs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from evaluators.backends.openai.ways import Ways, failed, rejected
 _TICK_SECONDS = 0.2
 _HAND_OVER = 256
 _MOST_WAITING = 4096
-"""Answers that wait to be stored, after which workers wait too."""
+"""Number of responses waiting to be stored at which the workers pause."""
 _SEED = 0
 
 
 @dataclass(slots=True)
 class _Outbox:
-    """What passes from the thread to the generator."""
+    """The responses that pass from the event loop's thread to the generator."""
 
     condition: threading.Condition = field(default_factory=threading.Condition)
     answers: dict[int, Response] = field(default_factory=dict)
@@ -50,7 +50,11 @@ class _Outbox:
             self.condition.notify()
 
     def take(self) -> tuple[dict[int, Response], bool]:
-        """What is there after a tick, or as soon as it is much; and whether more will come."""
+        """Wait for a tick, or until many responses are there, and take them.
+
+        Returns:
+            The responses by place, and True if more will come.
+        """
         with self.condition:
             self.condition.wait_for(lambda: self.is_finished or len(self.answers) >= _HAND_OVER, _TICK_SECONDS)
             taken, self.answers = self.answers, {}
@@ -58,10 +62,10 @@ class _Outbox:
 
 
 class Engine:
-    """Asks requests; serves one ``ask`` of a backend."""
+    """The workers behind one call of ``Backend.ask``."""
 
     def __init__(self, connection: Connection, ways: Ways, budget: Budget, tally: Tally, patience: Patience) -> None:
-        """Send nothing yet."""
+        """Create an engine; nothing is sent yet."""
         self._connection = connection
         self._ways = ways
         self._budget = budget
@@ -73,7 +77,10 @@ class Engine:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """As ``Backend.ask``; closing the iterator ends what is under way and the thread."""
+        """Answer the missing requests; see ``Backend.ask``.
+
+        Closing the iterator cancels the calls under way and ends the thread.
+        """
         thread = threading.Thread(target=self._main, args=(requests, sorted(missing)), name="openai-endpoint")
         n_attempts, cost, since = self._tally.n_attempts, self._tally.cost_usd, time.perf_counter()
         thread.start()
@@ -98,7 +105,7 @@ class Engine:
     def _stop(self) -> None:
         self._started.wait()
         if self._loop is not None and self._task is not None:
-            with suppress(RuntimeError):  # It ended by itself.
+            with suppress(RuntimeError):  # The loop has ended by itself.
                 self._loop.call_soon_threadsafe(self._task.cancel)
 
     def _main(self, requests: Sequence[Request], places: Sequence[int]) -> None:
@@ -106,7 +113,7 @@ class Engine:
             asyncio.run(self._work(requests, places))
         except asyncio.CancelledError:
             self._outbox.finish(None)
-        except BaseException as error:  # Raised again where the answers are taken.
+        except BaseException as error:  # Raised again in ask().
             self._outbox.finish(error)
         else:
             self._outbox.finish(None)
@@ -139,7 +146,7 @@ class Engine:
     async def _answer(self, caller: Caller, request: Request) -> Response:
         calls = self._ways.calls(request)
         if isinstance(calls, str):
-            # Without a call nothing would let the other workers and the thread's stop have a turn.
+            # No call is awaited here, so let the other workers, or a request to stop, have a turn.
             await asyncio.sleep(0)
             return failed(calls)
         try:

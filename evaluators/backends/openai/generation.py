@@ -1,4 +1,4 @@
-"""Asking an endpoint to go on from a prompt."""
+"""Asks an endpoint to generate text from a prompt."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from evaluators.backends.openai.reading import AnswerError, check_refusal, choic
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS
 from evaluators.models.tokenizer import ModelTokenizer
 
-# vLLM's server otherwise samples with what the model's own generation config says.
+# Switched off, because vLLM's server otherwise takes the defaults of the model's generation config.
 VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 
 
 @dataclass(frozen=True)
 class Generation:
-    """How texts are asked for."""
+    """The way in which one endpoint is asked to generate text."""
 
     model: str
     api: str
     """``chat`` or ``completions``."""
     max_tokens: str
-    """What the endpoint calls the most tokens of an answer."""
+    """Name of the endpoint's parameter for the largest number of tokens to generate."""
     unknown: frozenset[str]
-    """Parameters that the endpoint refuses, of those that may be left out."""
+    """Sampling parameters that the endpoint refuses and that may be left out, such as ``seed``."""
     extra: Mapping[str, Any]
+    """Further sampling parameters to send."""
     tokenizer: ModelTokenizer | None
-    """What prompts of completions are tokenised with; the endpoint does it if None."""
+    """Tokenizer for the prompts of completions; if None, the endpoint tokenises them."""
     n_tokens: Callable[[str], int | None]
+    """Function that counts the tokens of a prompt; it returns None if it cannot."""
 
     def calls(self, request: GenerateRequest) -> list[Call] | str:
-        """One call."""
+        """Return the one call that asks for the text, or why the request cannot be asked."""
         body: dict[str, Any] = {
             "model": self.model,
             self.max_tokens: request.max_tokens,
@@ -45,7 +47,7 @@ class Generation:
         if request.stop:
             body["stop"] = list(request.stop)
         for name in self.unknown:
-            # Left out only where that changes nothing: a seed that is not taken, a top_p of 1.
+            # A top_p is left out only if it is 1, which changes nothing.
             if name != "top_p" or request.top_p == 1.0:
                 del body[name]
         if self.api == "chat":
@@ -57,11 +59,11 @@ class Generation:
         return [Call(COMPLETIONS, {**body, "prompt": prompt}, self.n_tokens(request.prompt), request.max_tokens)]
 
     def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """The text.
+        """Read the generated text and the token counts from the reply.
 
         Raises:
-            AnswerError: there is none.
-            RefusalError: the endpoint declines.
+            AnswerError: the reply holds no text.
+            RefusalError: the endpoint declined to answer.
         """
         (choice,) = choices(replies[0], 1)
         check_refusal(choice)
@@ -73,7 +75,7 @@ class Generation:
         if not isinstance(text, str):
             raise AnswerError(f"the answer holds no text (finish_reason {finish!r})")
         if not text and finish == "length":
-            raise AnswerError(f"all {request.max_tokens} tokens went by without a visible one; allow more tokens")
+            raise AnswerError(f"all {request.max_tokens} tokens were generated without visible text; allow more tokens")
         n_prompt, n_completion = total_usage(replies)
         return Response(
             status="answered",

@@ -1,8 +1,9 @@
-"""How many calls are under way at a time: as many as the endpoint bears, found out while asking.
+"""Adapts the number of calls under way at a time to what the endpoint can bear.
 
-One more per round as long as answers come, half as many when it is overloaded (429, 5xx, time-outs), as TCP does it.
-While nothing is answered at all, one call at a time looks whether the endpoint is back, after pauses that grow and are
-drawn at random, so that many clients do not come back together; the first answer opens up again.
+The limit works like TCP's congestion control: it grows as long as replies come, at last by one per round, and is halved
+when the endpoint is overloaded (429, 5xx, time-outs). While nothing is answered at all, single calls test if the
+endpoint is back. The pauses between them grow and are random, so that many clients do not return together. The first
+reply lets the limit grow again.
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ from schemas.errors import RunError
 _START = 8
 _SHORTEST_PAUSE = 0.25
 _FAULTS_IN_A_ROW = 4
-"""Faults without an answer between them, after which the endpoint counts as down."""
+"""Number of faults without a reply between them after which the endpoint counts as down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """When to give up."""
+    """Limits on tries and waiting times, after which a call or the run is given up."""
 
     n_tries: int = 8
-    """Of one call."""
+    """Number of tries after which one call is given up."""
     call_seconds: float = 60.0
-    """For which a call is tried, where no other is answered either."""
+    """Seconds for which a call is tried at least, if no other call is answered either."""
     outage_seconds: float = 300.0
-    """Without any answer, after which the run ends."""
+    """Seconds without any reply after which the run ends."""
     longest_pause: float = 4.0
-    """Between two tries. It bounds how late the end of a fault is noticed."""
+    """Longest pause between two tries in seconds, and so the longest delay until the end of a fault is noticed."""
     longest_retry_after: float = 900.0
-    """An endpoint that asks to wait longer ends the run."""
+    """Longest wait in seconds that the endpoint may ask for; a longer one ends the run."""
 
 
 class Pacer:
-    """Lets calls through; belongs to one event loop."""
+    """A limiter of the calls under way within one event loop."""
 
     def __init__(self, most: int, patience: Patience, rng: np.random.Generator) -> None:
-        """Start with a few.
+        """Create a pacer that allows a few calls at first.
 
         Args:
-            most: Calls under way at a time.
-            patience: When to give up.
-            rng: Draws pauses.
+            most: Largest number of calls under way at a time.
+            patience: Limits after which to give up.
+            rng: Random generator that draws the pauses.
         """
         self.patience = patience
         self.n_answered = 0
         self.highest = 0
-        """Calls that were under way at a time at most."""
+        """Largest number of calls that have been under way at a time."""
         self._most = most
         self._rng = rng
         self._limit = float(min(most, _START))
@@ -69,7 +70,7 @@ class Pacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self) -> float:
-        """Wait for a turn; returns the time at which it came."""
+        """Wait until another call may start, and return the time of the event loop then."""
         loop = asyncio.get_running_loop()
         while self._under_way >= int(self._limit) or loop.time() < self._open_at:
             turn: asyncio.Future[None] = loop.create_future()
@@ -81,16 +82,20 @@ class Pacer:
         return loop.time()
 
     def leave(self) -> None:
-        """A call is over, one way or another."""
+        """Note that a call has ended, whether it succeeded or failed."""
         self._under_way -= 1
         self._wake()
 
     def answered(self, pause_seconds: float) -> None:
-        """The endpoint answered, and allows nothing more for so long."""
+        """Note that the endpoint answered, and raise the limit.
+
+        Args:
+            pause_seconds: Seconds for which the endpoint allows no further call; 0 if it allows one now.
+        """
         self.n_answered += 1
         self._n_faults = self._n_holds = 0
         self._failing_since = None
-        # Up to half of what went well before, every answer makes room for one more; after that, every round does.
+        # Up to half of the limit that last went well, each reply makes room for one more call; above, each round does.
         self._limit += 1.0 if self._limit < self._threshold else 1.0 / self._limit
         self._limit = min(self._limit, float(self._most))
         self._healthy = max(self._limit, self._healthy if self._limit < self._threshold else 0.0)
@@ -98,14 +103,14 @@ class Pacer:
         self._wake()
 
     def failed(self, fault: FaultError, began: float) -> None:
-        """An attempt failed.
+        """Note that an attempt failed, and lower the limit if the endpoint is overloaded.
 
         Args:
-            fault: How.
-            began: When the attempt was let through.
+            fault: Failure of the attempt.
+            began: Time of the event loop at which the attempt started.
 
         Raises:
-            RunError: the endpoint has been silent for too long, or asks for too long a pause.
+            RunError: the endpoint has not answered for too long, or asks for too long a wait.
         """
         now = asyncio.get_running_loop().time()
         self._failing_since = self._failing_since or now
@@ -116,7 +121,7 @@ class Pacer:
                     "same command again after that"
                 )
             self._hold(fault.retry_after)
-            # Time that the endpoint asked for is no silence.
+            # A wait that the endpoint asked for does not count as an outage.
             self._failing_since = max(self._failing_since, self._open_at)
         if now - self._failing_since > self.patience.outage_seconds:
             raise RunError(
@@ -126,7 +131,7 @@ class Pacer:
         if not fault.overload:
             return
         self._n_faults += 1
-        # Calls that were under way together fail together: that is one sign, not many.
+        # Calls that were under way together fail together: count them as one sign of overload.
         if began > self._lowered_at:
             self._lowered_at = now
             self._limit = max(1.0, self._limit / 2)
@@ -138,7 +143,7 @@ class Pacer:
             self._held_at = now
 
     def pause(self, n_tries: int) -> float:
-        """Seconds before another try: anything up to a bound that doubles."""
+        """Draw the seconds to wait before another try, uniformly up to a bound that doubles with every try."""
         bound = min(self.patience.longest_pause, _SHORTEST_PAUSE * 2.0 ** min(n_tries, 16))
         return float(self._rng.uniform(0, bound))
 

@@ -1,4 +1,4 @@
-"""What an endpoint can do, found out by asking it: servers differ, and do not say so."""
+"""Finds out by small test calls what an endpoint can do, since servers differ and do not say so."""
 
 from __future__ import annotations
 
@@ -20,38 +20,41 @@ from evaluators.models.tokenizer import ModelTokenizer
 from schemas.errors import ConfigError, RunError
 
 _TEXT = "The clock on the wall showed"
-# A feature that fails three times while others work is not there; an endpoint that is down fails with the first call.
+# A feature that fails three times while others work is missing. If the endpoint is down, the first call fails.
 _PATIENCE = Patience(n_tries=3, call_seconds=0.0, outage_seconds=30.0, longest_pause=1.0)
 _TOP_LOGPROBS = (20, 5)
-_ADDED = "log-probabilities are those of another text then; turn it off in the server, or use --api chat"
+_ADDED = "log-probabilities would belong to another text; turn this off in the server, or use --api chat"
 _MAX_TOKENS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probed:
-    """What was found."""
+    """The features and limits that were found at an endpoint."""
 
     api: str
+    """``chat`` or ``completions``."""
     option_scoring: str | None
-    """Name of a way of asking for option log-probabilities; None if there is none."""
+    """Name of the method for option log-probabilities; None if no method works."""
     lists: bool = False
-    """Whether one call may hold several prompts."""
+    """True if one call may hold several prompts."""
     as_ids: bool = False
-    """Whether tokens come as ``token_id:N`` when asked to."""
+    """True if the endpoint can write tokens as ``token_id:N``."""
     top_logprobs: int = 0
+    """Number of alternatives that chat returns for the first token; 0 if it is not used."""
     max_tokens: str = "max_tokens"
+    """Name of the endpoint's parameter for the largest number of tokens to generate."""
     unknown: frozenset[str] = frozenset()
-    """Parameters of sampling that the endpoint refuses."""
+    """Sampling parameters that the endpoint refuses."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further parameters that make sampling explicit."""
+    """Further sampling parameters to send, which override the server's own defaults."""
     room: int | None = None
-    """Most tokens of prompt and answer, where the endpoint says."""
+    """Largest number of tokens in prompt and answer together; None if the endpoint does not say."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why a better way was not taken."""
+    """Reasons why better methods are not used, by the name of the method."""
 
     @property
     def settings(self) -> dict[str, str]:
-        """For the result."""
+        """The findings as they are recorded in a result."""
         found = {
             "api": self.api,
             "option_scoring": self.option_scoring or "none",
@@ -73,18 +76,19 @@ def probe(
     budget: Budget,
     tally: Tally,
 ) -> Probed:
-    """Ask a few small things.
+    """Find out with a few small calls what an endpoint can do.
 
     Args:
-        connection: The endpoint.
-        model: Whom to ask.
-        api: ``chat`` or ``completions``; whichever can do more if None.
-        tokenizer: The model's, if the user named one.
-        budget: What asking costs is taken from it.
-        tally: Counts what was sent.
+        connection: Address of the endpoint and limits on calls.
+        model: Id of the model at the endpoint.
+        api: API to use, ``chat`` or ``completions``; None for whichever can do more.
+        tokenizer: Tokenizer of the model; None if the user named none.
+        budget: Budget from which the calls are paid.
+        tally: Tally to which the calls are added.
 
     Raises:
-        ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt.
+        ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt; or the
+            tokenizer is not that of the model.
     """
 
     async def work() -> Probed:
@@ -136,7 +140,11 @@ class _Probe:
         )
 
     async def _read_models(self) -> None:
-        """The endpoint's own list, where it has one."""
+        """Read the endpoint's list of models for the context length and the kind of server, if it has such a list.
+
+        Raises:
+            ConfigError: nothing listens at the address.
+        """
         for pause in (0.3, 1.0, None):
             try:
                 data = (await self._client.get("/models")).data
@@ -146,7 +154,7 @@ class _Probe:
             except FaultError as fault:
                 if fault.sent:
                     return
-                # Nothing listens there; it may be about to.
+                # Nothing listens at the address yet: the server may be starting.
                 if pause is None:
                     raise ConfigError(
                         f"{self._where} cannot be reached ({fault.reason}); start the server, or check --base-url"
@@ -162,20 +170,20 @@ class _Probe:
                 self._extra = VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {}
 
     async def _ask(self, way: str, route: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The answer, or None and a note of why there is none."""
+        """Return the reply to a call; if there is none, note the reason under ``way`` and return None."""
         try:
             return await self._caller.call(Call(route, {"model": self._model, **body}))
         except GaveUpError as error:
             self._reasons[way] = str(error)
         except RejectedError as error:
-            # A route that is not there says nothing about the other one.
+            # A missing route (404) says nothing about the other routes.
             if error.remedy is not None and error.status != 404:
                 raise ConfigError(f"{self._where}: {error.reason}; {error.remedy}") from None
             self._reasons[way] = error.reason
         return None
 
     async def _completions(self) -> Probed | None:
-        """The best way of scoring through completions; None if there is none."""
+        """Return what completions can do with their best method for scoring options; None if no method works."""
         ways = [self._trie, self._echo_ids] if self._tokenizer else [self._echo_text]
         for way in ways:
             for lists in (True, False):
@@ -241,7 +249,7 @@ class _Probe:
         assert self._tokenizer is not None
         if echoes(tokens[1:], ids, self._tokenizer):
             raise ConfigError(f"the endpoint silently puts '{tokens[0]}' before the prompt, as a BOS; {_ADDED}")
-        # It may be no echo at all, of a server that ignores the parameter.
+        # With fewer tokens than were sent it may be no echo, but a server that ignores the parameter.
         if len(tokens) >= len(ids):
             raise ConfigError(
                 "the endpoint's tokens are not those of --tokenizer; name the tokenizer of the model that it serves"
@@ -277,7 +285,7 @@ class _Probe:
         return self._found("completions", "echo_text", lists=lists)
 
     async def _chat(self) -> Probed | None:
-        """Chat, with log-probabilities if there are any."""
+        """Return what chat can do, with log-probabilities if it returns any; None if chat does not work."""
         message = {"messages": [{"role": "user", "content": _TEXT}], "temperature": 1.0}
         for name in _MAX_TOKENS:
             for top in _TOP_LOGPROBS:
@@ -298,7 +306,7 @@ class _Probe:
         return await self._plain("chat")
 
     async def _plain(self, api: str) -> Probed | None:
-        """Generation alone."""
+        """Return how an API generates text, without log-probabilities; None if it does not work."""
         for name in _MAX_TOKENS:
             found = await self._with_sampling(self._found(api, None, max_tokens=name), required=True)
             if found is not None:
@@ -306,7 +314,12 @@ class _Probe:
         return None
 
     async def _with_sampling(self, found: Probed, *, required: bool = False) -> Probed | None:
-        """Find out which parameters of sampling may be sent."""
+        """Find out which sampling parameters may be sent, and add them to what was found.
+
+        Args:
+            found: Features found so far.
+            required: True to return None if no text is generated; otherwise ``found`` is returned unchanged.
+        """
         prompt = {"messages": [{"role": "user", "content": _TEXT}]} if found.api == "chat" else {"prompt": _TEXT}
         route = CHAT if found.api == "chat" else COMPLETIONS
         sampling = {found.max_tokens: 16, "temperature": 1.0, "top_p": 1.0, "seed": 1, **found.extra}

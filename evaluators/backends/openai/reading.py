@@ -1,4 +1,4 @@
-"""What stands in an answer: choices, log-probabilities, usage; checked, because servers differ and leave things out."""
+"""Reads and checks the choices, log-probabilities and token counts in replies, since servers differ and omit fields."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-# What servers write for a probability of zero, since JSON has no infinity.
+# Servers write this for a probability of zero, since JSON has no infinity.
 _ZERO = -9999.0
 _ROUNDING = 1e-4
 
 
 class AnswerError(Exception):
-    """An answer that does not hold what was asked for."""
+    """A reply that does not hold what was asked for."""
 
 
 class RefusalError(Exception):
-    """An endpoint that declines to answer."""
+    """A reply in which the endpoint declines to answer."""
 
     def __init__(self, reason: str, finish_reason: str | None):
         super().__init__(reason)
@@ -25,15 +25,16 @@ class RefusalError(Exception):
 
 
 class Usage(NamedTuple):
-    """Tokens that the endpoint says it took; None where it does not say."""
+    """The token counts that an endpoint reports; None if it does not."""
 
     n_prompt: int | None
     n_completion: int | None
     n_cached: int
+    """Number of prompt tokens that came from the endpoint's cache; 0 if it does not say."""
 
 
 def usage(data: Mapping[str, Any]) -> Usage:
-    """Of one answer."""
+    """Return the token counts that a reply reports."""
     counts = data.get("usage")
     if not isinstance(counts, Mapping):
         return Usage(None, None, 0)
@@ -47,7 +48,7 @@ def usage(data: Mapping[str, Any]) -> Usage:
 
 
 def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
-    """Prompt and completion tokens of several answers; None if one does not say."""
+    """Return the numbers of prompt and completion tokens in several replies; None if a reply does not report them."""
     found = [usage(data) for data in replies]
     prompt = [one.n_prompt for one in found if one.n_prompt is not None]
     completion = [one.n_completion for one in found if one.n_completion is not None]
@@ -62,17 +63,19 @@ def _count(value: object) -> int | None:
 
 
 def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
-    """The ``n`` choices of an answer by their index, in whatever order and however often they came.
+    """Return the ``n`` choices of a reply in the order of their index.
+
+    Choices may come in any order, and more than once if their contents are equal.
 
     Raises:
-        AnswerError: one is missing, or came twice and differently.
+        AnswerError: a choice is missing, was not asked for, or came twice with different contents.
     """
     found: dict[int, Mapping[str, Any]] = {}
     listed = data.get("choices")
     for choice in listed if isinstance(listed, list) else []:
         if not isinstance(choice, Mapping):
             raise AnswerError("a choice of the answer is no JSON object")
-        # A single answer needs no number.
+        # A single choice needs no index.
         index = _count(choice.get("index", 0 if n == 1 else None))
         if index is None or index >= n:
             raise AnswerError(f"the answer holds a choice with index {choice.get('index')!r}; {n} were asked for")
@@ -86,10 +89,14 @@ def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
 
 
 def logprob(value: object, *, what: str) -> float:
-    """A log-probability in nats.
+    """Check a log-probability and return it in nats.
+
+    Args:
+        value: Value in the reply; -9999 and less stand for a probability of zero and give -inf.
+        what: Name of what has the log-probability, for errors.
 
     Raises:
-        AnswerError: it is null or none.
+        AnswerError: the value is null, or not a log-probability.
     """
     if value is None:
         raise AnswerError(f"the log-probability of {what} is null; the endpoint does not compute it")
@@ -99,17 +106,17 @@ def logprob(value: object, *, what: str) -> float:
 
 
 class Echo(NamedTuple):
-    """Tokens of a completion with ``echo``, and the log-probability of each."""
+    """The tokens that a completion with ``echo`` gives back, and the unchecked log-probability of each."""
 
     tokens: tuple[str, ...]
     logprobs: tuple[object, ...]
 
 
 def echo(choice: Mapping[str, Any]) -> Echo:
-    """The tokens that a choice gives back.
+    """Return the tokens that a choice gives back.
 
     Raises:
-        AnswerError: it gives none back.
+        AnswerError: the choice does not hold one log-probability per token.
     """
     held = choice.get("logprobs")
     if not isinstance(held, Mapping):
@@ -121,16 +128,16 @@ def echo(choice: Mapping[str, Any]) -> Echo:
 
 
 def token_id(token: str) -> int | None:
-    """The number in ``token_id:123``; None for a token's text."""
+    """Return the number in ``token_id:123``; None if the token is written as text."""
     prefix, _, number = token.partition("token_id:")
     return int(number) if prefix == "" and number.isdigit() else None
 
 
 def check_refusal(choice: Mapping[str, Any]) -> None:
-    """Find out whether the endpoint declined to answer.
+    """Check that the endpoint did not decline to answer.
 
     Raises:
-        RefusalError: it did.
+        RefusalError: the endpoint declined.
     """
     message = choice.get("message")
     said = message.get("refusal") if isinstance(message, Mapping) else None

@@ -1,11 +1,12 @@
-"""Ways of asking an endpoint for the log-probabilities of options, from the exact to the bounded.
+"""Methods of asking an endpoint for the log-probabilities of options, from exact ones to upper bounds.
 
-* ``option_trie``: completions with ``logprob_token_ids``. One prompt per inner node of the trie of the options' tokens,
-  one token generated, the log-probabilities of exactly the tokens that may follow. The context comes from the
-  endpoint's prefix cache, which ``echo`` switches off.
-* ``echo``: completions that give back the prompt's tokens with their log-probabilities, context and option together.
-* ``first_token``: chat with ``top_logprobs``: the first token of the answer, for options that it tells apart. An option
-  that is not among those returned has an upper bound, and so has one that goes on after its first token.
+* ``option_trie``: completions with ``logprob_token_ids``. The options' tokens form a trie, and each inner node of it is
+  a prompt. One token is generated, with the log-probabilities of exactly the tokens that may follow the node. The
+  context comes from the endpoint's prefix cache, which ``echo`` switches off.
+* ``echo``: completions that give back the tokens of context and option with their log-probabilities. Without a
+  tokenizer it is ``echo_text``, which relies on the endpoint's own tokens.
+* ``first_token``: chat with ``top_logprobs``. Options are scored by the first token of the answer and must differ in
+  it. An option gets an upper bound if its first token is not returned, or if it goes on after that token.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from evaluators.models.tokenizer import ModelTokenizer, Rows
 
 COMPLETIONS = "/completions"
 CHAT = "/chat/completions"
-# Temperature 1 leaves log-probabilities as they are, also where a server reports them after sampling's settings.
+# Temperature 1 leaves log-probabilities unchanged even if a server applies the sampling parameters to them.
 ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
 _MOST_TOKEN_IDS = 128
 _MOST_PROMPTS = 64
@@ -40,32 +41,32 @@ _SPACES = " ▁"
 
 
 class Way(Protocol):
-    """How option log-probabilities are asked for."""
+    """A method of asking for option log-probabilities."""
 
     @property
     def name(self) -> str:
-        """As recorded in results."""
+        """The name of the method, as it is recorded in results."""
 
     def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """What to send, or why the request cannot be asked."""
+        """Return the calls to send, or why the request cannot be asked."""
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """The response, from the answers to the calls in their order.
+        """Build the response from the replies to the calls, in the order of the calls.
 
         Raises:
-            AnswerError: an answer does not hold what was asked for.
+            AnswerError: a reply does not hold what was asked for.
         """
 
 
 def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lists: bool) -> list[Call]:
-    """Calls for prompts: many in one where the endpoint takes lists."""
+    """Return the calls for prompts, with many prompts per call if ``lists`` is true."""
     size = _MOST_PROMPTS if lists else 1
     parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
     return [
         Call(
             COMPLETIONS,
             {"model": model, "prompt": list(part) if lists else part[0], **ONE_TOKEN, **rest},
-            # The length of a text is not that of its tokens.
+            # The number of tokens in a text is not known.
             None if any(isinstance(prompt, str) for prompt in part) else sum(map(len, part)),
             len(part),
         )
@@ -74,7 +75,7 @@ def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lis
 
 
 def _listed(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) -> list[Mapping[str, Any]]:
-    """The choice of every prompt, from the answers to the calls of :func:`_prompts`."""
+    """Return the choice for each of ``prompts`` prompts, from the replies to the calls of :func:`_prompts`."""
     size = _MOST_PROMPTS if lists else 1
     found: list[Mapping[str, Any]] = []
     for start, data in zip(range(0, prompts, size), replies, strict=True):
@@ -86,19 +87,20 @@ def _listed(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) 
 
 @dataclass(frozen=True)
 class OptionTrie:
-    """Completions with ``logprob_token_ids``."""
+    """The scoring of options by completions with ``logprob_token_ids``."""
 
     model: str
     tokenizer: ModelTokenizer
     lists: bool
-    """Whether one call may hold several prompts."""
+    """True if one call may hold several prompts."""
     room: int | None
+    """Largest number of tokens that the model takes; None if unknown."""
     end_id: int | None = None
-    """The end token, where its log-probability after each option is wanted: one more prompt per option."""
+    """Id of the end token to score after each option, which takes one more prompt per option; None to leave it out."""
     name: str = "option_trie"
 
     def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """One prompt per inner node."""
+        """Return calls with one prompt for each inner node of the trie, or why the request cannot be asked."""
         rows = self._rows(request)
         if isinstance(rows, str):
             return rows
@@ -115,11 +117,14 @@ class OptionTrie:
         ]
 
     def _rows(self, request: ChoiceRequest) -> Rows | str:
-        # The end token takes a place too.
+        # Leave room for the end token.
         return self.tokenizer.rows(request, self.room - 1 if self.room and self.end_id is not None else self.room)
 
     def _groups(self, trie: Mapping[tuple[int, ...], set[int]]) -> list[tuple[list[tuple[int, ...]], list[int]]]:
-        """Nodes that share a call, with the union of what may follow them: a call has one list of tokens."""
+        """Group the nodes that share a call, with the union of the tokens that may follow them.
+
+        A call has a single list of tokens. A node with too many of them is in several groups.
+        """
         groups: list[tuple[list[tuple[int, ...]], set[int]]] = []
         for node, following in trie.items():
             for start in range(0, len(following), _MOST_TOKEN_IDS):
@@ -134,7 +139,7 @@ class OptionTrie:
         return [(nodes, sorted(ids)) for nodes, ids in groups]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """Sum the log-probabilities along each option's path."""
+        """Sum the log-probabilities of the tokens along each option's path through the trie."""
         rows = self._rows(request)
         if isinstance(rows, str):
             raise AnswerError(rows)
@@ -154,7 +159,7 @@ class OptionTrie:
 
 
 def _trie(paths: Sequence[Sequence[int]], end_id: int | None) -> dict[tuple[int, ...], set[int]]:
-    """What may follow each node."""
+    """Return the tokens that may follow each inner node of the trie; a node is the tuple of tokens that lead to it."""
     trie: dict[tuple[int, ...], set[int]] = {}
     for path in paths:
         for at, one in enumerate(path):
@@ -175,19 +180,19 @@ def _of_token_ids(choice: Mapping[str, Any]) -> dict[int, object]:
 
 @dataclass(frozen=True)
 class EchoIds:
-    """Completions with ``echo``, of token ids."""
+    """The scoring of options by completions with ``echo``, with token ids as prompts."""
 
     model: str
     tokenizer: ModelTokenizer
     lists: bool
     room: int | None
     as_ids: bool
-    """Whether the endpoint writes tokens as ``token_id:N`` when asked to."""
+    """True if the endpoint can write tokens as ``token_id:N``."""
     name: str = "echo"
 
     def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """One prompt per option."""
-        # The endpoint generates a token after the prompt, which takes a place.
+        """Return calls with one prompt per option, or why the request cannot be asked."""
+        # Leave room for the token that the endpoint generates after the prompt.
         rows = self.tokenizer.rows(request, None if self.room is None else self.room - 1)
         return rows if isinstance(rows, str) else _prompts(self.model, rows.ids, self._rest, lists=self.lists)
 
@@ -211,7 +216,7 @@ class EchoIds:
 
 
 def echoes(tokens: Sequence[str], ids: Sequence[int], tokenizer: ModelTokenizer) -> bool:
-    """Whether tokens that came back begin with those that were sent."""
+    """Return True if the tokens that came back begin with those that were sent."""
     if len(tokens) < len(ids):
         return False
     return all(_is_token(token, one, tokenizer) for token, one in zip(tokens, ids, strict=False))
@@ -222,27 +227,30 @@ def _is_token(token: str, one: int, tokenizer: ModelTokenizer) -> bool:
     if number is not None:
         return number == one
     text = str(tokenizer.pretrained.decode([one]))
-    # Servers spell the same token with and without its space, and part of a character in ways of their own.
+    # Servers write a token with or without its space, and differ in how they write a part of a character.
     return "\ufffd" in text or token.startswith("bytes:") or token.strip(" ▁Ġ") == text.strip(" ▁Ġ")
 
 
 @dataclass(frozen=True)
 class EchoText:
-    """Completions with ``echo``, of texts: the endpoint's own tokens, where no tokenizer is named."""
+    """The scoring of options by completions with ``echo``, with texts as prompts, if no tokenizer is named."""
 
     model: str
     lists: bool
     name: str = "echo_text"
 
     def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """One prompt per option, and the context alone, to see which of its tokens an option changes."""
+        """Return calls for the context alone and with each option, or why the request cannot be asked.
+
+        The context alone shows which of its tokens an option changes.
+        """
         texts = [request.prompt, *(request.prompt + option for option in request.options)]
         if not request.prompt:
             return "the context is empty; name the model's --tokenizer"
         return _prompts(self.model, texts, {"echo": True, "logprobs": 1}, lists=self.lists)
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """Sum the log-probabilities of the tokens that are not those of the context."""
+        """Sum the log-probabilities of the tokens after those that the context and all options have in common."""
         texts = [request.prompt, *(request.prompt + option for option in request.options)]
         found = [echo(choice) for choice in _listed(len(texts), replies, lists=self.lists)]
         rows = [given.tokens[: n_echoed(given.tokens, text)] for given, text in zip(found, texts, strict=True)]
@@ -258,10 +266,10 @@ class EchoText:
 
 
 def n_echoed(tokens: Sequence[str], text: str) -> int:
-    """How many tokens are those of a text; the first may be one that the endpoint puts in front of every text.
+    """Return how many of the first tokens make up a text, including one that the endpoint may put in front of it.
 
     Raises:
-        AnswerError: they are those of another text.
+        AnswerError: the tokens make up another text.
     """
     for start in (0, 1):
         so_far = ""
@@ -276,18 +284,19 @@ def n_echoed(tokens: Sequence[str], text: str) -> int:
 
 @dataclass(frozen=True)
 class FirstToken:
-    """Chat with ``top_logprobs``."""
+    """The scoring of options by chat with ``top_logprobs``."""
 
     model: str
     top: int
+    """Number of alternatives to ask for."""
     max_tokens: str
-    """What the endpoint calls the most tokens of an answer."""
+    """Name of the endpoint's parameter for the largest number of tokens to generate."""
     n_tokens: Callable[[str], int | None]
-    """Tokens of a prompt; None where no tokenizer is known."""
+    """Function that counts the tokens of a prompt; it returns None if it cannot."""
     name: str = "first_token"
 
     def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """One call."""
+        """Return the one call to send, or why the request cannot be asked."""
         options = [option.lstrip() for option in request.options]
         for place, option in enumerate(options):
             if not option:
@@ -305,7 +314,7 @@ class FirstToken:
         return [Call(CHAT, body, self.n_tokens(request.prompt), 1)]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """The log-probability of each option's first token, or its bound."""
+        """Read the log-probability of each option's first token, or an upper bound on it."""
         (choice,) = choices(replies[0], 1)
         check_refusal(choice)
         found = first_tokens(choice)
@@ -330,10 +339,10 @@ class FirstToken:
 
 
 def first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
-    """The first token's alternatives and their log-probabilities.
+    """Return the alternatives for the first token of a choice, with their log-probabilities.
 
     Raises:
-        AnswerError: there are none.
+        AnswerError: the choice holds no alternatives.
     """
     held = choice.get("logprobs")
     content = held.get("content") if isinstance(held, Mapping) else None
@@ -353,7 +362,7 @@ def first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _first_of(option: str, found: Mapping[str, float]) -> str | None:
-    """The longest token that an option begins with, as it stands or else after a space."""
+    """Return the longest token that an option begins with, as it stands or else without the token's leading space."""
     exact = [token for token in found if token and option.startswith(token)]
     spaced = [token for token in found if token.lstrip(_SPACES) and option.startswith(token.lstrip(_SPACES))]
     return max(exact or spaced, key=len, default=None)
@@ -376,7 +385,7 @@ def _scored(
         status="answered",
         option_logprobs=tuple(values),
         option_is_bound=bounds if any(bounds) else (),
-        # Whether an option ends there is the probability of one more token, which none of the ways returns for free.
+        # The end of an option is one more token to score, which no method returns for free.
         option_end_logprobs=ends or (None,) * len(values),
         option_token_counts=counts,
         n_moved_tokens=n_moved,

@@ -1,4 +1,4 @@
-"""What is sent for a request of either kind, and the response that the answers make."""
+"""Turns requests of either kind into calls, and the replies to these into a response."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FILTERED = ("content_filter", "content_policy_violation")
 
 @dataclass(frozen=True)
 class Ways:
-    """How an endpoint is asked."""
+    """The methods by which an endpoint is asked for choices and for texts."""
 
     choice: Way | None
-    """None for an endpoint that returns no log-probabilities."""
+    """Method for option log-probabilities; None if the endpoint returns none."""
     generation: Generation
 
     def calls(self, request: Request) -> list[Call] | str:
-        """What to send, or why the request cannot be asked."""
+        """Return the calls to send, or why the request cannot be asked."""
         if not isinstance(request, ChoiceRequest):
             return self.generation.calls(request)
         if self.choice is None:
@@ -33,7 +33,7 @@ class Ways:
         return self.choice.calls(request)
 
     def response(self, request: Request, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """From the answers to all calls of a request, in their order."""
+        """Build the response to a request from the replies to all its calls, in the order of the calls."""
         n_prompt, n_completion = total_usage(replies)
         try:
             if isinstance(request, ChoiceRequest):
@@ -53,15 +53,15 @@ class Ways:
 
 
 def failed(reason: str) -> Response:
-    """The response to a request that has no answer."""
+    """Return the response to a request that could not be answered."""
     return Response(status="failed", error=reason)
 
 
 def rejected(error: RejectedError) -> Response:
-    """The response to a request that the endpoint will not take.
+    """Return the response to a request that the endpoint refuses.
 
     Raises:
-        RunError: it would take no other request either.
+        RunError: the endpoint would refuse every other request too.
     """
     if error.remedy is not None:
         raise RunError(f"{error.reason}; {error.remedy}. Answers are kept: run the same command again after that")
