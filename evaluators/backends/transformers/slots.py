@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 _MIN_SLACK = 16
 _SLACK_SHARE = 4
-"""Spare columns as a share of the columns in use: one in this many. The buffer is then copied rarely and not much too
-large."""
+"""Number of columns in use per spare column, so that the buffer is copied rarely and is not much too large."""
 _DEAD_SHARE = 8
-"""Largest share of free rows: one in this many. Free rows are computed in vain, so they are removed if there are more.
-"""
+"""Minimum number of rows per free row. If there are fewer, the free rows are removed, as they are computed in vain."""
 
 
 @dataclass
