@@ -23,7 +23,7 @@ _CPU_BLOCK = 32
 """Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out
 of the prefix cache."""
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-# Defaults, which variables that the user has set override. With one process, the order of computation is always the
+# Defaults; variables that the user has set take precedence. In one process, the order of computation is always the
 # same.
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",

@@ -25,7 +25,7 @@ from schemas.errors import BiasboardError, ConfigError, RunError
 
 _GRACE_SECONDS = 5
 MOST_DEATHS = 2
-"""Number of processes that may die of one piece of work before it is taken to be the cause."""
+"""Number of processes that have to die of one piece of work until it is taken to be the cause."""
 
 
 class Dispatched(NamedTuple):
@@ -76,7 +76,8 @@ class _Worker(NamedTuple):
 
 class _Task(NamedTuple):
     ticket: int
-    """Number of the task among all runs. It tells a late answer to an abandoned run from an answer to this run."""
+    """Number of the task among all runs. It distinguishes a late answer to an abandoned run from an answer to this run.
+    """
     number: int
     work: Work
     n_deaths: int
