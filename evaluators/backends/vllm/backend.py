@@ -80,7 +80,7 @@ class _Prepared(NamedTuple):
 
     places: list[int]
     encoded: list[Rows | Continuation | str]
-    """What to compute for each request, or an error message if it cannot be computed."""
+    """Tokens to score or to continue for each request, or an error message if it cannot be computed."""
     work: Work
 
 
