@@ -70,7 +70,7 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
             ["toxicity=stored"],
             "needs a file, and the original scorer's name and revision in letters, digits, '.' and '-': toxicity=",
         ),
-        (["toxicity=stored:scores.csv"], "needs a file, and name and revision"),
+        (["toxicity=stored:scores.csv"], "needs a file, and the original scorer's name and revision"),
         (
             ["toxicity=stored:none.csv@perspective-1"],
             "no file none.csv; give a CSV file with the columns text and score",
