@@ -113,6 +113,7 @@ class Fleet:
 
         Raises:
             ConfigError: a worker refuses what is asked.
+            MissingExtraError: a library is missing on a worker's machine.
             RunError: no worker is left, too many tries in a row failed, or the workers differ in versions or model.
         """
         blocks = [_Block(places, set(missing.intersection(places))) for places in self._plan(requests)]

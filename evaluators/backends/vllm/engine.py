@@ -176,8 +176,8 @@ class Engine:
             ) from error
 
     def _compute(self, work: Work) -> Done:
-        # Clear the cache: what an earlier batch left there would change the last bits of this one, and after a resumed
-        # run other batches came before.
+        # Clear the cache: what an earlier batch left there would change the last bits of this one, and a resumed run
+        # has had other batches before.
         self._llm.reset_prefix_cache()
         score = self._score_trie if self.option_scoring == "option_trie" else self._score_prompts
         edges = score(work.questions) if work.questions else {}
