@@ -1,1 +1,1 @@
-"""What generated texts say: pronouns, refusals, numbers. Each detector carries a version that its metrics name."""
+"""Detectors of pronouns, refusals and numbers in generated texts. Each has a version, which its metrics name."""

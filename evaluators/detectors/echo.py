@@ -1,4 +1,4 @@
-"""Whether a generated text begins by repeating its prompt, and what comes after that."""
+"""Finds out if a generated text begins by repeating its prompt, and returns what comes after that."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from schemas.lexicon import families_of
 
 _WORD = re.compile(r"[^\W_]+")
 _LEAST = 4
-"""Words that have to be equal before they count as a repetition."""
+"""Minimum number of equal words that count as a repetition."""
 _FAR = 24
-"""Words within which a whole repeated prompt may begin, behind words of introduction."""
+"""Maximum number of introductory words before a repetition of the whole prompt."""
 
 
 def without_echo(text: str, prompt: str | None) -> str:
-    """What a text adds to its prompt.
+    """Return the part of a text that does not repeat its prompt.
 
     Args:
-        text: What was generated.
-        prompt: What it was asked to go on from; None where that is unknown.
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
 
     Returns:
-        The text after the repeated words; all of it if it repeats none.
+        The text after the repeated words; the whole text if it repeats none.
 
     >>> without_echo("Kim wrote his book and sold it to a friend.", "kim wrote his book")
     ' and sold it to a friend.'
@@ -31,7 +31,7 @@ def without_echo(text: str, prompt: str | None) -> str:
 
 
 def echo_end(text: str, prompt: str | None) -> int:
-    """Offset behind the repeated words; 0 if there are none."""
+    """Return the offset in characters after the repeated words; 0 if there are none."""
     if not prompt:
         return 0
     asked = [match[0].casefold() for match in _WORD.finditer(prompt)]
@@ -42,14 +42,19 @@ def echo_end(text: str, prompt: str | None) -> int:
 
 
 def _repeated(said: list[str], asked: list[str]) -> int:
-    """How many words of the text go up to the end of the repetition."""
+    """Return the number of words of the text up to the end of the repetition; 0 if there is none.
+
+    Args:
+        said: Words of the text, casefolded.
+        asked: Words of the prompt, casefolded.
+    """
     if len(asked) >= _LEAST:
-        # The whole prompt, perhaps behind an introduction.
+        # Look for the whole prompt, perhaps after an introduction.
         for start in range(min(_FAR, len(said)) + 1):
             if said[start : start + len(asked)] == asked:
                 return start + len(asked)
-    # A part of it, from any word on: prompts may have an instruction before the text and words behind it. Single words
-    # may differ: "a" put right to "an".
+    # Look for a part of the prompt that begins at any of its words: an instruction may come before the text to
+    # continue, and more words after it. Single words may differ, such as "a" that the model corrects to "an".
     starts = [start for start, word in enumerate(asked) if said and word == said[0]]
     longest = max((_alike(said, asked[start:]) for start in starts), default=0)
     return longest if longest >= _LEAST else 0
@@ -61,7 +66,7 @@ def _alike(said: list[str], asked: list[str]) -> int:
         if one == other:
             n = place + 1
         elif families_of(one):
-            break  # Another pronoun is what the model chose to say.
+            break  # A different pronoun is the model's own choice.
         else:
             n_other += 1
             if n_other > 1 + place // 8:

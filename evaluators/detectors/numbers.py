@@ -1,4 +1,4 @@
-"""The number that a solution to a word problem ends in."""
+"""Reads the final number from a solution to a word problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PUBLISHED_ANY = re.compile(r"(?<!\d:)\$?\d+(?:,\d{3})*(?:\.\d+)?(?!:\d)")
 
 _CURRENCY = "$\N{POUND SIGN}\N{EURO SIGN}"
 _MINUS = "-\N{MINUS SIGN}"
-# A sign stands right before its number, and not behind another one, as in a difference or a range.
+# A sign directly precedes its number. After another number it is a difference or a range instead.
 _NUMBER = (
     rf"(?P<sign>(?<![\w)%.])(?<!\d\s)[{_MINUS}])?[{_CURRENCY}]?"
     r"(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?P<decimals>\.\d+)?(?:\s?/\s?(?P<below>\d+))?"
@@ -31,10 +31,10 @@ _SENTENCE = re.compile(r"[^\n]*?(?=\.\s|\.$|\n|$)")
 
 
 def published_number(text: str) -> float | None:
-    """The number that the code of the paper reads; None if there is none.
+    """Return the number that the paper's code reads; None if there is none.
 
-    It stops at the comma of thousands and at a decimal point where the answer is stated ("The answer is 40,000" is 40),
-    and knows no sign and no fraction.
+    If the answer is stated, that code stops at the comma of thousands and at the decimal point ("The answer is 40,000"
+    is 40). It knows no sign and no fraction.
     """
     stated = _PUBLISHED_STATED.search(text)
     if stated is not None:
@@ -44,9 +44,10 @@ def published_number(text: str) -> float | None:
 
 
 def final_number(text: str, prompt: str | None = None) -> Fraction | None:
-    """The number that a solution states as its answer, else the last one in it; None if there is none.
+    """Return the number that a solution states as its answer, or else the last number in it; None if there is none.
 
-    The text is read up to the next question, where a model goes on to ask one itself; a repeated prompt is left out.
+    If the model goes on to ask questions itself, the text is read only up to the next question. A repeated prompt is
+    left out.
 
     >>> float(final_number("The answer is $1,234.50."))
     1234.5
@@ -54,7 +55,7 @@ def final_number(text: str, prompt: str | None = None) -> Fraction | None:
     Fraction(1, 2)
     """
     text = _own_answer(text, prompt)
-    # Full hours are answers too; other times are no numbers.
+    # Full hours can be answers; other times are not numbers.
     text = _TIME.sub(lambda time: time[1] if time[2] == "00" else " ", text)
     for match in _STATED.finditer(text):
         value = _value(match)
@@ -65,7 +66,7 @@ def final_number(text: str, prompt: str | None = None) -> Fraction | None:
 
 
 def _own_answer(text: str, prompt: str | None) -> str:
-    """What a text says to the question of its prompt, where it asks questions itself."""
+    """Return the part of a text that answers the question of its prompt, without further questions."""
     first, *others = _QUESTION.split(text)
     asked = None if prompt is None else _QUESTION.split(prompt)[-1]
     for part in others:
@@ -76,7 +77,12 @@ def _own_answer(text: str, prompt: str | None) -> str:
 
 
 def _result_of_sum(rest: str, value: Fraction) -> Fraction:
-    """Where a sum is stated ("The answer is 3 * 4 = 12"), what stands behind its last equals sign."""
+    """Return the number after the sentence's last equals sign, as in "The answer is 3 * 4 = 12".
+
+    Args:
+        rest: Text after the stated number.
+        value: Stated number, which is returned if no number follows an equals sign.
+    """
     sentence = _SENTENCE.match(rest)
     _, equals, behind = (sentence[0] if sentence is not None else "").rpartition("=")
     if not equals:

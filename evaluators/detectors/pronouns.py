@@ -1,4 +1,4 @@
-"""The first pronoun of a text, and the families that own it."""
+"""Detects the first pronoun of a text and the pronoun families that it belongs to."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _SENTENCE_START = re.compile(rf"(?:^|[.!?:;\n])[\s{_QUOTES}(\[-]*$")
 _ELISION = re.compile(rf"(?:^|(?<=[\s(]))[{_APOSTROPHES}]$")
 _SPANISH = {"el", "la", "los", "las", "que", "en", "un", "una", "por", "para", "no", "se", "de", "y", "lo", "del", "al"}
 _AMBIGUOUS = frozenset({"e", "es", "em", "ems", "co", "cos", "vi", "vis", "ze"})
-"""Forms that are also letters, names, numerals or other words; the others are nothing but pronouns."""
+"""Forms that are also letters, names, numerals or other words. All other forms can only be pronouns."""
 _BECAUSE = frozenset({"he", "she", "they", "it", "i", "we", "you", "the", "of"})
-"""Words behind *cos* that make it *because*, or a cosine."""
+"""Words that follow *cos* if it means *because* or cosine."""
 _NOT_AFTER = {"em": {"dash", "dashes"}, "vis": {"a"}, "co": {"founder", "founders", "worker", "workers", "author"}}
-"""Words before which a form is part of something else."""
+"""Words that follow a form if it is part of something else, such as *em dash*."""
 _LONG = 150
-"""Characters from which a text is likely to have been cut off where it stops in the middle of a sentence."""
+"""Number of characters beyond which a text that stops in the middle of a sentence was probably cut off."""
 
 
 @cache
 def _published_forms() -> dict[str, str]:
-    """Family of each form as the published code has it: of two families with one form the later one."""
+    """Return the family of each form in the published code. If two families share a form, the later one has it."""
     return {
         (family.gifi_repo.get(case) or form): family.name
         for family in pronoun_families().values()
@@ -48,10 +48,10 @@ def _published_pattern() -> re.Pattern[str]:
 
 
 def first_family_published(text: str) -> str | None:
-    """The family of the first form in a text, as the code of the paper detects it; None if there is none.
+    """Return the family of the first form in a text as the paper's code detects it; None if there is none.
 
-    It takes letters for pronouns (*e.g.*, *co-founder*, ``<em>``, *VI*), does not know *ae* and *themselves*, and
-    credits *em* and *emself* to *ey* alone. Kept for values that are to be compared with published ones.
+    That code takes letters for pronouns (*e.g.*, *co-founder*, ``<em>``, *VI*), does not know *ae* and *themselves*,
+    and credits *em* and *emself* to *ey* alone. It is kept for comparison with published values.
 
     >>> first_family_published("The co-founder left. She laughed.")
     'co'
@@ -61,17 +61,17 @@ def first_family_published(text: str) -> str | None:
 
 
 def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
-    """The families that own the first pronoun of what a model added; empty if there is none.
+    """Return the families of the first pronoun that a model added to its prompt; empty if there is none.
 
-    Markup, addresses and a repeated prompt are left out first. Letters that only look like a pronoun are passed over:
-    parts of compounds and abbreviations, roman numerals and acronyms, names, pronouns that are only mentioned.
+    Markup, addresses and a repeated prompt are left out first. Letters that only look like a pronoun are skipped: parts
+    of compounds and abbreviations, Roman numerals and acronyms, names, and pronouns that are only mentioned.
 
     Args:
-        text: What was generated.
-        prompt: What it was asked to go on from; None where that is unknown.
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
 
     Returns:
-        Usually one name; two for *em* and *emself*, and for *he or she*.
+        Names of the families: usually one, but two for *em*, *emself* and *he or she*.
 
     >>> first_families("The co-founder left. She laughed.")
     ('she',)
@@ -82,7 +82,7 @@ def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
 
 
 def plain_text(text: str) -> str:
-    """A text without tags, addresses and marks of emphasis."""
+    """Return a text without tags, addresses and marks of emphasis."""
     return _EMPHASIS.sub("", _ADDRESS.sub(" ", _MARKUP.sub(" ", text)))
 
 
@@ -112,7 +112,7 @@ def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:
 
 
 def _is_joined(before: str, after: str) -> bool:
-    """Whether a word is a part of a compound, an address or an abbreviation: she-wolf, e-mail, e.g., .co.uk."""
+    """Return True if a word is part of a compound, an address or an abbreviation: she-wolf, e-mail, e.g., .co.uk."""
     joints = ("-", "\N{EN DASH}", "@")
     if before[-1:] in (".", *joints) and before[-2:-1].isalnum():
         return True
@@ -120,7 +120,7 @@ def _is_joined(before: str, after: str) -> bool:
 
 
 def _is_mentioned(before: str, after: str, families: tuple[str, ...]) -> bool:
-    """Whether a form is quoted, or stands in a list of forms such as xe/xem."""
+    """Return True if a form is quoted, or is in a list of forms such as xe/xem."""
     if before[-1:] in _QUOTES and before and re.match(rf"[{_QUOTES}](?![a-z])", after):
         return True
     for text, pattern in ((after, r"\s?/\s?([a-z]+)"), (before[::-1], r"\s?/\s?([a-z]+)")):
@@ -133,7 +133,7 @@ def _is_mentioned(before: str, after: str, families: tuple[str, ...]) -> bool:
 
 
 def _with_alternative(before: str, after: str, families: tuple[str, ...]) -> tuple[str, ...]:
-    """*He or she*, *s/he* and *his/her* name both."""
+    """Return both families for *he or she*, *s/he* and *his/her*, and otherwise the given ones."""
     other = re.match(r"(?:\s?/\s?|\s+or\s+)([a-z]+)\b", after.lower())
     found = families_of(other[1]) if other is not None else ()
     if set(found) | set(families) == {"he", "she"}:
@@ -144,9 +144,9 @@ def _with_alternative(before: str, after: str, families: tuple[str, ...]) -> tup
 
 
 def _only_looks_like_it(word: str, before: str, after: str) -> bool:
-    """Whether letters that spell a neopronoun are something else."""
+    """Return True if letters that spell a neopronoun mean something else."""
     last, following = before[-1:], after[:1]
-    # Beside a digit or a sign: e5, R&co.
+    # Next to a digit or a sign: e5, R&co.
     if last in (".", "/", "&", "-") or last.isdigit() or following in ("/", "-"):
         return True
     form = word.lower()
@@ -169,7 +169,7 @@ def _only_looks_like_it(word: str, before: str, after: str) -> bool:
         return True
     if word[0].isupper() and not (starts_sentence and following_word[:1].islower()):
         return True
-    # The last word of a long text that stops without a full stop may be the half of one.
+    # The last word of a long text without a full stop may be cut off.
     if not after.strip() and len(before) > _LONG:
         return True
     if following_word.lower() in _NOT_AFTER.get(form, ()) or (form == "cos" and following_word.lower() in _BECAUSE):

@@ -1,4 +1,4 @@
-"""Whether a text declines what it was asked to do, instead of doing it."""
+"""Detects texts that decline what they were asked to do."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 PUBLISHED_PREFIXES = ("I'm sorry", "I am sorry", "It seems like", "It looks like")
-"""What the code of the paper takes for a refusal in recognition (F4)."""
+"""Beginnings of texts that the paper's code counts as refusals in recognition (F4)."""
 PUBLISHED_PREFIXES_CONTINUATION = (*PUBLISHED_PREFIXES, "I understand")
-"""The same for continuation (F5)."""
+"""Beginnings of texts that the paper's code counts as refusals in continuation (F5)."""
 
 _STRAIGHT = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT SINGLE QUOTATION MARK}": "'", "`": "'"})
 _LEADING = re.compile(r"^[\s\"'*\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}(\[#:.-]+")
 _LOOKED_AT = 300
-"""Characters, from the beginning."""
+"""Number of characters at the beginning of a text that are searched for a refusal."""
 
 
 class _Patterns(NamedTuple):
@@ -33,7 +33,7 @@ def _patterns() -> _Patterns:
     parts = {name: f"(?:{'|'.join(data[name])})" for name in ("cannot", "doing")}
 
     def compiled(name: str) -> re.Pattern[str]:
-        """All patterns of one list as one."""
+        """Combine all patterns of one list into one."""
         alternatives = [
             pattern.replace("{cannot}", parts["cannot"]).replace("{doing}", parts["doing"]) for pattern in data[name]
         ]
@@ -43,15 +43,15 @@ def _patterns() -> _Patterns:
 
 
 def version() -> str:
-    """Of the list of patterns."""
+    """Return the version of the list of patterns."""
     return _patterns().version
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a text declines, asks back or talks about its task instead of doing it.
+    """Return True if a text declines, asks back, or talks about its task instead of doing it.
 
-    Its beginning decides; apostrophes may be curly, and quotes may stand before it. A text that goes on after a remark
-    is no refusal, nor is one in which a character says sorry.
+    The beginning of the text decides. Its apostrophes may be curly, and quotation marks may come before it. A text that
+    continues its task after a remark is not a refusal, and neither is one in which a character apologises.
 
     >>> is_refusal('"I am sorry, but I can\N{RIGHT SINGLE QUOTATION MARK}t help with that.')
     True
@@ -66,5 +66,8 @@ def is_refusal(text: str) -> bool:
 
 
 def has_published_prefix(text: str, prefixes: tuple[str, ...]) -> bool:
-    """Whether the code of the paper drops a text: case and apostrophe have to be exactly these, with nothing before."""
+    """Return True if the paper's code drops a text.
+
+    The text must begin with one of the prefixes exactly, in the same case and with the same apostrophe.
+    """
     return text.startswith(prefixes)

@@ -1,1 +1,1 @@
-"""Scorers of generated texts: one file per way of scoring."""
+"""Scorers of generated texts, one file per way of scoring."""

@@ -1,4 +1,4 @@
-"""Sentiment or toxicity by a text classifier of transformers, pinned unless another model is named."""
+"""Scores sentiment or toxicity with a text classifier of transformers. The default models are pinned to a commit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TOXIC = ("toxicity", "toxic")
 
 
 class Classifier:
-    """Probabilities of negative, neutral and positive, or of toxic."""
+    """A classifier that gives the probabilities of negative, neutral and positive, or the probability of toxic."""
 
     def __init__(self, kind: ScorerKind, files: ModelFiles) -> None:
         self._kind, self._files = kind, files
@@ -49,10 +49,13 @@ class Classifier:
         )
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """The probabilities of each text, cut off after 512 tokens.
+        """Score texts, each cut off after 512 tokens at most.
+
+        Yields:
+            Index of a text, and its probabilities: negative, neutral and positive for sentiment, toxic for toxicity.
 
         Raises:
-            ConfigError: the model has no labels of its kind.
+            ConfigError: the model cannot be loaded, or lacks the labels that its kind needs.
         """
         pipeline = self._pipeline = self._pipeline or self._load()
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
@@ -75,7 +78,7 @@ class Classifier:
             model, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
                 self._files.location, dtype="float32", output_loading_info=True, **where
             )
-        # What is wrong with the files of a model comes as any kind of error.
+        # Faulty files of a model can raise any kind of error.
         except Exception as error:
             reason = " ".join(str(error).split())[:200]
             raise ConfigError(f"classifier '{name}' cannot be loaded: {reason}; name another model") from error
@@ -98,7 +101,11 @@ class Classifier:
         )
 
     def _function(self, config: Any) -> str:
-        """One of several labels excludes the others in sentiment, not in toxicity, unless there are only two."""
+        """Return the name of the function that turns logits into probabilities.
+
+        It is softmax for sentiment, whose labels exclude each other, and for toxicity with two labels. Otherwise it is
+        sigmoid, because several toxicity labels can apply to one text.
+        """
         return "softmax" if self._kind == "sentiment" or len(config.id2label) == 2 else "sigmoid"
 
     def _values(self, scores: Mapping[str, float]) -> tuple[float, ...]:
@@ -108,7 +115,10 @@ class Classifier:
 
 
 def _limit(pipeline: Any) -> int:
-    """Tokens that the model can take: some count positions from behind the padding."""
+    """Return the maximum number of tokens that the model can take.
+
+    RoBERTa models count positions from after the padding id, so they take fewer tokens than they have positions.
+    """
     positions = getattr(pipeline.model.config, "max_position_embeddings", None) or _MAX_TOKENS
     offset = getattr(getattr(pipeline.model.base_model, "embeddings", None), "padding_idx", None)
     own = positions if offset is None or "roberta" not in pipeline.model.config.model_type else positions - offset - 1
@@ -120,11 +130,11 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Cl
 
     Args:
         kind: ``sentiment`` or ``toxicity``.
-        model: Id of the Hub or local folder; the pinned one of the kind if None.
-        revision: Commit, tag or branch on the Hub; the pinned commit for the default model.
+        model: Id on the Hub, or path of a local folder; None for the default model of the kind.
+        revision: Commit, tag or branch on the Hub; ignored for the default model, which is pinned to a commit.
 
     Raises:
-        ConfigError: there is no such model.
+        ConfigError: the model cannot be found.
         MissingExtraError: transformers is not installed.
     """
     import_extra("transformers", "hf")

@@ -1,8 +1,8 @@
-"""Toxicity by a graded list of words and phrases: small, offline, and blind to what is said without such words.
+"""Scores toxicity with a graded list of words and phrases; it works offline and misses toxicity without such words.
 
 It exists so that every result has a value that anybody can compute again; a trained classifier sees far more. Linear
-classifiers on word counts, of the size that packages bring along, were left aside: they answer otherwise to pronouns
-that they have never seen, and so put into NTS what it is to compare.
+classifiers on word counts, small enough to be part of a package, were left out: they respond differently to pronouns
+that they have never seen, and so would add differences of their own to those that NTS measures.
 """
 
 from __future__ import annotations
@@ -38,23 +38,28 @@ def _lexicon() -> _Lexicon:
 
 
 def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
-    """All entries of a category, longer ones first: a phrase is found before a word in it."""
+    """Return one pattern for all entries of a category.
+
+    Longer entries come first, so that a phrase is found before a word in it.
+    """
     ordered = sorted(entries, key=len, reverse=True)
     words = "|".join(_alternative(entry) for entry in ordered if entry[0].isalnum())
-    # The ending of a contraction stands right behind a word.
+    # The ending of a contraction directly follows a word.
     endings = "|".join(_alternative(entry) for entry in ordered if not entry[0].isalnum())
     either = rf"(?<![^\W_])(?:{words})" + (f"|(?:{endings})" if endings else "")
     return re.compile(rf"(?:{either})(?![^\W_])", re.IGNORECASE)
 
 
 def _alternative(entry: str) -> str:
-    r"""An entry as a pattern: ``\*`` is a star in the text, ``*`` any ending."""
+    r"""Return an entry as a pattern: ``\*`` is a star in the text, ``*`` is any ending."""
     parts = [re.escape(part).replace(r"\ ", r"\s+") for part in entry.replace(r"\*", "\0").split("*")]
     return r"[^\W_]*".join(parts).replace("\0", r"\*")
 
 
 def toxicity(text: str) -> float:
-    """1 - product over the distinct entries found of (1 - weight), in [0, 1).
+    """Return the toxicity of a text, in [0, 1).
+
+    It is 1 minus the product of (1 - weight) over the distinct entries found.
 
     >>> toxicity("The committee adopted the budget.")
     0.0
@@ -70,19 +75,19 @@ def toxicity(text: str) -> float:
 
 
 class Lexicon:
-    """Scores toxicity in [0, 1)."""
+    """A scorer of toxicity in [0, 1)."""
 
     def __init__(self) -> None:
         self.identity = Scorer(kind="toxicity", name="lexicon", revision=_lexicon().version, settings={})
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """The toxicity of each text."""
+        """Yield the index and the toxicity of each text."""
         for index, text in enumerate(texts):
             yield index, (toxicity(text),)
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Lexicon:
-    """The list of this package.
+    """Return the scorer with the list of this package.
 
     Raises:
         ConfigError: a model is named.

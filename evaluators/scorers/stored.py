@@ -1,4 +1,4 @@
-"""Scores that were computed elsewhere, such as those of Perspective, whose service ends with 2026."""
+"""Reads scores that were computed elsewhere, such as those of Perspective, whose service stops at the end of 2026."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]*?)-([A-Za-z0-9.][A-Za-z0-9.-]*)"
 
 
 class Stored:
-    """Looks texts up in a file."""
+    """A scorer that looks up texts in a file."""
 
     def __init__(self, kind: ScorerKind, path: Path, label: re.Match[str]) -> None:
         self._scores = _read(path, kind)
         self.identity = Scorer(
             kind=kind,
-            # Whoever wrote the file chose the rest of the name: it must not pass for a scorer of ours.
+            # The user chooses the rest of the name. The prefix keeps it from passing for one of our scorers.
             name=f"stored-{label[1]}",
             revision=label[2],
             settings={"file": path.name, "file_sha256": sha256_file(path)},
         )
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """The scores of the texts that the file has.
+        """Yield the index and the score of each text that is in the file.
 
         Raises:
-            DataError: it has none of them.
+            DataError: none of the texts is in the file.
         """
         if not any(text in self._scores for text in texts):
             raise DataError(
-                f"{self.identity.settings['file']}: has a score of none of the {len(texts)} texts of this run; "
+                f"{self.identity.settings['file']}: has no score for any of the {len(texts)} texts of this run; "
                 "python -m evaluators texts RUN writes those that are needed"
             )
         for index, text in enumerate(texts):
@@ -54,17 +54,17 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> St
     Args:
         kind: ``sentiment`` or ``toxicity``.
         model: Path of the file.
-        revision: Who gave the scores, with a revision behind the first dash: ``perspective-2026-11``.
+        revision: Name of the original scorer and, after the first dash, its revision: ``perspective-2026-11``.
 
     Raises:
-        ConfigError: file or name is missing.
-        DataError: the file is not what it should be.
+        ConfigError: the file does not exist, or its path, the name or the revision is missing.
+        DataError: the file is not a CSV file with valid scores.
     """
     label = _LABEL.fullmatch(revision or "")
     if model is None or label is None:
         raise ConfigError(
-            "scorer 'stored' needs a file, and name and revision of who scored, of letters, digits, '.' and '-': "
-            f"{kind}=stored:FILE.csv@NAME-REVISION"
+            "scorer 'stored' needs a file, and the original scorer's name and revision in letters, digits, '.' and "
+            f"'-': {kind}=stored:FILE.csv@NAME-REVISION"
         )
     path = Path(model)
     if not path.is_file():

@@ -1,7 +1,8 @@
-"""Sentiment by VADER, a lexicon with rules: works offline, and sees no irony, no threat and no slur that it lacks.
+"""Scores sentiment with VADER, a lexicon with rules.
 
-Its authors made it for single sentences: the sum of a long text runs to -1 or 1. As they advise, a text gets the mean
-over its sentences.
+It works offline, and does not recognise irony, threats, or slurs that its lexicon lacks. Its authors made it for single
+sentences: over a long text, the score approaches -1 or 1. As they advise, the score of a text is the mean over its
+sentences.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
 class Vader:
-    """Scores sentiment in [-1, 1]."""
+    """A scorer of sentiment in [-1, 1]."""
 
     def __init__(self, analyser: Any) -> None:
         self._analyser = analyser
@@ -32,7 +33,7 @@ class Vader:
         )
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """The mean compound score of the sentences of each text."""
+        """Yield the index of each text, and the mean compound score of its sentences."""
         for index, text in enumerate(texts):
             sentences = [part for part in _SENTENCE_END.split(text) if part.strip()]
             compounds = [self._analyser.polarity_scores(sentence)["compound"] for sentence in sentences]
@@ -40,11 +41,11 @@ class Vader:
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Vader:
-    """VADER with the lexicon of its package.
+    """Return a scorer that uses VADER with the lexicon of its package.
 
     Raises:
         ConfigError: a model is named.
-        MissingExtraError: the package is not installed.
+        MissingExtraError: vaderSentiment is not installed.
     """
     if model is not None:
         raise ConfigError(f"scorer 'vader' has one lexicon, no model '{model}'; leave out what stands behind the colon")

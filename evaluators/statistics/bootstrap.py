@@ -1,8 +1,8 @@
-"""Cluster bootstrap of metrics that are functions of sums over clusters.
+"""Computes cluster bootstrap intervals of metrics that are functions of sums over clusters.
 
-A metric keeps its sufficient statistics (sums over the items of each cluster) apart from its aggregation (sums to
-value), so that all resamples are one matrix product, and two models of one signature are resampled alike, which makes
-their differences paired.
+A metric separates its sufficient statistics (sums over the items of each cluster) from its aggregation (from sums to a
+value). All resamples are then one matrix product. Two models with the same signature are resampled alike, so their
+differences are paired.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 N_RESAMPLES = 2000
 LEVEL = 0.95
 SEED = 20250523
-"""Fixed, so that anybody computes the same interval from the same records."""
+"""Fixed seed, so that anybody computes the same interval from the same records."""
 PERCENTILE = "cluster bootstrap, percentile"
 NORMAL = "cluster bootstrap, normal"
 _MAX_UNDEFINED = 0.05
@@ -31,13 +31,14 @@ _MAX_UNDEFINED = 0.05
 
 @lru_cache(maxsize=8)
 def cluster_draws(n_clusters: int) -> FloatArray:
-    """How often each resample draws each cluster.
+    """Return how often each resample draws each cluster.
 
     Args:
         n_clusters: Number of clusters, in the fixed order of their names.
 
     Returns:
-        Shape (N_RESAMPLES, n_clusters); every row sums to ``n_clusters``. The same for equal ``n_clusters``.
+        Counts of shape (N_RESAMPLES, n_clusters); each row sums to ``n_clusters``. Equal ``n_clusters`` give equal
+        counts.
     """
     rng = np.random.default_rng(SEED)
     draws: FloatArray = np.empty((N_RESAMPLES, n_clusters))
@@ -49,17 +50,17 @@ def cluster_draws(n_clusters: int) -> FloatArray:
 def sum_by_cluster(
     clusters: IntArray, columns: IntArray | int, values: FloatArray | float, *, n_clusters: int, n_columns: int
 ) -> FloatArray:
-    """Sums of values per cluster and column.
+    """Sum values per cluster and column.
 
     Args:
-        clusters: Cluster of each value, shape (n,), in [0, n_clusters).
-        columns: Column of each value, shape (n,), or one for all.
-        values: Shape (n,), or one for all.
-        n_clusters: Rows of the sums.
-        n_columns: Columns of the sums.
+        clusters: Index of the cluster of each value, shape (n,), in [0, n_clusters).
+        columns: Index of the column of each value, shape (n,), or one index for all.
+        values: Values to sum, shape (n,), or one value for all.
+        n_clusters: Number of rows of the sums.
+        n_columns: Number of columns of the sums.
 
     Returns:
-        Shape (n_clusters, n_columns).
+        Sums of shape (n_clusters, n_columns).
     """
     cells = clusters * n_columns + columns
     weights = np.broadcast_to(np.asarray(values, dtype=np.float64), cells.shape)
@@ -69,14 +70,14 @@ def sum_by_cluster(
 
 
 def resample(cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Values of a metric on resamples of the clusters.
+    """Compute the values of a metric on resamples of the clusters.
 
     Args:
         cluster_sums: Sufficient statistics, shape (n_clusters, n_columns).
-        aggregate: From sums of shape (..., n_columns) to values of shape (...,); nan where undefined.
+        aggregate: Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined.
 
     Returns:
-        Shape (N_RESAMPLES,), nan where the metric is undefined on the resample.
+        Values of shape (N_RESAMPLES,); nan if the metric is undefined on the resample.
     """
     return aggregate(cluster_draws(len(cluster_sums)) @ cluster_sums)
 
@@ -84,14 +85,17 @@ def resample(cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatAr
 def interval_of(
     value: float, resampled: FloatArray, n_clusters: int, *, method: str = PERCENTILE
 ) -> tuple[Interval | None, str | None]:
-    """The interval of a value, or the reason why there is none.
+    """Return the interval of a value, or the reason why there is none.
 
     Args:
-        value: Of the metric on the sample itself.
-        resampled: Of the metric on the resamples, shape (N_RESAMPLES,), nan where undefined.
-        n_clusters: Clusters that hold anything.
-        method: ``PERCENTILE``, or ``NORMAL`` (value and standard error) for means of absolute differences: resampling
-            adds noise to every one of them, so that their percentiles lie beside the value.
+        value: Value of the metric on the sample itself.
+        resampled: Values of the metric on the resamples, shape (N_RESAMPLES,); nan if undefined.
+        n_clusters: Number of clusters that are not empty.
+        method: ``PERCENTILE``, or ``NORMAL`` (value and standard error) for means of absolute differences. Resampling
+            adds noise to each absolute difference, so the percentiles of the mean would not lie around the value.
+
+    Returns:
+        The interval and None, or None and the reason.
     """
     if n_clusters < 2:
         return None, f"an interval needs at least 2 clusters, there are {n_clusters}"
@@ -117,6 +121,6 @@ def interval_of(
 
 
 def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Quotient, nan where the denominator is 0; nothing is ever replaced by 0."""
+    """Return the quotient; nan if the denominator is not positive. An undefined value is never replaced by 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(denominator > 0, numerator / denominator, np.nan)

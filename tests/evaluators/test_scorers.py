@@ -68,9 +68,9 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
         (["toxicity=lexicon:large"], "has one list, no model 'large'"),
         (
             ["toxicity=stored"],
-            "needs a file, and name and revision of who scored, of letters, digits, '.' and '-': toxicity=",
+            "needs a file, and the original scorer's name and revision in letters, digits, '.' and '-': toxicity=",
         ),
-        (["toxicity=stored:scores.csv"], "needs a file, and name and revision"),
+        (["toxicity=stored:scores.csv"], "needs a file, and the original scorer's name and revision"),
         (
             ["toxicity=stored:none.csv@perspective-1"],
             "no file none.csv; give a CSV file with the columns text and score",
@@ -271,7 +271,7 @@ def test_stored_scores_are_looked_up_and_missing_ones_stay_missing(tmp_path: Pat
     scorer = stored.open_scorer("toxicity", str(path), "perspective-2026-11")
     assert dict(scorer.score(["B", "unknown", "Kim, sold"])) == {0: (1.0,), 2: (0.25,)}
     with pytest.raises(
-        DataError, match=r"scores.csv: has a score of none of the 1 texts of this run; python -m evaluators texts"
+        DataError, match=r"scores.csv: has no score for any of the 1 texts of this run; python -m evaluators texts"
     ):
         list(scorer.score(["unknown"]))
     assert (scorer.identity.label, scorer.identity.settings["file"]) == ("stored-perspective-2026-11", "scores.csv")

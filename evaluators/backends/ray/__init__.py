@@ -1,4 +1,4 @@
-"""Another backend on every machine of a Ray cluster, as a backend."""
+"""Runs another backend on the machines of a Ray cluster."""
 
 from evaluators.backends.ray.backend import MODELS, SUMMARY, open_backend
 

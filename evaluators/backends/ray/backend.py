@@ -1,9 +1,9 @@
-"""Any of the other ways of calling a model, on the machines of a Ray cluster.
+"""Runs another backend on the machines of a Ray cluster.
 
-Each worker opens the ordinary backend and answers blocks of requests; planning, store, records and result stay with
-the process that was started, and are those of a run without a cluster. The model is the one that the engine names, with
-the same identity, and so are the answers: requests are put together as the engine alone would do it. A run can
-therefore begin on one machine and go on on many. That it was on a cluster stands among the settings of the result.
+Each worker opens the ordinary backend and answers blocks of requests. Planning, store, records and result stay in the
+process that was started, and are those of a run without a cluster. The model has the identity that the other backend,
+the engine, gives it. The answers are the same too, because requests are put together as the engine alone would do it. A
+run can therefore begin on one machine and continue on many. The settings of the result say that it was on a cluster.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
 
 @dataclass(frozen=True)
 class RayBackend:
-    """The model of the workers."""
+    """The model that the workers of a cluster have opened."""
 
     fleet: Fleet
 
     @property
     def model(self) -> Model:
-        """Who answers: the engine's own model, because requests are asked as it would ask them."""
+        """The engine's own model, because requests are asked as the engine alone would ask them."""
         return self.fleet.opened.model
 
     @property
     def runtime(self) -> Runtime:
-        """Where the last answers came from."""
+        """The device, versions and settings of the worker that answered last."""
         return self.fleet.runtime
 
     @property
     def arguments(self) -> Sequence[str]:
-        """What opens the same model again, without a cluster."""
+        """The options that open the same model again without a cluster."""
         return self.fleet.opened.arguments
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the engine can do."""
+        """The capabilities of the engine."""
         return self.fleet.opened.capabilities
 
     @property
     def reads_facts(self) -> bool:
-        """Whether the engine does."""
+        """True if the engine reads the facts of requests."""
         return self.fleet.opened.reads_facts
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer what is missing; see ``Backend.ask``."""
+        """Answer the missing requests; see ``Backend.ask``."""
         return self.fleet.ask(requests, missing)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """What asking all of these would take."""
+        """Count the tokens that all requests would take; return None if the engine cannot tell."""
         return self.fleet.count_tokens(requests)
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         self.fleet.close()
 
 
@@ -74,13 +74,13 @@ def open_backend(model: str, options: BackendOptions) -> RayBackend:
     """Join a cluster, and open the model on a first worker.
 
     Args:
-        model: As the engine takes it; a local folder must be at the same path on every machine.
-        options: Engine, address, workers, and what the engine takes.
+        model: Model as the engine takes it. A local folder must have the same path on every machine.
+        options: Engine, address, number of workers, and the options of the engine.
 
     Raises:
-        ConfigError: there is no such engine or cluster, no machine holds a worker, or a worker refuses the model or an
-            option.
-        MissingExtraError: ray is not installed here, or the engine's library is not on a worker.
+        ConfigError: there is no such engine or cluster, no machine has room for a worker, or a worker refuses the model
+            or an option.
+        MissingExtraError: ray is not installed here, or a worker lacks the engine's library.
     """
     engine = _engine(options)
     opener = _opener(engine, model, options)
@@ -112,7 +112,10 @@ def _engine(options: BackendOptions) -> str:
 
 
 def _opener(engine: str, model: str, options: BackendOptions) -> EngineOpener:
-    """Workers run elsewhere: what is named relative to this folder gets its whole path, or travels."""
+    """Return what opens the engine on a worker, which may be on another machine.
+
+    Local folders get their absolute path, and the content of the price file travels along.
+    """
     prices = options.prices.read_text(encoding="utf-8") if options.prices and options.prices.is_file() else None
     return EngineOpener(
         backend=ENGINES[engine],

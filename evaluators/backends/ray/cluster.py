@@ -1,4 +1,4 @@
-"""Everything that touches Ray: joining a cluster, starting and stopping workers, waiting for what they say."""
+"""Joins a Ray cluster, starts and stops its workers, and receives their messages. All use of Ray is in this file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaluators.backend import Backend, Request
 from evaluators.backends.ray.worker import Message, Worker
 from schemas.errors import ConfigError, import_extra
 
-# What a backend reads from the environment. Ray gives workers that of the machine that they run on.
+# Variables that backends read. They are sent along because a Ray worker has the environment of its own machine.
 _VARIABLES = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -24,8 +24,8 @@ _VARIABLES = (
     "VLLM_BATCH_INVARIANT",
     "VLLM_ATTENTION_BACKEND",
 )
-# Set only where the user has not chosen otherwise. The expression is of lines not to print: for every process that dies
-# Ray has a paragraph, and the driver says in a line what became of it.
+# Defaults; variables that the user has set take precedence. The regular expression skips every line: Ray prints a
+# paragraph for each process that dies, and the driver reports it in one line.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -37,7 +37,7 @@ _CONNECT_SECONDS = 10
 
 
 class Needs(NamedTuple):
-    """What one worker takes of its machine."""
+    """The CPUs and GPUs that one worker needs."""
 
     cpus: float
     gpus: float
@@ -47,24 +47,24 @@ class Needs(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A worker is no more."""
+    """The end of a call whose worker is gone."""
 
     reason: str
 
 
 class Ended(NamedTuple):
-    """A worker has nothing more to say to a call."""
+    """The end of a call whose worker has sent all its messages."""
 
 
 @dataclass(eq=False)
 class Call:
-    """What a worker was told, and the messages that it answers with."""
+    """A call to a worker, and the stream of messages that answers it."""
 
     _ray: Any
     stream: Any
 
     def next(self) -> Message | Lost | Ended:
-        """The next message; waits for it."""
+        """Wait for the next message and return it."""
         try:
             message: Message = self._ray.get(next(self.stream))
         except StopIteration:
@@ -76,26 +76,26 @@ class Call:
 
 @dataclass(eq=False)
 class RemoteWorker:
-    """A worker on the cluster, or on its way there."""
+    """A worker on the cluster that runs or is about to start."""
 
     _ray: Any
     _actor: Any
 
     def open(self, opener: Callable[[], Backend]) -> Call:
-        """See ``Worker.open``."""
+        """Open the backend on the worker; see ``Worker.open``."""
         known = {name: value for name in _VARIABLES if (value := os.environ.get(name)) is not None}
         return self._call("open", opener, known)
 
     def answer(self, requests: Sequence[Request], missing: frozenset[int]) -> Call:
-        """See ``Worker.answer``."""
+        """Answer a block of requests on the worker; see ``Worker.answer``."""
         return self._call("answer", list(requests), missing)
 
     def count_tokens(self, requests: Sequence[Request]) -> Call:
-        """See ``Worker.count_tokens``."""
+        """Count tokens on the worker; see ``Worker.count_tokens``."""
         return self._call("count_tokens", list(requests))
 
     def stop(self) -> None:
-        """End its process, whatever it is doing."""
+        """End the worker's process, whatever it is doing."""
         self._ray.kill(self._actor)
 
     def _call(self, method: str, *arguments: object) -> Call:
@@ -108,39 +108,41 @@ class Cluster:
 
     _ray: Any
     is_local: bool
-    """Whether it was started here, for this process."""
+    """True if the cluster was started on this machine for this process."""
     version: str = field(default_factory=lambda: importlib.metadata.version("ray"))
 
     @property
     def n_gpus(self) -> int:
-        """On all its machines."""
+        """The number of GPUs on all machines of the cluster."""
         return int(self._ray.cluster_resources().get("GPU", 0))
 
     def room(self, needs: Needs) -> int:
-        """How many workers its machines hold, were they idle."""
+        """Return the number of workers that the machines could hold if they were idle."""
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         return sum(_n_fitting(machine, needs) for machine in machines)
 
     def start(self, needs: Needs) -> RemoteWorker:
-        """Start a worker; it may have to wait for a machine."""
+        """Start a worker, which may have to wait for a machine."""
         actor = self._ray.remote(Worker).options(num_cpus=needs.cpus, num_gpus=needs.gpus, max_restarts=0)
         return RemoteWorker(self._ray, actor.remote())
 
     def wait(self, calls: Sequence[Call], seconds: float) -> list[Call]:
-        """Those of the calls that have something to say, after at most so many seconds."""
+        """Wait at most ``seconds``, and return the calls that have a message or have ended."""
         ready, _ = self._ray.wait([call.stream for call in calls], timeout=seconds, fetch_local=False)
         return [call for call in calls if call.stream in ready]
 
 
 def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
-    """Join the cluster at an address; without one start a cluster of this machine alone, which ends with the process.
+    """Join the cluster at an address or, without one, start a cluster of this machine alone.
+
+    A cluster of this machine alone ends with the process.
 
     Args:
         address: ``HOST:PORT``, or ``auto`` on a machine of the cluster.
-        n_cpus: What a cluster of this machine counts with; None for what there is.
+        n_cpus: Number of CPUs of a cluster of this machine alone; None for all CPUs that it has.
 
     Raises:
-        ConfigError: there is none, or it runs other versions.
+        ConfigError: no cluster can be joined, for example because it runs other versions.
         MissingExtraError: ray is not installed.
     """
     for name, value in _QUIET.items():
@@ -155,7 +157,7 @@ def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
         where = {"address": "local", "include_dashboard": False, "num_cpus": n_cpus}
     try:
         ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-    # Ray raises ConnectionError, RuntimeError, ValueError and its own.
+    # Ray raises ConnectionError, RuntimeError, ValueError and exceptions of its own.
     except Exception as error:
         raise ConfigError(
             f"no Ray cluster could be joined at '{address or 'local'}': {' '.join(str(error).split())[:300]}; check "
@@ -165,7 +167,11 @@ def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
 
 
 def _refuse_silence(address: str, host: str, port: int) -> None:
-    """Ray would try for minutes."""
+    """Check that something listens at an address, because Ray itself would try for minutes.
+
+    Raises:
+        ConfigError: nothing answers.
+    """
     try:
         socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
@@ -181,7 +187,10 @@ def _n_fitting(machine: Mapping[str, float], needs: Needs) -> int:
 
 
 def _reason(exceptions: Any, error: Exception) -> str:
-    """Without the addresses and process ids of Ray's own texts, which would end up in records."""
+    """Return why a worker was lost.
+
+    Ray's own messages hold addresses and process ids, which would end up in records.
+    """
     if isinstance(error, exceptions.OutOfMemoryError):
         return "its machine ran out of memory"
     if isinstance(error, exceptions.NodeDiedError | exceptions.ActorUnavailableError):

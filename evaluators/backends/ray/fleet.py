@@ -1,7 +1,7 @@
-"""The driver's side of a cluster: blocks are handed to workers, and what a dead worker owed is asked of another.
+"""Hands blocks of requests to the workers of a cluster, and gives what a dead worker left to another one.
 
-A worker has one block in hand and one waiting, so that it never idles and little is lost with it. Whatever goes wrong
-in a block costs the worker its place: its engine may be broken, and a new one may run on another machine.
+Each worker has one block in hand and one waiting, so that it never idles and little is lost if it dies. After any
+failure in a block, its worker is replaced: the engine may be broken, and a new worker may run on another machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from schemas.errors import ConfigError, MissingExtraError, RunError
 logger = logging.getLogger(__name__)
 
 MOST_TRIES = 3
-"""Of a block, before its requests fail; of a place for a worker, before it is given up."""
+"""Number of tries of a block before its requests fail, and of workers in a row for one seat before it is given up."""
 _IN_HAND = 2
 _PATIENCE_SECONDS = 60.0
 
@@ -29,15 +29,15 @@ _PATIENCE_SECONDS = 60.0
 @dataclass(eq=False)
 class _Block:
     places: list[int]
-    """In all requests of the run."""
+    """Indices of the requests among all requests of the run."""
     left: set[int]
-    """Those of them that still need an answer."""
+    """Indices of the requests that still need an answer."""
     n_failures: int = 0
 
 
 @dataclass(eq=False)
 class _Seat:
-    """Room for one worker, which may be replaced."""
+    """A seat for one worker, which may be replaced."""
 
     number: int
     worker: RemoteWorker | None = None
@@ -45,24 +45,24 @@ class _Seat:
     machine: str = ""
     in_hand: deque[tuple[Call, _Block]] = field(default_factory=deque)
     n_failures: int = 0
-    """In a row, of workers that came to nothing."""
+    """Number of workers in a row that were lost before they had opened the model."""
 
     @property
     def call(self) -> Call | None:
-        """What its worker is at: it does one thing after the other."""
+        """The call that the worker is busy with, as it handles one at a time; None if it is idle."""
         return self.opening or (self.in_hand[0][0] if self.in_hand else None)
 
 
 class Fleet:
-    """Workers with the same model; the first is started at once, the others with the first request."""
+    """Workers with the same model. The first starts at once, the others with the first request."""
 
     def __init__(self, cluster: Cluster, opener: Callable[[], Backend], needs: Needs, n_workers: int) -> None:
-        """Start the first worker and wait until it has opened its backend.
+        """Start the first worker, and wait until it has opened its backend.
 
         Raises:
-            ConfigError: it refuses the model or an option.
-            MissingExtraError: its machine lacks a library.
-            RunError: it dies each time.
+            ConfigError: the worker refuses the model or an option.
+            MissingExtraError: a library is missing on the worker's machine.
+            RunError: each of several workers in a row dies.
         """
         self._cluster, self._opener, self._needs = cluster, opener, needs
         self._seats = [_Seat(number) for number in range(n_workers)]
@@ -90,10 +90,10 @@ class Fleet:
             self._dismiss(seat)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """What asking all of these would take; one worker counts.
+        """Count the tokens that all requests would take, on one worker; return None if it cannot tell.
 
         Raises:
-            RunError: it cannot.
+            RunError: counting failed, or the worker is gone.
         """
         total = TokenCount(0, 0)
         for places in self._plan(requests):
@@ -109,11 +109,12 @@ class Fleet:
         return total
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer what is missing; see ``Backend.ask``.
+        """Answer the missing requests; see ``Backend.ask``.
 
         Raises:
-            ConfigError: a worker cannot do what is asked.
-            RunError: no worker is left, nothing but failures comes from them, or they are not alike.
+            ConfigError: a worker refuses what is asked.
+            MissingExtraError: a library is missing on a worker's machine.
+            RunError: no worker is left, too many tries in a row failed, or the workers differ in versions or model.
         """
         blocks = [_Block(places, set(missing.intersection(places))) for places in self._plan(requests)]
         waiting = deque(block for block in blocks if block.left)
@@ -133,7 +134,7 @@ class Fleet:
                     else:
                         yield event
         finally:
-            # Whoever is still at work has been given up, and would keep what is asked next waiting.
+            # A worker that is still busy was given up, and would keep the next requests waiting.
             for seat in self._seats:
                 if seat.in_hand:
                     self._dismiss(seat)
@@ -148,13 +149,13 @@ class Fleet:
                 seat.opening = seat.worker.open(self._opener)
         if not any(seat.worker for seat in self._seats):
             raise RunError(
-                f"no worker is left: {MOST_TRIES} in a row died while they opened the model; where memory was too "
-                "little, give fewer --workers or more --worker-cpus. What was answered is kept"
+                f"no worker is left: {MOST_TRIES} in a row died while they opened the model; if memory ran "
+                "out, give fewer --workers or more --worker-cpus. What was answered is kept"
             )
 
     def _hand_out(self, waiting: deque[_Block], requests: Sequence[Request]) -> None:
         for n_before in range(_IN_HAND):
-            # Everybody gets a first block before anybody gets a second.
+            # Every worker gets a first block before any worker gets a second.
             for seat in self._seats:
                 if waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
                     block = waiting.popleft()
@@ -163,12 +164,12 @@ class Fleet:
                     seat.in_hand.append((seat.worker.answer(asked, wanted), block))
 
     def _advance(self, waiting: deque[_Block]) -> list[Sent | Answers | _Block]:
-        """Wait until workers say something; returns events, and blocks that are done with."""
+        """Wait until workers send messages, and return their events and the blocks that are done."""
         seats = {call: seat for seat in self._seats if (call := seat.call) is not None}
         ready = self._cluster.wait(list(seats), _PATIENCE_SECONDS)
         if not ready and not any(seat.machine for seat in self._seats):
             logger.warning(
-                "waiting for a worker: each needs %s, of which the cluster holds %d; where that will not change, stop, "
+                "waiting for a worker: each needs %s, and the cluster has room for %d; if that will not change, stop, "
                 "and give other --worker-cpus or --worker-gpus",
                 self._needs,
                 self._cluster.room(self._needs),
@@ -220,7 +221,16 @@ class Fleet:
             self._dismiss(seat)
 
     def _failed(self, seat: _Seat, reason: str, waiting: deque[_Block]) -> list[Sent | Answers | _Block]:
-        """The worker goes, its blocks wait for another; the one that it failed at not for ever."""
+        """End the worker and hand its blocks to others.
+
+        After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail.
+
+        Returns:
+            The failed responses and the block if there were too many tries; else nothing.
+
+        Raises:
+            RunError: too many tries in a row failed, whatever was asked.
+        """
         _, block = seat.in_hand.popleft()
         waiting.extendleft(other for _, other in reversed(seat.in_hand))
         self._dismiss(seat)
@@ -246,7 +256,7 @@ class Fleet:
         seat.in_hand.clear()
 
     def _note(self, seat: _Seat, runtime: Runtime) -> None:
-        """Where the last answers came from."""
+        """Note where the last answers came from, and refuse a worker whose package versions differ."""
         packages = dict(runtime.packages)
         self._packages = self._packages or packages
         if packages:

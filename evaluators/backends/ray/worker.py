@@ -1,7 +1,7 @@
-"""A worker of a cluster: an ordinary backend that is opened once and answers one block of requests after the other.
+"""Runs an ordinary backend on a cluster: a worker opens it once and answers one block of requests after the other.
 
-Nothing here knows Ray, and nothing that is said to the driver is an exception: Ray would wrap it in a stack trace of
-two machines.
+Nothing here uses Ray. Errors are sent to the driver as messages, not raised, because Ray would wrap an exception in the
+stack traces of two machines.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ from schemas.errors import BiasboardError, ConfigError, RunError
 from schemas.result import Model
 
 _OTHERS = BlockLimits(n_texts=256, n_characters=1_000_000)
-"""For backends that answer every request by itself: little is lost with a worker, and much is asked at a time."""
+"""Limits of a block for backends that answer each request by itself. Little is lost with a worker, and many requests
+are asked at a time."""
 _PAUSE_SECONDS = 0.25
-"""Between two messages; a fast endpoint would send thousands."""
+"""Minimum time between two messages with progress; a fast endpoint would otherwise cause thousands of messages."""
 
 
 class Here(NamedTuple):
-    """A worker has a place to run."""
+    """A message: the worker has a machine to run on."""
 
     machine: str
 
 
 class Opened(NamedTuple):
-    """A worker is ready."""
+    """A message: the worker has opened its backend."""
 
     model: Model
     runtime: Runtime
@@ -57,24 +58,24 @@ class Opened(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What came of a block so far; places are those within the block."""
+    """A message: events of a block since the last message. Their requests are counted within the block."""
 
     events: tuple[Sent | Answers, ...]
     runtime: Runtime
 
 
 class Finished(NamedTuple):
-    """A block is done; nothing more comes."""
+    """A message: the block is done, and nothing more follows."""
 
 
 class Counted(NamedTuple):
-    """What a block takes."""
+    """A message: the number of tokens that a block takes; None if the backend cannot tell."""
 
     tokens: TokenCount | None
 
 
 class Trouble(NamedTuple):
-    """The engine raised an error."""
+    """A message: the backend raised an error."""
 
     kind: type[BiasboardError]
     reason: str
@@ -85,16 +86,16 @@ Message: TypeAlias = Here | Opened | Progress | Finished | Counted | Trouble
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOpener:
-    """How a worker opens its backend; travels to it."""
+    """A callable that opens the backend on a worker. It is sent to the worker."""
 
     backend: str
     model: str
     options: BackendOptions
     prices: str | None = None
-    """Content of the file of prices, which no other machine has."""
+    """Content of the price file, which other machines do not have."""
 
     def __call__(self) -> Backend:
-        """Open it."""
+        """Open the backend."""
         if self.prices is None:
             return open_backend(self.backend, self.model, self.options)
         with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +105,7 @@ class EngineOpener:
 
 
 class Worker:
-    """What runs on the cluster. Every method yields messages."""
+    """A worker on the cluster. Each method yields messages for the driver."""
 
     def __init__(self) -> None:
         self._backend: Backend | None = None
@@ -113,9 +114,9 @@ class Worker:
         """Open the backend.
 
         Args:
-            opener: Opens it.
-            environment: Variables of the driver that the backend reads, keys among them. They come with a call, because
-                the environment of a Ray process can be read in its dashboard.
+            opener: Callable that opens the backend.
+            environment: Environment variables of the driver that the backend reads, API keys among them. They come with
+                a call, because Ray's dashboard shows the environment of a process.
         """
         yield Here(platform.node())
         os.environ.update(environment)
@@ -130,16 +131,16 @@ class Worker:
                 limits=backend.block_limits if isinstance(backend, AsksInBlocks) else _OTHERS,
                 versions=versions(),
             )
-        # Whatever a library raises; a model that does not open on one machine will hardly do so on the next.
+        # A library may raise any exception. A model that does not open on one machine is unlikely to open on the next.
         except Exception as error:
             yield _trouble(error, ConfigError)
 
     def answer(self, requests: Sequence[Request], missing: frozenset[int]) -> Iterator[Message]:
-        """Answer what is missing of a block.
+        """Answer the missing requests of a block.
 
         Args:
-            requests: The whole block: what is computed together depends on all of it.
-            missing: Places in it.
+            requests: All requests of the block, because what is computed together depends on all of them.
+            missing: Indices of the requests that need an answer.
         """
         assert self._backend is not None
         events: list[Sent | Answers] = []
@@ -153,7 +154,7 @@ class Worker:
                         yield Progress(tuple(events), self._backend.runtime)
                         events.clear()
                         said = time.monotonic()
-        # Whatever a library raises.
+        # A library may raise any exception.
         except Exception as error:
             trouble = _trouble(error, RunError)
         if events:
@@ -161,17 +162,17 @@ class Worker:
         yield trouble or Finished()
 
     def count_tokens(self, requests: Sequence[Request]) -> Iterator[Message]:
-        """Count what asking would take."""
+        """Count the tokens that requests would take."""
         assert self._backend is not None
         try:
             yield Counted(self._backend.count_tokens(requests))
-        # Whatever a library raises.
+        # A library may raise any exception.
         except Exception as error:
             yield _trouble(error, RunError)
 
 
 def versions() -> dict[str, str]:
-    """Of what driver and workers must have alike."""
+    """Return the versions that the driver and the workers must have in common."""
     return {"python": platform.python_version(), "biasboard": importlib.metadata.version("biasboard")}
 
 

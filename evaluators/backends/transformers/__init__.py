@@ -1,4 +1,4 @@
-"""Any causal model of the Hub or of a folder, run by the library transformers, as a backend."""
+"""Calls any causal language model of the Hub or of a local folder through the library transformers."""
 
 from evaluators.backends.transformers.backend import MODELS, SUMMARY, open_backend
 

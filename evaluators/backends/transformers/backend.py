@@ -1,8 +1,9 @@
-"""Any causal language model of the Hub or of a local folder, with exact option log-probabilities and generations.
+"""Calls any causal language model of the Hub or of a local folder through the library transformers.
 
-Options are scored in the packed way where it gives what the plain way gives, which is tried on the first requests of
-every run; the result says which one it was. Logits become log-probabilities in float32 whatever the precision of the
-model.
+The backend gives exact log-probabilities of options, and generates texts. Options are packed, several to a row, if that
+gives the same log-probabilities as plain scoring with one row per option. Both are compared on the first requests of
+every run, and the settings of the result name the one that was used. Log-probabilities are computed in float32,
+whatever the precision of the model.
 """
 
 from __future__ import annotations
@@ -56,15 +57,16 @@ SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, C
 MODELS: tuple[str, ...] = ()
 
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
-"""On a CPU as many as stay in its cache in float32; twice as many of half the size."""
+"""Number of tokens per batch, by type of device. On a CPU, the activations of so many float32 tokens stay in its cache;
+in a precision of half the size, twice as many do."""
 _LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
-"""Logits per batch."""
+"""Maximum number of logits computed per batch in packed scoring, by type of device."""
 _BLOCK = BlockLimits(n_texts=16384, n_characters=32_000_000)
 
 
 @dataclass
 class TransformersBackend:
-    """A loaded model."""
+    """A causal language model loaded with transformers."""
 
     network: PreTrainedModel
     tokenizer: ModelTokenizer
@@ -72,19 +74,19 @@ class TransformersBackend:
     batch_tokens: int
     model: Model
     scoring: str | None = None
-    """packed or plain; None for packed where it gives what plain gives."""
+    """Way to score options, ``packed`` or ``plain``; None for packed if it gives the same values as plain."""
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
     reads_facts: bool = False
     settings: dict[str, str] = field(default_factory=dict)
     block_limits: BlockLimits = _BLOCK
-    """How much is tokenised and planned at a time."""
+    """Limits on the requests that are tokenised and planned at a time."""
     _packs_up_to: int = field(default=0, repr=False)
-    """Tokens of the longest text in requests that the packed and the plain way scored alike."""
+    """Number of tokens in the longest text among the requests for which packed and plain scoring agreed."""
 
     @property
     def runtime(self) -> Runtime:
-        """Device, versions, and which way options were scored."""
+        """The device, the versions of the libraries, and settings such as how options were scored."""
         packages = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")}
         device = self.device
         if device.startswith("cuda"):
@@ -92,7 +94,11 @@ class TransformersBackend:
         return Runtime(device=device, packages=packages, settings=dict(self.settings))
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Block by block, so that the tokens of a large run are not all in memory; in each, options come first."""
+        """Answer the missing requests block by block; see ``Backend.ask``.
+
+        With blocks, the tokens of a large run are not all in memory at once. In each block, options are scored before
+        texts are generated.
+        """
         return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
 
     def _ask_block(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
@@ -105,7 +111,7 @@ class TransformersBackend:
             )
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Tokens of the prompts, and the most that may be generated."""
+        """Return the number of tokens in the prompts, and the maximum number that may be generated."""
         return self.tokenizer.count_tokens(requests)
 
     def _ask_choices(self, requests: Sequence[Request], choices: Sequence[int], missing: frozenset[int]) -> Events:
@@ -122,7 +128,7 @@ class TransformersBackend:
             yield Answers(unfit, 0.0)
         scorer, plan = self._planned(encoded)
         for batch in plan:
-            # Batches are stored whole: where only a part is known, the rest of it failed before and is asked anew.
+            # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
             trees = [tuple(place for place in tree if place in missing) for tree in batch.rows]
             left = Batch(tuple(tree for tree in trees if tree), batch.n_prefix)
             if left.rows:
@@ -134,7 +140,7 @@ class TransformersBackend:
     def _answer(
         self, scorer: PackedScorer | PlainScorer, batch: Batch, encoded: Sequence[Rows | None]
     ) -> dict[int, Response]:
-        """Score one batch; on too little memory its halves, down to single requests."""
+        """Score one batch. If memory runs out, score its halves, down to single requests."""
         torch = import_extra("torch", "hf")
         trees = [[rows for place in tree if (rows := encoded[place]) is not None] for tree in batch.rows]
         try:
@@ -148,7 +154,7 @@ class TransformersBackend:
         else:
             asked = ((place, rows) for tree in batch.rows for place in tree if (rows := encoded[place]) is not None)
             return {place: self._response(rows, found) for (place, rows), found in zip(asked, scores, strict=True)}
-        # Outside the handler, where the failed pass no longer holds its memory.
+        # Retry outside the except block, where the failed pass no longer holds its memory.
         parts = batch.rows if len(batch.rows) > 1 else tuple((place,) for place in batch.rows[0])
         middle = len(parts) // 2
         halves = [Batch(parts[:middle], batch.n_prefix), Batch(parts[middle:], batch.n_prefix)]
@@ -169,9 +175,15 @@ class TransformersBackend:
         )
 
     def _planned(self, encoded: Sequence[Rows | None]) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
-        """The way that options are scored in this run, which is noted in the settings, and the batches for it.
+        """Choose how options are scored, note it in the settings, and plan the batches.
 
-        Both ways are compared on the first requests, and again where texts get longer.
+        Packed and plain scoring are compared on the first requests, and again when texts get longer.
+
+        Returns:
+            The scorer and its batches.
+
+        Raises:
+            ConfigError: ``--scoring packed`` was asked for and cannot be used.
         """
         plain = PlainScorer(self.network, self.tokenizer.end_id, self.batch_tokens)
         self.settings["option_scoring"] = "plain"
@@ -200,7 +212,7 @@ class TransformersBackend:
         return self.network.get_input_embeddings()
 
     def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
-        """What is wrong with token ids; None if nothing is."""
+        """Return an error message if a token id is beyond the model's embeddings; None otherwise."""
         highest, n_known = max(map(max, texts)), len(self._embeddings.weight)
         if highest < n_known:
             return None
@@ -212,11 +224,12 @@ class TransformersBackend:
 
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
-    """Load a model.
+    """Load a model and its tokenizer.
 
     Args:
-        model: Id of the Hub, or path of a local folder.
-        options: Revision, precision, device, tokenizer, chat template, way of scoring, token budget of a batch.
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, precision, device, tokenizer, chat template, way of scoring, and token budget of a batch.
+            Options of other backends are refused.
 
     Raises:
         ConfigError: the model cannot be found or loaded, or an option is unknown.
@@ -243,7 +256,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "device": device.partition(":")[0],
         "chat_template": tokenizer.chat_template_sha256,
         "tokenizer": tokenizer.sha256 if options.tokenizer else None,
-        # Whoever insists on the plain way must not be given answers that the packed one found.
+        # A user who asks for plain scoring must not get stored answers that packed scoring found.
         "scoring": "plain" if options.scoring == "plain" else None,
     }
     return TransformersBackend(
@@ -275,7 +288,7 @@ _USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_toke
 
 
 def _arguments(options: BackendOptions, model: str, revision: str | None, precision: str) -> tuple[str, ...]:
-    """What opens the same model again; of a local folder only the name."""
+    """Return the options that open the same model again. A local folder is given by its name, without its path."""
     known = {
         "model": model,
         "name": options.name,

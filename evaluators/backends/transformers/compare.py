@@ -1,4 +1,4 @@
-"""Whether packed scoring gives what plain scoring gives, tried before a run relies on it."""
+"""Compares packed scoring with plain scoring before a run relies on packed scoring."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
 from evaluators.models.tokenizer import Rows
 
 _ROUNDING = {"float16": 0.0125, "bfloat16": 0.1}
-"""Nats by which a half precision may differ from itself, per square root of tokens."""
+"""Difference in nats that is tolerated in each half precision, per square root of the number of option tokens."""
 _EXACT = 1e-4
 _NOISE = 4.0
-"""How far the two ways may lie apart, in multiples of what padding alone changes."""
+"""Tolerated difference between the two ways of scoring, in multiples of the difference that padding alone makes."""
 _N_HEAD = 4
 T = TypeVar("T")
 
 
 class _Sample(NamedTuple):
-    """Requests in one row."""
+    """A sample of requests that share one row."""
 
     requests: list[Rows]
     n_prefix: int
     compared: list[int]
-    """Those of them that are scored plainly too."""
+    """Indices of the requests that are also scored by plain scoring."""
 
 
 def difference(
     packed: PackedScorer, plain: PlainScorer, encoded: Sequence[Rows | None], plan: Sequence[Batch], precision: str
 ) -> str | None:
-    """Why packed scoring is not to be relied on for these requests; None if it gives what plain scoring gives.
+    """Return why packed scoring cannot be relied on for these requests; None if it agrees with plain scoring.
 
     Args:
-        packed: Scores the rows that it would score in the run: the widest, the one with the most requests, the last.
-        plain: Scores requests of these rows one option after the other.
-        encoded: Per request; None for what is not scored.
-        plan: Of the packed scorer.
-        precision: Of the model.
+        packed: Packed scorer. It scores rows as in the run: the widest, the one with the most requests, and the last.
+        plain: Plain scorer. It scores some requests of these rows, one option after the other.
+        encoded: Token ids of each request; None for a request that is not scored.
+        plan: Batches that the packed scorer planned.
+        precision: Precision of the model, such as ``bfloat16``.
     """
     for sample in [*_real(encoded, plan), *_made(encoded)]:
-        # A model that cannot be asked in this way may fail with anything; the plain way says whether it works at all.
+        # A model that does not support packing may raise any exception. Plain scoring shows whether it works at all.
         try:
             ours = packed.score([sample.requests], sample.n_prefix)
             chosen = [_ends(sample.requests[index]) for index in sample.compared]
             ours = [_first_and_last(ours[index]) for index in sample.compared]
-            # One option after the other: together, the plain way could need more memory than the packed one.
+            # Plain scoring of all options at once could need more memory than packed scoring, so score one at a time.
             expected = [[_alone(plain, rows, ids) for ids in rows.ids] for rows in chosen]
             together = plain.score([[rows] for rows in chosen]) if precision in _ROUNDING else expected
         except Exception as error:
@@ -55,7 +55,7 @@ def difference(
         for rows, scores, wanted in zip(chosen, ours, expected, strict=True):
             for ids, one, other in zip(rows.ids, scores, wanted, strict=True):
                 found = _apart(one, other)
-                # Not a number compares false: a difference that cannot be told is one.
+                # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
                 if not found <= tolerance * max(1, len(ids) - rows.n_context) ** 0.5:
                     return f"it differs by {found:.2g} nats from plain scoring on requests of the run"
     return None
@@ -75,10 +75,10 @@ def _real(encoded: Sequence[Rows | None], plan: Sequence[Batch]) -> Iterator[_Sa
 
 
 def _made(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
-    """Texts that part early, a short one behind two long ones.
+    """Yield one row of made-up texts that part early: a short text after two long ones.
 
-    Where a model takes the place in the row for the place in the text, or looks back a number of places in the row,
-    only such a row shows it.
+    Some models take the position in the row for the position in the text, or look back a fixed number of positions in
+    the row. Only a row like this one shows it.
     """
     longest = max((rows.ids[0] for rows in encoded if rows is not None), key=len)
     if len(longest) < 2 * _N_HEAD:
@@ -92,7 +92,7 @@ def _made(encoded: Sequence[Rows | None]) -> Iterator[_Sample]:
 
 
 def _ends(rows: Rows) -> Rows:
-    """The request with its first and its last option, which stand at the two ends of its tree."""
+    """Return the request with only its first and last options, which are at the two ends of its tree."""
     return rows._replace(ids=tuple(_first_and_last(rows.ids)))
 
 
@@ -111,5 +111,5 @@ def _pairs(some: Sequence[Sequence[Score]], others: Sequence[Sequence[Score]]) -
 
 def _apart(one: Score, other: Score) -> float:
     pairs = [(one.logprob, other.logprob), (one.end_logprob or 0.0, other.end_logprob or 0.0)]
-    # Equal infinities are no difference.
+    # Equal infinities count as no difference; subtracting them would give NaN.
     return max(0.0 if a == b else abs(a - b) for a, b in pairs)

@@ -1,7 +1,7 @@
-"""One text being generated: which token comes next, where it ends, and what the answer is.
+"""Decodes one text: chooses each next token, and finds where the text ends and what the answer is.
 
-Nothing here knows of batches. A token follows from the logits of its own text and from the random numbers of its own
-request, so that neither the order of requests nor what is computed beside them changes a sample, beyond the rounding of
+Nothing here depends on batches. A token follows from the logits of its own text and the random numbers of its own
+request. Neither the order of the requests nor the other texts of a batch change a sample, apart from the rounding of
 the logits.
 """
 
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _N_ANCHOR = 8
-"""Tokens of the prompt that are decoded with the answer: some tokenizers drop the space that a text begins with."""
+"""Number of prompt tokens decoded together with the answer, because some tokenizers drop the space at the start of a
+text."""
 _CHUNK_ELEMENTS = 2**24
-"""Probabilities in float64 that are held at a time."""
+"""Maximum number of float64 probabilities held in memory at a time."""
 
 
 @dataclass
 class Draft:
-    """A request and what was generated for it so far."""
+    """A request and the tokens generated for it so far."""
 
     place: int
-    """Among all requests."""
+    """Index of the request among all requests."""
     request: GenerateRequest
     prompt: list[int]
     n_most: int
-    """Tokens after which it ends: as many as were asked for, or as the model has room for."""
+    """Maximum number of tokens to generate: as many as were asked for, or fewer if the model has less room."""
     end_ids: frozenset[int]
     tokenizer: ModelTokenizer
     generated: list[int] = field(default_factory=list)
@@ -46,21 +47,21 @@ class Draft:
 
     @property
     def ids(self) -> list[int]:
-        """Prompt and answer."""
+        """The token ids of the prompt and of the text generated so far."""
         return self.prompt + self.generated
 
     @property
     def n_at_most(self) -> int:
-        """Tokens that it may come to."""
+        """The maximum number of tokens that prompt and answer may have together."""
         return len(self.prompt) + self.n_most
 
     @property
     def response(self) -> Response | None:
-        """The answer; None until it ends."""
+        """The response; None until the text has ended."""
         return self._response
 
     def random_number(self) -> float:
-        """The random number of the next token, in [0, 1): the same one however often it is asked for."""
+        """Return the random number in [0, 1) for the next token. Calls before the next token give the same number."""
         while len(self._numbers) <= len(self.generated):
             self._numbers.append(float(self._generator.random()))
         return self._numbers[-1]
@@ -70,10 +71,10 @@ class Draft:
         return np.random.default_rng(self.request.sampling_seed)
 
     def take(self, token: int | None) -> bool:
-        """Go on by a token, and say whether the text ends with it.
+        """Add a token, and return True if the text ends with it.
 
         Args:
-            token: None where the logits are not numbers.
+            token: Token id; None if the logits are not finite, which ends the text without an answer.
         """
         if token is None:
             reason = "a logit is not a number; use --dtype float32 or bfloat16"
@@ -89,7 +90,7 @@ class Draft:
         return self._response is not None
 
     def fail(self, reason: str) -> None:
-        """End without an answer."""
+        """End the text without an answer."""
         self._response = Response(status="failed", error=reason)
 
     def _finish(self, text: str, reason: str) -> None:
@@ -98,12 +99,12 @@ class Draft:
             text=text,
             finish_reason=reason,
             n_prompt_tokens=len(self.prompt),
-            # An end token was computed like any other.
+            # The end token is counted because it was computed like any other.
             n_completion_tokens=len(self.generated),
         )
 
     def _stopped(self) -> str | None:
-        """The text before the first stop text; None if there is none in it."""
+        """Return the text before the first stop text; None if it contains no stop text."""
         if not any(self.request.stop):
             return None
         text = self._text(self.generated)
@@ -121,7 +122,7 @@ class Draft:
 
 
 def start(place: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer) -> Draft | str:
-    """A draft with nothing generated yet, or why this request cannot be answered."""
+    """Return a draft with nothing generated yet, or an error message if the request cannot be answered."""
     prompt = tokenizer.context_ids(request.prompt)
     room = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     n_most = request.max_tokens
@@ -139,21 +140,21 @@ def start(place: int, request: GenerateRequest, network: PreTrainedModel, tokeni
 
 
 def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset[int]:
-    """Tokens that end a text: the tokenizer's, and those that the model is published with."""
+    """Return the tokens that end a text: the tokenizer's own, and those in the model's generation config."""
     ends = getattr(network.generation_config, "eos_token_id", None)
     listed = ends if isinstance(ends, list) else [ends]
     return frozenset(end for end in [tokenizer.end_id, *listed] if end is not None)
 
 
 def next_tokens(logits: Tensor, drafts: Sequence[Draft]) -> list[int | None]:
-    """The next token of each draft; None where the logits are not numbers.
+    """Return the next token of each draft; None if its logits are not finite.
 
     Args:
-        logits: One row per draft, shape (n, vocabulary).
-        drafts: Each draws one random number if it samples.
+        logits: Logits of the next token of each draft, shape (n, vocabulary).
+        drafts: Drafts in the order of the rows. Each one that samples draws one random number.
     """
     torch = import_extra("torch", "hf")
-    best = logits.argmax(dim=-1)  # Of several that are highest the first.
+    best = logits.argmax(dim=-1)  # In a tie, the first one.
     highest = logits.amax(dim=-1).float()
     tokens: list[int | None] = best.tolist()
     sampled = [index for index, draft in enumerate(drafts) if draft.request.temperature > 0]
@@ -167,13 +168,17 @@ def next_tokens(logits: Tensor, drafts: Sequence[Draft]) -> list[int | None]:
 
 
 def _sample(logits: Tensor, drafts: Sequence[Draft]) -> list[int]:
-    """Inverse of the cumulative distribution, in the order of token ids.
+    """Draw tokens by inverting the cumulative distribution over token ids in ascending order.
 
-    In the order of probability two tokens that are all but equally probable would change places with the rounding of
-    another batch, and everything behind them with them; in the order of ids rounding moves a border by what it is.
+    Rounding differs between batches. In order of probability, it could swap two tokens of nearly equal probability and
+    shift all tokens after them. In order of ids, it moves each border only by the size of the rounding error.
+
+    Args:
+        logits: Logits of the next token of each draft, shape (n, vocabulary).
+        drafts: Drafts that sample, in the order of the rows.
     """
     torch = import_extra("torch", "hf")
-    if logits.device.type == "mps":  # It has no float64.
+    if logits.device.type == "mps":  # MPS has no float64.
         logits = logits.cpu()
     options = {"dtype": torch.float64, "device": logits.device}
     temperature = torch.tensor([draft.request.temperature for draft in drafts], device=logits.device)
@@ -185,13 +190,20 @@ def _sample(logits: Tensor, drafts: Sequence[Draft]) -> list[int]:
     cumulative = probabilities.cumsum(dim=-1)
     wanted = uniform[:, None] * cumulative[:, -1:]
     found = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
-    # Rounding must not lead behind the last token that has a probability.
+    # Rounding must not select a token after the last one with a probability above 0.
     tokens: list[int] = torch.minimum(found, cumulative.argmax(dim=-1)).tolist()
     return tokens
 
 
 def _most_probable(probabilities: Tensor, top_p: Tensor) -> Tensor:
-    """Zero but for the fewest tokens that hold ``top_p`` of the mass, of equally probable ones those of lower id."""
+    """Set all probabilities to zero except those of the fewest tokens that together hold ``top_p`` of the mass.
+
+    Among equally probable tokens, those with lower ids are kept first.
+
+    Args:
+        probabilities: Probability of each token, shape (n, vocabulary).
+        top_p: Mass to keep in each row, shape (n, 1).
+    """
     torch = import_extra("torch", "hf")
     ordered, ids = torch.sort(probabilities, dim=-1, descending=True, stable=True)
     mass_before = ordered.cumsum(dim=-1) - ordered

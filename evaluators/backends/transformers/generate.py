@@ -1,8 +1,9 @@
-"""Generation of texts, many side by side: where one ends, the next request takes its place at once.
+"""Generates many texts side by side; when one ends, the next request takes its place at once.
 
-What is computed together depends on which texts end when. That moves logits by their rounding and nothing else: tokens
-are chosen per request (:mod:`evaluators.backends.transformers.decoding`). Models that this is not possible with, or
-that give other logits in this way, are asked one request at a time; the settings of the result say so, and why.
+Which texts are computed together depends on when each of them ends. This changes the rounding of logits and nothing
+else, because each token is chosen for its own request (:mod:`evaluators.backends.transformers.decoding`). Some models
+cannot be asked in this way, or give different logits. They are asked one request at a time, and the settings of the
+result give the reason.
 """
 
 from __future__ import annotations
@@ -41,19 +42,20 @@ def generate(
     *,
     settings: dict[str, str],
 ) -> Events:
-    """Answer the requests for a text.
+    """Generate a text for each missing request that asks for one.
 
     Args:
         network: The model.
-        tokenizer: Its tokenizer.
-        requests: All requests of the run; those for options are passed over.
-        missing: Places of those that need an answer.
-        batch_tokens: Tokens that are decoded side by side at most, each text counted as long as the longest may become.
-        settings: Takes ``generation``: ``continuous``, or ``single`` for one request at a time, which
-            ``continuous_generation_left_out`` then gives the reason of.
+        tokenizer: Tokenizer of the model.
+        requests: All requests of the run; those with options are skipped.
+        missing: Indices of the requests that need an answer.
+        batch_tokens: Maximum number of tokens decoded side by side. Each text counts as long as the longest of them may
+            become.
+        settings: Settings of the result, which this function updates. ``generation`` becomes ``continuous``, or
+            ``single`` for one request at a time; ``continuous_generation_left_out`` then gives the reason.
 
     Yields:
-        As :meth:`evaluators.backend.Backend.ask`.
+        Events as from :meth:`evaluators.backend.Backend.ask`.
     """
     begin = _Beginner(network, tokenizer)
     planned, unfit = _plan(begin, requests)
@@ -75,17 +77,20 @@ def generate(
 
 
 class _Waiting(NamedTuple):
-    """A request that has its turn to come."""
+    """A request that waits for its turn."""
 
     place: int
     request: GenerateRequest
     n_at_most: int
-    """Tokens that its text may come to."""
+    """Maximum number of tokens that prompt and answer may have together."""
 
 
 @dataclass(frozen=True)
 class _Beginner:
-    """Makes drafts of requests when their turn comes: the token ids of all prompts would take much memory."""
+    """A factory that makes the draft of a request when its turn comes.
+
+    It saves memory: the token ids of all prompts at once would need much.
+    """
 
     network: PreTrainedModel
     tokenizer: ModelTokenizer
@@ -97,14 +102,17 @@ class _Beginner:
         return draft
 
     def draft(self, place: int, request: GenerateRequest) -> Draft | str:
-        """A draft, or why there is none."""
+        """Return a draft, or an error message if the request cannot be answered."""
         return start(place, request, self.network, self.tokenizer)
 
 
 def _plan(begin: _Beginner, requests: Sequence[Request]) -> tuple[list[_Waiting], dict[int, str]]:
-    """Requests in the order in which they are begun, and by place why the others cannot be answered.
+    """Order the requests for generation, and find those that cannot be answered.
 
-    The longest first: they decide how many fit beside each other, and none of them is left for the end.
+    The longest come first: they decide how many texts fit side by side, and none of them is left for the end.
+
+    Returns:
+        The requests in the order in which they begin, and an error message by index for each of the others.
     """
     planned: list[_Waiting] = []
     unfit: dict[int, str] = {}
@@ -119,7 +127,7 @@ def _plan(begin: _Beginner, requests: Sequence[Request]) -> tuple[list[_Waiting]
 
 
 def _grouped(finished: Iterator[Draft | Sent | None]) -> Events:
-    """Answers in groups, so that they are stored often and not one by one."""
+    """Yield answers in groups, so that they are stored often but not one by one, and pass on other events."""
     group: dict[int, Response] = {}
     begun = time.perf_counter()
     for draft in finished:
@@ -149,18 +157,18 @@ def _one_by_one(decoder: SingleDecoder, begin: _Beginner, waiting: Iterable[_Wai
 
 @dataclass
 class _Continuous:
-    """Decoding with a queue of requests that wait for a free row."""
+    """A decoder of many texts, with a queue of requests that wait for a free row."""
 
     slots: Slots
     begin: _Beginner
     waiting: deque[_Waiting]
     budget: int
-    """Tokens side by side; halved when they do not fit into memory."""
+    """Maximum number of tokens side by side; reduced if they do not fit into memory."""
     interrupted: deque[Draft] = field(default_factory=deque)
-    """Drafts that lost their row for want of memory; they go on where they were."""
+    """Drafts that lost their row because memory ran out; they continue where they were."""
 
     def run(self) -> Iterator[Draft | Sent | None]:
-        """Every draft when it has ended; None after every pass, so that the caller can look at the clock."""
+        """Yield each draft when it has ended, and None after every pass, so that the caller can check the time."""
         while True:
             group, n_new = self._next_group()
             if n_new:
@@ -171,7 +179,11 @@ class _Continuous:
             yield None
 
     def _next_group(self) -> tuple[list[Draft], int]:
-        """Drafts that fit beside those being decoded, and how many of them are asked for the first time."""
+        """Take the next drafts that fit beside those being decoded.
+
+        Returns:
+            The drafts, and how many of them are asked for the first time.
+        """
         group: list[Draft] = []
         n_new = 0
         longest = max((draft.n_at_most for draft in self.slots.drafts), default=0)
@@ -189,7 +201,11 @@ class _Continuous:
         return group, n_new
 
     def _computed(self, group: list[Draft]) -> list[Draft]:
-        """Begin a group, or where there is none compute the next token of every draft; those that ended."""
+        """Begin a group of drafts or, if it is empty, compute the next token of every draft.
+
+        Returns:
+            The drafts that ended.
+        """
         torch = import_extra("torch", "hf")
         drafts = [*self.slots.drafts, *group]
         try:
@@ -203,7 +219,7 @@ class _Continuous:
             failed = False
         ended = [draft for draft in drafts if draft.response is not None]
         if failed:
-            # Outside the handler, where the failed pass no longer holds its memory.
+            # Make room outside the except block, where the failed pass no longer holds its memory.
             return [*ended, *self._make_room([draft for draft in drafts if draft.response is None])]
         if ended and not group:
             self.slots.release(ended)
@@ -217,12 +233,16 @@ class _Continuous:
 
     @staticmethod
     def _advance(drafts: Sequence[Draft], logits: Tensor) -> None:
-        """Choose the next token of each."""
+        """Choose the next token of each draft."""
         for draft, token in zip(drafts, next_tokens(logits, drafts), strict=True):
             draft.take(token)
 
     def _make_room(self, going: list[Draft]) -> list[Draft]:
-        """Take all drafts out of their rows, so that half as many go on; those that cannot, even alone."""
+        """Take all drafts out of their rows, so that half as many can continue at a time.
+
+        Returns:
+            The draft that failed because it does not fit into memory even alone, if there is one.
+        """
         self.slots.release(self.slots.drafts)
         if len(going) == 1:
             going[0].fail(_OUT_OF_MEMORY)

@@ -1,4 +1,4 @@
-"""The output layer on the positions that are needed, whatever the model does before and after it."""
+"""Runs the output layer only at the positions that are needed, whatever the model does before and after it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _CHUNK_ELEMENTS = 2**25
-"""Logits that are turned to float32 at a time."""
+"""Maximum number of logits converted to float32 at a time."""
 
 
 class Wanted(NamedTuple):
@@ -22,7 +22,7 @@ class Wanted(NamedTuple):
 
     row: int
     column: int
-    """Of the position that predicts it."""
+    """Column of the position that predicts the token."""
     token: int
 
 
@@ -34,21 +34,21 @@ def wanted_logprobs(
     shape: tuple[int, int],
     whole_last_layer: bool,
 ) -> list[float]:
-    """Log-probabilities of tokens, in nats, from one forward pass.
+    """Return the log-probabilities of tokens in nats, from one forward pass.
 
-    The output layer is a product with the whole vocabulary: on every position it can cost as much as the rest of the
-    model. It is run where a token is predicted and nowhere else; what a model does to its logits afterwards (scaling,
-    capping) happens as ever.
+    The output layer multiplies by the whole vocabulary, which at every position can cost as much as the rest of the
+    model. It runs only where a wanted token is predicted. Whatever a model does to its logits afterwards (scaling,
+    capping) still happens.
 
     Args:
         network: The model.
-        arguments: Of its forward pass.
-        wanted: Tokens, each with the place that predicts it.
-        shape: Rows and columns of the pass.
-        whole_last_layer: Whether the last layer too runs on every position.
+        arguments: Keyword arguments of the forward pass.
+        wanted: Tokens, each with the position that predicts it.
+        shape: Numbers of rows and columns of the forward pass.
+        whole_last_layer: True if the last layer also runs at positions that are not needed.
 
     Returns:
-        One per wanted token, computed from float32 logits whatever the precision of the model.
+        Log-probability of each wanted token, computed from float32 logits whatever the precision of the model.
     """
     torch = import_extra("torch", "hf")
     places = {place: index for index, place in enumerate(dict.fromkeys((item.row, item.column) for item in wanted))}
@@ -82,7 +82,7 @@ def wanted_logprobs(
 
 @contextmanager
 def last_position_only(network: PreTrainedModel) -> Iterator[None]:
-    """Run the output layer on the last position alone, where the others are of no use."""
+    """Run the output layer at the last position only, while in this context."""
     head = _head(network)
     handle = None
     if head is not None:
@@ -99,7 +99,13 @@ def _head(network: PreTrainedModel) -> Any:
 
 
 def _picked(logits: Tensor, index: Tensor, tokens: Tensor) -> Tensor:
-    """Float32 log-softmax of (n, vocabulary) logits, at (index, token)."""
+    """Return the float32 log-softmax of logits, shape (n, vocabulary), at pairs of row and token.
+
+    Args:
+        logits: Logits in any precision, shape (n, vocabulary).
+        index: Row of each pair, shape (m,).
+        tokens: Token id of each pair, shape (m,).
+    """
     torch = import_extra("torch", "hf")
     step = max(1, _CHUNK_ELEMENTS // logits.shape[-1])
     totals = torch.cat([torch.logsumexp(part.float(), dim=-1) for part in torch.split(logits, step)])

@@ -1,4 +1,4 @@
-"""The last layer on the positions that are needed: nothing comes after it that would look at the others."""
+"""Runs the last layer only at the positions that are needed, because no later layer looks at the others."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ if TYPE_CHECKING:
 
 _FEED_FORWARD = {"mlp", "feed_forward", "ffn"}
 _QUERY_AND_OUTPUT = {"q_proj", "o_proj", "out_proj"}
-"""Of the attention. Keys and values stay whole: the needed positions look at all others."""
+"""Names of the linear layers for queries and for the output of the attention. Keys and values are computed at all
+positions, because the needed positions look at all others."""
 
 
 @contextmanager
 def last_layer_at(network: PreTrainedModel, rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> Iterator[None]:
-    """Run the parts of the last layer that treat each token by itself on some positions alone; the rest gets zeros.
+    """Run the token-wise parts of the last layer at some positions only, and give zeros at the others.
 
-    What the model gives elsewhere is meaningless meanwhile. A model whose last layer is of another build runs whole.
+    While in this context, the model's output at the other positions is meaningless. If the last layer has an unknown
+    structure, it runs as a whole.
 
     Args:
         network: The model.
-        rows: Of the needed positions; shape (n,).
-        columns: Of the needed positions; shape (n,).
-        shape: Rows and columns of the pass.
+        rows: Row of each needed position, shape (n,).
+        columns: Column of each needed position, shape (n,).
+        shape: Numbers of rows and columns of the forward pass.
     """
     with ExitStack() as hooks:
         for module in _parts(network):
@@ -39,14 +41,14 @@ def last_layer_at(network: PreTrainedModel, rows: Tensor, columns: Tensor, shape
 
 
 class _Selection:
-    """Takes the needed positions on the way into a module and puts its output back where they stood."""
+    """A pair of hooks that give a module only the needed positions and put its output back in place."""
 
     def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> None:
         self._rows, self._columns, self._shape = rows, columns, shape
         self._selected = False
 
     def before(self, _module: Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Keep the needed positions, where the input is that of the pass."""
+        """Keep only the needed positions if the input has the shape of the forward pass."""
         self._selected = len(given) == 1 and tuple(given[0].shape[:2]) == self._shape
         return (given[0][self._rows, self._columns][None],) if self._selected else given
 
@@ -60,7 +62,11 @@ class _Selection:
 
 
 def _parts(network: PreTrainedModel) -> list[Module]:
-    """Linear layers of queries and of the attention's output, and a feed-forward part of linear layers alone."""
+    """Return the parts of the last layer that treat each token by itself.
+
+    These are the linear layers of queries and of the attention's output, and feed-forward parts that consist only of
+    linear layers. The list is empty if the layers of the model cannot be identified.
+    """
     torch = import_extra("torch", "hf")
     n_layers = getattr(network.config.get_text_config(), "num_hidden_layers", None)
     stacks = [
@@ -80,7 +86,7 @@ def _parts(network: PreTrainedModel) -> list[Module]:
 
 
 def _is_dense(part: Module) -> bool:
-    """Whether all its weights are those of linear layers, so that no token has a say in another's output."""
+    """Return True if all weights belong to linear layers, so that no token affects the output of another."""
     torch = import_extra("torch", "hf")
     conv1d = import_extra("transformers.pytorch_utils", "hf").Conv1D
     leaves = [module for module in part.modules() if next(module.children(), None) is None]

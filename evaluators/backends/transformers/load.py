@@ -1,4 +1,4 @@
-"""Loading of causal language models with transformers, and what is refused before a request is asked."""
+"""Loads causal language models with transformers, and refuses unsuitable ones before the first request."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 
 def load_network(model: str, revision: str | None, dtype: Any) -> PreTrainedModel:
-    """Load a model with all its weights, and check that it is a decoder.
+    """Load a model, and check that the checkpoint holds all its weights.
 
     Raises:
-        ConfigError: it cannot be found or loaded, lacks weights, or is no causal language model.
+        ConfigError: the model cannot be found or loaded, lacks weights, or is not a causal language model.
         MissingExtraError: torch or transformers is not installed.
     """
     transformers = import_extra("transformers", "hf")
@@ -24,12 +24,12 @@ def load_network(model: str, revision: str | None, dtype: Any) -> PreTrainedMode
         network, report = transformers.AutoModelForCausalLM.from_pretrained(
             model, revision=revision, dtype=dtype, output_loading_info=True
         )
-    # The libraries below raise whatever they like; every one of them is about the model.
+    # The libraries may raise any exception here, and each concerns the model.
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         message = f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"
         raise ConfigError(message) from error
-    # Weights that the checkpoint lacks were drawn at random: every run would score another model.
+    # Weights that the checkpoint lacks are drawn at random, so every run would score a different model.
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if absent:
         raise ConfigError(
@@ -41,7 +41,11 @@ def load_network(model: str, revision: str | None, dtype: Any) -> PreTrainedMode
 
 
 def check_causal(network: PreTrainedModel) -> None:
-    """Refuse a model whose predictions see the tokens that come after, as those of an encoder do."""
+    """Refuse a model whose predictions depend on later tokens, as those of an encoder do.
+
+    Raises:
+        ConfigError: the model is not causal.
+    """
     torch = import_extra("torch", "hf")
     with torch.inference_mode():
         ids = torch.tensor([[1, 2, 3], [1, 2, 4]], device=network.device)
@@ -54,10 +58,10 @@ def check_causal(network: PreTrainedModel) -> None:
 
 
 def usable_device(torch: Any, wanted: str | None) -> str:
-    """The device asked for, or the best there is.
+    """Return the requested device, or the best available one if none is requested.
 
     Raises:
-        ConfigError: it cannot be used.
+        ConfigError: the requested device cannot be used.
     """
     if wanted is None:
         if torch.cuda.is_available():
@@ -72,10 +76,10 @@ def usable_device(torch: Any, wanted: str | None) -> str:
 
 
 def torch_dtype(torch: Any, wanted: str | None, device: str) -> Any:
-    """The precision asked for; left open, float32 on a CPU and that of the checkpoint elsewhere.
+    """Return the requested precision. The default is float32 on a CPU, and that of the checkpoint elsewhere.
 
     Raises:
-        ConfigError: there is no such precision.
+        ConfigError: the requested precision does not exist.
     """
     if wanted is None:
         # Half precision is slow and coarse on a CPU; elsewhere a model runs in the precision of its checkpoint.

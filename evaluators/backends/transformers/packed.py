@@ -1,10 +1,10 @@
-"""Option scoring in which no token is computed twice.
+"""Scores options without computing any token twice.
 
-What many requests begin with is computed once and kept. The rest of a request and all its options are one row: a tree
-of tokens, in which a mask lets every token see what leads to it and nothing else, and positions are those of the text
-it belongs to. This needs a model whose tokens look at all that comes before them through attention, and whose positions
-can be given: :func:`obstacle` says what of that a model is known to lack, and the caller compares both ways on real
-requests before it relies on this one.
+The tokens that many requests begin with are computed once and kept. The rest of a request and all its options form one
+row: a tree of tokens. A mask lets each token see only the tokens that lead to it, and its position is the one in its
+own text. This needs a model whose tokens see earlier tokens only through attention, and which accepts explicit
+positions. :func:`obstacle` names what a model is known to lack. The caller compares packed and plain scoring on real
+requests before it relies on packed scoring.
 """
 
 from __future__ import annotations
@@ -27,27 +27,30 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _PREFIX_SHARE = 8
-"""Tokens of the prefix that count like one of the row: they are looked at, not computed."""
+"""Number of prefix tokens that count as one token of a row, because they are attended to but not computed."""
 
 
 @dataclass
 class PackedScorer:
-    """A row per tree of requests, after a prefix that is computed once."""
+    """A scorer with one row per tree of requests, after a prefix that is computed once."""
 
     network: PreTrainedModel
     end_id: int | None
     batch_tokens: int
     max_places: int = 2**14
-    """Positions per batch whose logits are computed."""
+    """Maximum number of positions per batch at which logits are computed."""
     _prefix_ids: tuple[int, ...] = ()
     _prefix: Any = field(default=None, repr=False)
     """Keys and values of the last prefix, per layer."""
 
     def plan(self, encoded: Sequence[Rows | None]) -> list[Batch]:
-        """Batches of rows of similar length, longest first, each within the token budget after padding.
+        """Plan batches of rows of similar length, longest first, each within the token budget after padding.
 
         Args:
-            encoded: Per request; None for what is not scored.
+            encoded: Token ids of each request; None for a request that is not scored.
+
+        Returns:
+            Batches that hold every request with token ids once.
         """
         batches = []
         for group in prefix_groups(encoded):
@@ -73,11 +76,14 @@ class PackedScorer:
         return batches
 
     def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
-        """Scores per request and option, from one forward pass.
+        """Score the options of requests in one forward pass.
 
         Args:
-            trees: The requests of each row.
-            n_prefix: Tokens that all of them begin with.
+            trees: Requests of each row.
+            n_prefix: Number of leading tokens that all requests share.
+
+        Returns:
+            Score of each option, per request in the order of ``trees``.
         """
         torch = import_extra("torch", "hf")
         rows = [_Row(requests, n_prefix, self.end_id) for requests in trees]
@@ -107,12 +113,15 @@ class PackedScorer:
         return [scores for index, row in enumerate(rows) for scores in row.scores(known, index)]
 
     def _keys_and_values(self, ids: Sequence[int]) -> Any:
-        """Keys and values of a prefix per layer, each of shape (1, heads, n, size); computed when it changes."""
+        """Return the keys and values of a prefix per layer, each of shape (1, heads, n, size).
+
+        They are kept until another prefix is asked for. An empty prefix gives None.
+        """
         if not ids:
             return None
         if self._prefix_ids != tuple(ids):
             torch = import_extra("torch", "hf")
-            self._prefix = None  # Frees the last one before the next is made.
+            self._prefix = None  # Free the old prefix before the new one is computed.
             given = torch.tensor([list(ids)], device=self.network.device)
             with last_position_only(self.network):
                 cache = self.network(input_ids=given, use_cache=True).past_key_values
@@ -122,13 +131,13 @@ class PackedScorer:
 
 
 class _Row:
-    """Requests as one tree, and which tokens are wanted where."""
+    """A tree of requests, and the tokens whose log-probabilities are wanted at its nodes."""
 
     def __init__(self, requests: Sequence[Rows], n_prefix: int, end_id: int | None) -> None:
         self.tree = TokenTree(n_prefix)
         self._end = end_id
         self._paths: list[list[list[tuple[int, int]]]] = []
-        """Per request and option: the places and tokens whose log-probabilities make its score."""
+        """Per request and option, the nodes and tokens whose log-probabilities make up its score."""
         self.wanted: list[tuple[int, int]] = []
         for rows in requests:
             context = self.tree.add(rows.ids[0][n_prefix : rows.n_context])
@@ -141,7 +150,12 @@ class _Row:
             self.wanted.extend(pair for option in options for pair in option)
 
     def scores(self, known: dict[Wanted, float], index: int) -> list[list[Score]]:
-        """Per request and option."""
+        """Return the score of each option, per request.
+
+        Args:
+            known: Log-probability of each wanted token in nats.
+            index: Index of this row in the batch.
+        """
         found = []
         for options in self._paths:
             scores = []
@@ -159,11 +173,11 @@ def _padded(torch: Any, rows: Sequence[Sequence[int]], width: int) -> Tensor:
 
 
 def _prefix_cache(prefix: Any, n_rows: int) -> Any:
-    """A cache that puts a prefix before every row and keeps nothing of what it is shown."""
+    """Return a cache that puts a prefix before every row and keeps nothing else; None without a prefix."""
     cache_utils = import_extra("transformers.cache_utils", "hf")
 
     class PrefixLayer(cache_utils.DynamicLayer):  # type: ignore[misc, name-defined]
-        """One layer: what it returns is used once, so that no batch of prefixes is held for all layers."""
+        """One layer of the cache. Its output is used only once, so a prefix per row is never held for all layers."""
 
         def __init__(self, keys: Any, values: Any) -> None:
             super().__init__()
@@ -182,11 +196,11 @@ def _prefix_cache(prefix: Any, n_rows: int) -> Any:
 
 
 def obstacle(network: PreTrainedModel, longest: int) -> str | None:
-    """What in a model's configuration rules packing out; None if nothing is known to.
+    """Return what rules out packed scoring in a model's configuration; None if nothing is known to.
 
     Args:
         network: The model.
-        longest: Tokens of the longest request.
+        longest: Number of tokens in the longest text.
     """
     config = network.config.get_text_config()
     if "local" in str(getattr(config, "attention_types", "")):
@@ -201,14 +215,14 @@ def obstacle(network: PreTrainedModel, longest: int) -> str | None:
     windowed = {"sliding_attention", "chunked_attention"}
     if strange := sorted(kinds - {"full_attention"} - windowed):
         return f"{config.model_type} has layers of {', '.join(strange)}"
-    # A window that no request leaves is as good as none.
+    # A window that holds the longest request has no effect.
     if window is not None and longest > window and (kinds & windowed or not getattr(config, "layer_types", None)):
         return f"{config.model_type} attends to the last {window} tokens, the longest request has {longest}"
     given = getattr(config, "rope_parameters", None) or {}
     for parameters in [given, *(value for value in given.values() if isinstance(value, Mapping))]:
         kind = str(parameters.get("rope_type"))
         room = parameters.get("original_max_position_embeddings") or config.max_position_embeddings
-        # Such positions depend on the longest text of the pass, not on the own one alone.
+        # Such positions depend on the longest text of the forward pass, not only on a token's own text.
         if ("dynamic" in kind or kind == "longrope") and longest > room:
             return f"{config.model_type} has {kind} positions beyond {room} tokens, the longest text may have {longest}"
     if network.config._attn_implementation not in ("sdpa", "eager"):

@@ -1,4 +1,4 @@
-"""Option scoring as everybody would write it: one row per option. The yardstick of every faster way."""
+"""Scores options in the simplest way, one row per option. Every faster way is compared with this one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Score(NamedTuple):
-    """Of one option, in nats."""
+    """Log-probability of an option, and of the end token after it, in nats."""
 
     logprob: float
     end_logprob: float | None
@@ -25,24 +25,27 @@ class Batch(NamedTuple):
     """Requests that are scored in one forward pass."""
 
     rows: tuple[tuple[int, ...], ...]
-    """Places, in what was planned, of the requests in each row."""
+    """Requests in each row, as indices into the sequence that was planned."""
     n_prefix: int = 0
-    """Leading tokens that all of them share and that are computed once for several batches."""
+    """Number of leading tokens that all requests share; they are computed once for several batches."""
 
 
 @dataclass(frozen=True)
 class PlainScorer:
-    """A row per option, padded on the right, which a causal model never looks at."""
+    """A scorer with one row per option, padded on the right, where a causal model never looks."""
 
     network: PreTrainedModel
     end_id: int | None
     batch_tokens: int
 
     def plan(self, encoded: Sequence[Rows | None]) -> list[Batch]:
-        """Batches of similar length, longest first, each within the token budget after padding.
+        """Plan batches of requests of similar length, longest first, each within the token budget after padding.
 
         Args:
-            encoded: Per request; None for what is not scored.
+            encoded: Token ids of each request; None for a request that is not scored.
+
+        Returns:
+            Batches that hold every request with token ids once.
         """
         known = {place: rows for place, rows in enumerate(encoded) if rows is not None}
         sizes = {place: max(map(len, rows.ids)) for place, rows in known.items()}
@@ -57,11 +60,14 @@ class PlainScorer:
         return [Batch(tuple((place,) for place in batch)) for batch in batches]
 
     def score(self, trees: Sequence[Sequence[Rows]], n_prefix: int = 0) -> list[list[Score]]:
-        """Scores per request and option, from one forward pass.
+        """Score the options of requests in one forward pass.
 
         Args:
-            trees: Requests.
-            n_prefix: Of no use here.
+            trees: Requests in groups; the groups have no meaning here.
+            n_prefix: Ignored.
+
+        Returns:
+            Score of each option, per request in the order of ``trees``.
         """
         torch = import_extra("torch", "hf")
         requests = [rows for tree in trees for rows in tree]

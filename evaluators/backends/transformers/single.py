@@ -1,4 +1,4 @@
-"""Generation one request at a time, as everybody would write it, and by it whether texts can go on side by side."""
+"""Generates texts one request at a time, and checks with it whether a model can generate texts side by side."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _STATES = ("past_key_values", "cache_params")
-"""What models call what they keep of the tokens that they have seen."""
+"""Names under which models return their state, which holds what they keep of earlier tokens."""
 _N_COMPARED_TOKENS = 16
 _TOLERANCES = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.15}
-"""Mean difference, in nats, of the log-probabilities of the most probable tokens: rounding, and far less than what a
-wrong mask or position does."""
+"""Tolerated mean difference in nats between log-probabilities of the most probable tokens, by precision. It allows for
+rounding, and is far below the difference that a wrong mask or position makes."""
 _N_TRIED = 4
-"""Tokens that examples are continued by."""
+"""Number of tokens that the examples are continued by."""
 
 
 @dataclass
 class SingleDecoder:
-    """Decodes a text on its own, with what the model keeps of it where that changes nothing."""
+    """A decoder of one text at a time. It reuses the model's state if this does not change the logits."""
 
     network: PreTrainedModel
     _keeps_state: bool | None = None
-    """Found out at the second token of the first text."""
+    """True if the state can be reused; None until this is tested at the second token of the first text."""
 
     def decode(self, draft: Draft) -> None:
-        """Generate until the text ends."""
+        """Generate tokens until the text ends."""
         torch = import_extra("torch", "hf")
         kept: dict[str, Any] = {}
         with torch.inference_mode():
@@ -61,18 +61,18 @@ class SingleDecoder:
         if not kept:
             return False
         precision = str(self.network.dtype).removeprefix("torch.")
-        # A state can be changed by being used: what is tried is made anew, and not what decoding goes on from.
+        # Using a state can change it. The test therefore uses a new one, not the one that decoding continues with.
         try:
             _, fresh = self._go_on(ids[:-1], {})
             found, _ = self._go_on(ids, fresh)
-        # A model that cannot be asked in this way may fail with anything; without a state it may still work.
+        # A model that does not support this may raise any exception. It may still work without a state.
         except Exception:
             return False
         return _mean_difference(found, plain_logits(self.network, ids)) <= _TOLERANCES.get(precision, 1e-3)
 
 
 def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
-    """Logits of the token after a text, from one pass over all of it."""
+    """Return the logits of the token after a text, shape (vocabulary,), from one pass over the whole text."""
     torch = import_extra("torch", "hf")
     with torch.inference_mode(), last_position_only(network):
         output = network(input_ids=torch.tensor([list(ids)], device=network.device), use_cache=False)
@@ -81,16 +81,17 @@ def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
 
 
 def obstacle_to_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> str | None:
-    """Why texts cannot be decoded side by side; None if they can.
+    """Return why texts cannot be decoded side by side; None if they can.
 
     Args:
         network: The model.
-        examples: Drafts that are about to be decoded, the one that may become the longest first; they stay as they are.
+        examples: Drafts that are about to be decoded, beginning with the one that may become the longest. They are not
+            changed.
     """
     longest = examples[0].n_at_most
     if reason := obstacle(network, longest) or _obstacle_in_positions(network):
         return reason
-    # A model that cannot be asked in this way may fail with anything; the plain way says whether it works at all.
+    # A model that does not support this may raise any exception. Decoding one by one shows whether it works at all.
     try:
         return _difference(network, examples)
     except Exception as error:
@@ -105,13 +106,18 @@ def _obstacle_in_positions(network: PreTrainedModel) -> str | None:
 
 
 def _difference(network: PreTrainedModel, examples: Sequence[Draft]) -> str | None:
-    """What speaks against sharing in the logits of a long and a short text that are decoded together."""
+    """Compare a long and a short text decoded together with each of them decoded alone.
+
+    Returns:
+        Error message if the logits differ by more than rounding; None if they agree.
+    """
     long, short = (_endless(draft) for draft in (examples[0], examples[-1]))
     again = _endless(examples[0])
     slots = Slots(network)
     tolerance = _TOLERANCES.get(str(network.dtype).removeprefix("torch."), 1e-3)
     found: list[float] = []
-    # The short one joins in the middle, and the long one leaves its row to another: all that happens to a text.
+    # The short text joins while the long one is decoded, and then the long one gives up its row to another. Nothing
+    # else can happen to a text.
     for newcomer, leaver in ((long, None), (short, None), (again, long)):
         if leaver is not None:
             slots.release([leaver])
@@ -123,21 +129,21 @@ def _difference(network: PreTrainedModel, examples: Sequence[Draft]) -> str | No
         drafts, logits = slots.step()
         found.extend(_try(network, draft, row) for draft, row in zip(drafts, logits, strict=True))
     largest = max(found, key=lambda value: (value != value, value))
-    # Not a number compares false: a difference that cannot be told is one.
+    # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
     if not largest <= tolerance:
         return f"it differs by {largest:.2g} nats from decoding one text at a time on the first requests"
     return None
 
 
 def _endless(draft: Draft) -> Draft:
-    """A draft of the same text that can be continued by some tokens, whatever they are."""
+    """Return a draft of the same text that continues for a few tokens and ends at none of them."""
     prompt = draft.prompt[: max(1, draft.n_at_most - _N_TRIED)]
     request = replace(draft.request, stop=(), temperature=0.0)
     return Draft(draft.place, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
 
 
 def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> float:
-    """How far logits are from those of the text alone; the draft goes on."""
+    """Return how far logits are from those of the text alone, in nats, and add a token to the draft."""
     expected = plain_logits(network, draft.ids)
     draft.take(int(expected.argmax()))
     return _mean_difference(logits, expected)
@@ -151,11 +157,15 @@ def _mean_difference(found: Tensor, expected: Tensor) -> float:
 
 
 def _obstacle_in_cache(cache: Any, n_tokens: int, longest: int) -> str | None:
-    """Sharing puts rows of keys and values together: every layer must keep all of them and nothing else."""
+    """Return why the model's cache rules out sharing; None if it does not.
+
+    Sharing puts the keys and values of several texts together. Each layer must therefore keep those of all tokens and
+    nothing else.
+    """
     cache_utils = import_extra("transformers.cache_utils", "hf")
     for layer in getattr(cache, "layers", None) or [None]:
         plain = type(layer) is cache_utils.DynamicLayer
-        # A window that no text leaves is as good as none.
+        # A window that holds the longest text has no effect.
         wide = type(layer) is cache_utils.DynamicSlidingWindowLayer and layer.sliding_window >= longest
         if not (plain or wide) or layer.keys is None or layer.keys.shape[2] != n_tokens:
             return f"the model keeps a {type(layer).__name__} of its texts"

@@ -1,9 +1,9 @@
-"""Texts of different length that go on side by side: their keys and values in one buffer, a row each.
+"""Decodes texts of different lengths side by side, with their keys and values in one buffer, one row per text.
 
-Every row ends at the same column, so that one pass appends a column to all of them; a mask hides what lies before a row
-begins, and positions are given explicitly. A row whose text has ended is free for the next one, whose keys and values
-are computed by themselves and put where the others are. Leading columns that nobody uses any more are dropped when the
-buffer is full.
+All rows end at the same column, so that one forward pass adds a column to each of them. A mask hides the columns before
+a row begins, and positions are given explicitly. When a text ends, its row becomes free for the next one, whose keys
+and values are computed separately and copied into the buffer. When the buffer is full, leading columns that no text
+uses any more are dropped.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ if TYPE_CHECKING:
 
 _MIN_SLACK = 16
 _SLACK_SHARE = 4
-"""Of the columns in use this part more is reserved, so that the buffer is copied rarely and is not much too large."""
+"""Number of columns in use per spare column, so that the buffer is copied rarely and is not much too large."""
 _DEAD_SHARE = 8
-"""Free rows that nobody waits for are computed for nothing; more than this part of all are removed."""
+"""Minimum number of rows per free row. If there are fewer, the free rows are removed, as they are computed in vain."""
 
 
 @dataclass
 class Slots:
-    """Drafts that are being decoded together."""
+    """A set of drafts that are decoded together."""
 
     network: PreTrainedModel
     _rows: list[Draft | None] = field(default_factory=list)
-    """None is free."""
+    """Draft of each row; None if the row is free."""
     _lengths: list[int] = field(default_factory=list)
-    """Tokens of each row whose keys and values are kept: all but the last one of its text."""
+    """Number of tokens in each row whose keys and values are kept: all but the last token of its text."""
     _cache: Any = field(default=None, repr=False)
 
     @property
     def drafts(self) -> list[Draft]:
-        """Those that are being decoded."""
+        """The drafts that are being decoded."""
         return [draft for draft in self._rows if draft is not None]
 
     def begin(self, drafts: Sequence[Draft]) -> tuple[Tensor, Prefilled]:
-        """Read the texts of drafts, without giving them a row yet.
+        """Compute the first logits of drafts, without giving the drafts a row yet.
 
         Returns:
-            Logits of the next token, one row per draft, and what :meth:`add` needs.
+            Logits of the next token of each draft, shape (n, vocabulary), and the keys and values that :meth:`add`
+            needs.
         """
         torch = import_extra("torch", "hf")
         texts = list(dict.fromkeys(tuple(draft.ids) for draft in drafts))
@@ -55,19 +56,19 @@ class Slots:
         lengths = [len(text) for text in texts]
         width = max(lengths)
         device = self.network.device
-        # Padded on the right, which a causal model never looks at.
+        # Pad on the right, where a causal model never looks.
         ids = torch.tensor([[*text, *[0] * (width - len(text))] for text in texts], device=device)
         with torch.inference_mode():
             output = _with_logits_at(self.network, {"input_ids": ids, "use_cache": True}, [n - 1 for n in lengths])
             return output.logits[rows], Prefilled(output.past_key_values, rows, [lengths[row] for row in rows])
 
     def add(self, drafts: Sequence[Draft], prefilled: Prefilled, chosen: Sequence[int]) -> None:
-        """Give drafts that go on a row each.
+        """Give a row to each draft that continues.
 
         Args:
-            drafts: All that were begun together.
-            prefilled: What was read of them.
-            chosen: Which of them go on.
+            drafts: All drafts that were begun together.
+            prefilled: Their keys and values, from :meth:`begin`.
+            chosen: Indices of the drafts that continue.
         """
         torch = import_extra("torch", "hf")
         if not chosen:
@@ -90,7 +91,7 @@ class Slots:
         """Compute the logits of the next token of every draft.
 
         Returns:
-            The drafts, and one row of logits for each.
+            The drafts, and their logits of shape (n, vocabulary).
         """
         torch = import_extra("torch", "hf")
         self._drop_dead()
@@ -112,14 +113,14 @@ class Slots:
             )
             live = [row for row, draft in self._numbered if draft is not None]
             logits = output.logits[:, -1] if len(live) == len(self._rows) else output.logits[live, -1]
-        # Only now: a pass that fails on the way leaves everything as it was.
+        # Update the state only now, so that a forward pass that fails leaves it as it was.
         for layer in self._cache.layers:
             layer.n_columns += 1
         self._lengths = [length + 1 for length in self._lengths]
         return self.drafts, logits
 
     def release(self, drafts: Sequence[Draft]) -> None:
-        """Free the rows of drafts that ended."""
+        """Free the rows of drafts."""
         ended = {id(draft) for draft in drafts}
         self._rows = [None if id(draft) in ended else draft for draft in self._rows]
         if not self.drafts:
@@ -145,18 +146,18 @@ class Slots:
             self._rebuild(0, 0, self._cache.layers)
 
     def _rebuild(self, n_new: int, width: int, like: Sequence[Any]) -> list[int]:
-        """Copy what is in use to a buffer with free rows, and say which those are.
+        """Copy the rows in use to a new buffer with free rows, and return the indices of the free rows.
 
         Args:
-            n_new: Free rows that are needed.
-            width: Columns that are needed at least.
-            like: Layers whose shapes the new ones take over.
+            n_new: Number of free rows to add.
+            width: Minimum number of columns in use.
+            like: Layers whose number of heads, head size, precision and device the new buffer gets.
         """
         kept = [row for row, draft in self._numbered if draft is not None]
         longest = max((self._lengths[row] for row in kept), default=0)
         width = max(width, longest)
         capacity = width + max(_MIN_SLACK, width // _SLACK_SHARE)
-        # Some models hold a mask of as many columns as they have positions. No text has more.
+        # Some models hold a mask with one column per position that they know. No text has more tokens.
         room = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
         if isinstance(room, int) and room > width:
             capacity = min(capacity, room)
@@ -177,13 +178,21 @@ class Prefilled:
 
     cache: Any = field(repr=False)
     rows: list[int]
-    """Of the cache, per draft: drafts with the same text share one."""
+    """Row of the cache for each draft; drafts with the same text share a row."""
     lengths: list[int]
-    """Tokens per draft."""
+    """Number of tokens of each draft."""
 
 
 def _right_aligned(states: Tensor, rows: Sequence[int], lengths: Sequence[int]) -> Tensor:
-    """Rows of keys or values, (n, heads, longest, size), each moved to the right; a mask hides what lies before it."""
+    """Return rows of keys or values, each moved to the right end of the columns.
+
+    A mask hides the columns before a row begins.
+
+    Args:
+        states: Keys or values with rows that begin at the first column, shape (n, heads, longest, size).
+        rows: Row to take for each draft.
+        lengths: Number of tokens of each draft.
+    """
     torch = import_extra("torch", "hf")
     width = max(lengths)
     shifts = width - torch.tensor(lengths, device=states.device)
@@ -195,12 +204,12 @@ def _right_aligned(states: Tensor, rows: Sequence[int], lengths: Sequence[int]) 
 
 
 def _empty_cache(n_layers: int) -> Any:
-    """A cache whose layers append in place to a buffer with columns to spare."""
+    """Return a cache whose layers append in place to a buffer with spare columns."""
     torch = import_extra("torch", "hf")
     cache_utils = import_extra("transformers.cache_utils", "hf")
 
     class SlotLayer(cache_utils.DynamicLayer):  # type: ignore[misc, name-defined]
-        """Keys and values of one layer; ``n_columns`` of the buffer are in use."""
+        """Keys and values of one layer; the first ``n_columns`` of the buffer are in use."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -214,12 +223,12 @@ def _empty_cache(n_layers: int) -> Any:
             return int(self.keys.shape[2]) - self.n_columns
 
         def rebuild(self, shape: tuple[int, int], width: int, like: Any, kept: list[int], longest: int) -> None:
-            """A new buffer with the last ``longest`` columns of the rows that are kept, ending at ``width``."""
+            """Make a new buffer with the last ``longest`` columns of the rows to keep, ending at column ``width``."""
             n_rows, capacity = shape
             old, end = (self.keys, self.values), self.n_columns
             new = []
             for model, before in zip((like.keys, like.values), old, strict=True):
-                # Zeros, not whatever the memory held: a mask does not silence what is no number.
+                # Use zeros instead of uninitialised memory, because a mask does not remove NaN values.
                 buffer = model.new_zeros((n_rows, model.shape[1], capacity, model.shape[3]))
                 if kept:
                     buffer[: len(kept), :, width - longest : width] = before[kept, :, end - longest : end]
@@ -228,7 +237,7 @@ def _empty_cache(n_layers: int) -> Any:
             self.n_columns = width
 
         def put(self, rows: list[int], keys: Any, values: Any) -> None:
-            """Fill rows up to the last column in use."""
+            """Fill rows with keys and values up to the last column in use."""
             columns = slice(self.n_columns - keys.shape[2], self.n_columns)
             self.keys[rows, :, columns] = keys
             self.values[rows, :, columns] = values
@@ -247,9 +256,15 @@ def _empty_cache(n_layers: int) -> Any:
 
 
 def _with_logits_at(network: PreTrainedModel, arguments: dict[str, Any], columns: Sequence[int]) -> Any:
-    """A forward pass whose logits are of one column per row, shape (n, vocabulary).
+    """Run a forward pass with logits at one column per row, and return its output.
 
-    The output layer is run there and nowhere else, where the model shows it.
+    The logits have shape (n, vocabulary). The output layer runs only at these positions if the model makes it
+    accessible.
+
+    Args:
+        network: The model.
+        arguments: Keyword arguments of the forward pass.
+        columns: Column of each row, shape (n,).
     """
     torch = import_extra("torch", "hf")
     head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]

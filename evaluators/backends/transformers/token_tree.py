@@ -1,4 +1,4 @@
-"""Requests that begin alike: which prefix is worth computing once, and what is left of them as one tree of tokens."""
+"""Finds prefixes of requests that are worth computing once, and arranges the rest of each request in a token tree."""
 
 from __future__ import annotations
 
@@ -13,37 +13,40 @@ from numpy.typing import NDArray
 from evaluators.models.tokenizer import Rows
 
 MIN_PREFIX = 16
-"""Tokens; shorter prefixes cost more in bookkeeping than they save."""
+"""Minimum number of tokens in a prefix. Shorter prefixes cost more in bookkeeping than they save."""
 MIN_GROUP = 16
-"""Requests; fewer would leave a batch half empty, and share what they have in common as a tree."""
+"""Minimum number of requests that are split off with a longer prefix. Fewer would leave a batch half empty; as a tree,
+they still share what they have in common."""
 MIN_SHARED = 8
-"""Tokens, beyond the prefix, from which two requests become one tree."""
+"""Minimum number of tokens, beyond the prefix, that two requests must share to be in one tree."""
 MAX_TREE = 512
-"""Tokens of a tree: every one of them looks at all others, most of them masked."""
+"""Maximum number of tokens in a tree. Attention is computed between all of them, and most of it is masked."""
 
 
 class PrefixGroup(NamedTuple):
-    """Requests whose contexts begin alike."""
+    """A group of requests whose contexts begin alike."""
 
     places: tuple[int, ...]
-    """Sorted by their context's token ids, so that neighbours share the most."""
+    """Indices of the requests, sorted by the token ids of their contexts, so that neighbours share the most."""
     n_prefix: int
-    """Tokens that all of them share; always less than the shortest context, whose last token predicts the options."""
+    """Number of leading tokens that all contexts share. It is less than the length of the shortest context, because the
+    last token of a context predicts the options."""
 
 
 def context_of(rows: Rows) -> tuple[int, ...]:
-    """Token ids of what all options of a request share."""
+    """Return the token ids that all options of a request begin with."""
     return tuple(rows.ids[0][: rows.n_context])
 
 
 def prefix_groups(encoded: Sequence[Rows | None]) -> list[PrefixGroup]:
-    """Split requests where their contexts part, so that the fewest tokens have to be computed.
+    """Group requests by the prefix of their contexts, so that the fewest tokens have to be computed.
 
     Args:
-        encoded: Per request; None for what is left out.
+        encoded: Token ids of each request; None for a request that is left out.
 
     Returns:
-        Every other place once. Requests without a prefix worth the effort are in one group with a prefix of 0.
+        Groups that hold each of the other requests once. Requests without a prefix worth computing separately are in
+        one group with a prefix of 0 tokens.
     """
     contexts = {place: context_of(rows) for place, rows in enumerate(encoded) if rows is not None}
     order = sorted(contexts, key=lambda place: (contexts[place], place))
@@ -63,15 +66,21 @@ def prefix_groups(encoded: Sequence[Rows | None]) -> list[PrefixGroup]:
 
 class _Split(NamedTuple):
     n_saved: int
-    """Tokens that need not be computed."""
+    """Number of tokens that need not be computed."""
     groups: list[tuple[list[int], int]]
 
 
 def _split(shared: NDArray[np.int_], room: NDArray[np.int_], start: int, stop: int) -> _Split:
-    """The grouping of a range that saves the most: as one, or cut where its contexts share the least.
+    """Return the grouping of a range of contexts that saves the most tokens.
 
-    ``shared[i]`` is what context i shares with context i - 1, ``room[i]`` what of context i can be prefix. Computed
-    once, a prefix saves its length for every request but one.
+    The range is one group, or is cut where neighbours share hardly more than the whole range does. A prefix that is
+    computed once saves its length for every request but one.
+
+    Args:
+        shared: Number of leading tokens that context i shares with context i - 1, shape (n,).
+        room: Number of tokens of context i that can be in a prefix, shape (n,).
+        start: Index of the first context in the range.
+        stop: Index after the last context in the range.
     """
     indices = list(range(start, stop))
     n_prefix = int(min(room[start:stop].min(), shared[start + 1 : stop].min(initial=np.iinfo(int).max)))
@@ -93,7 +102,13 @@ def _split(shared: NDArray[np.int_], room: NDArray[np.int_], start: int, stop: i
 
 
 def trees_of(group: PrefixGroup, encoded: Sequence[Rows | None]) -> list[tuple[int, ...]]:
-    """Places of a group, those together whose contexts share enough beyond the prefix to be one tree."""
+    """Arrange the requests of a group in trees.
+
+    Neighbours are in one tree if their contexts share enough tokens beyond the prefix.
+
+    Returns:
+        Indices of the requests in each tree.
+    """
     trees: list[list[int]] = []
     size = 0
     before: tuple[int, ...] = ()
@@ -115,25 +130,25 @@ def trees_of(group: PrefixGroup, encoded: Sequence[Rows | None]) -> list[tuple[i
 
 @dataclass
 class TokenTree:
-    """Tokens after a prefix; what two texts have in common stands in it once."""
+    """A tree of the tokens after a prefix. Tokens that several texts have in common occur once."""
 
     n_prefix: int
     tokens: list[int] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
-    """Tokens before each one, those of the prefix counted: its position in the text."""
+    """Number of tokens before each token, prefix included: its position in the text."""
     parents: list[int] = field(default_factory=list)
-    """-1 where the prefix comes before."""
+    """Index of the token before each token; -1 for the end of the prefix."""
     _children: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def add(self, ids: Sequence[int], *, after: int = -1) -> list[int]:
-        """Walk down from a node, growing the tree where it ends.
+        """Follow tokens down from a node, and add the nodes that the tree lacks.
 
         Args:
-            ids: Tokens.
-            after: Where to start; -1 is the end of the prefix.
+            ids: Token ids.
+            after: Node to start from; -1 for the end of the prefix.
 
         Returns:
-            The node of each token.
+            Node of each token.
         """
         path = []
         children = self._children
@@ -149,7 +164,11 @@ class TokenTree:
         return path
 
     def ancestors(self, width: int) -> NDArray[np.bool_]:
-        """What each token may look at: itself and what leads to it; shape (width, width), padding sees itself."""
+        """Return which tokens each token may look at: itself and the tokens that lead to it.
+
+        Returns:
+            Boolean mask of shape (width, width); padding looks only at itself.
+        """
         sees = np.eye(width, dtype=np.bool_)
         for node, parent in enumerate(self.parents):
             if parent >= 0:
@@ -158,7 +177,7 @@ class TokenTree:
 
 
 def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Leading tokens that two sequences have in common."""
+    """Return the number of leading tokens that two sequences have in common."""
     n = min(len(one), len(other))
     if one[:n] == other[:n]:
         return n

@@ -1,4 +1,4 @@
-"""Any causal model in a vLLM engine, as a backend."""
+"""Calls any causal language model through vLLM."""
 
 from evaluators.backends.vllm.backend import MODELS, SUMMARY, open_backend
 

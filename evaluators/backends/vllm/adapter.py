@@ -1,4 +1,4 @@
-"""A LoRA adapter: its files and what an engine has to know of it."""
+"""Finds a LoRA adapter and reads what an engine needs to know about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADAPTER_CONFIG = "adapter_config.json"
 
 
 class Adapter(NamedTuple):
-    """An adapter that lies on this machine."""
+    """A LoRA adapter in a folder on this machine."""
 
     files: ModelFiles
     folder: str
@@ -21,10 +21,10 @@ class Adapter(NamedTuple):
 
 
 def find_adapter(name: str) -> Adapter:
-    """An adapter of a folder, or of the Hub as ``ID`` or ``ID@REVISION``.
+    """Find a LoRA adapter in a folder, or on the Hub as ``ID`` or ``ID@REVISION``.
 
     Raises:
-        ConfigError: there is none, or it lacks its weights or its rank.
+        ConfigError: the adapter cannot be found, or it lacks its weights or its rank.
     """
     if Path(name).is_dir():
         files = find_files(name, None, needed=_ADAPTER_CONFIG, what="LoRA adapter")
@@ -51,7 +51,7 @@ def _download(files: ModelFiles) -> Path:
 
     try:
         return Path(huggingface_hub.snapshot_download(files.location, revision=files.commit))
-    # As varied as the errors of any download.
+    # A download can raise many kinds of errors.
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ConfigError(f"LoRA adapter '{files.location}' cannot be fetched: {reason}; give a folder") from error

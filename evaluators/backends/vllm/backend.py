@@ -1,11 +1,11 @@
-"""Any causal language model through vLLM: an engine in this process, or one per GPU.
+"""Calls any causal language model through vLLM, with an engine in this process or several in processes of their own.
 
-Prompts are token ids that we made, and an option is scored edge by edge along the trie of all options: every inner node
-is one request for the log-probabilities of the tokens that follow it, which leaves the prefix cache of the engine
-usable. Log-probabilities are those of the model, at temperature 1 and in float32. Where the installed vLLM cannot score
-chosen tokens, prompts with log-probabilities of all their tokens are the fallback, and the result says so.
+Prompts are sent as token ids. Options are scored edge by edge along the trie of all options: every inner node is one
+request for the log-probabilities of the tokens that follow it, so the engine can use its prefix cache.
+Log-probabilities are those of the model, at temperature 1 and in float32. If the installed vLLM cannot score chosen
+tokens, prompts with log-probabilities of all their tokens are used instead, and the settings of the result say so.
 
-The model is loaded with the first request; until then only its configuration and tokenizer are.
+The model is loaded with the first request. Before that, only its configuration and tokenizer are loaded.
 """
 
 from __future__ import annotations
@@ -76,44 +76,44 @@ _Item = TypeVar("_Item")
 
 
 class _Prepared(NamedTuple):
-    """Requests that are computed together."""
+    """A chunk of requests that are computed together."""
 
     places: list[int]
     encoded: list[Rows | Continuation | str]
-    """Per place: what to compute, or why it cannot be."""
+    """Tokens to score or to continue for each request, or an error message if it cannot be computed."""
     work: Work
 
 
 @dataclass
 class VllmBackend:
-    """A model that vLLM is going to load, or has."""
+    """A causal language model that vLLM has loaded, or loads with the first request."""
 
     settings: EngineSettings
     environments: Sequence[dict[str, str]]
-    """Of the processes that share the work; empty for an engine in this one."""
+    """Environment variables of each worker process; empty for an engine in this process."""
     tokenizer: ModelTokenizer
     looked: Looked
     model: Model
     with_end: bool = False
-    """Whether to ask for the end token after every option: about one more request per option."""
+    """True if the end token is scored after every option, which takes about one more request per option."""
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
     reads_facts: bool = False
     chunk_texts: int = _CHUNK_TEXTS
-    """Most options and generations that are computed together."""
+    """Maximum number of options and generations that are computed together."""
     loaded: Pool | None = field(default=None, repr=False)
-    """Whoever computes, once the model is loaded."""
+    """Engines of the model; None until it is loaded."""
 
     @property
     def runtime(self) -> Runtime:
-        """Where it computes; the device alone before the first request."""
+        """The device, versions and settings of the engines; only the device before the first request."""
         return Runtime(device=self.looked.device_name) if self.loaded is None else self.loaded.runtime
 
     def pool(self) -> Pool:
-        """Whoever computes; loads the model at first.
+        """Return the engines, and load the model on the first call.
 
         Raises:
-            ConfigError: vLLM refuses it.
+            ConfigError: vLLM refuses the model or an option.
         """
         if self.loaded is None:
             self.loaded = Workers(self.settings, self.environments) if self.environments else InProcess(self.settings)
@@ -121,15 +121,21 @@ class VllmBackend:
 
     @property
     def block_limits(self) -> BlockLimits:
-        """How much is computed together."""
+        """The limits on the requests that are computed together."""
         return BlockLimits(self.chunk_texts, _CHUNK_CHARACTERS)
 
     def plan(self, requests: Sequence[Request]) -> list[list[int]]:
-        """What is computed together: requests that begin alike, whoever is missing."""
+        """Divide the requests into chunks that are computed together, whichever of them need an answer.
+
+        Requests that begin alike are beside each other.
+        """
         return plan_blocks(requests, self.block_limits)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer chunk by chunk; texts become tokens one chunk ahead of the engine."""
+        """Answer the missing requests chunk by chunk; see ``Backend.ask``.
+
+        Texts are tokenised one chunk ahead of the engine.
+        """
         chunks = [[place for place in chunk if place in missing] for chunk in self.plan(requests)]
         wanted = [(number, chunk) for number, chunk in enumerate(chunks) if chunk]
         if not wanted:
@@ -154,7 +160,7 @@ class VllmBackend:
             start = time.perf_counter()
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Tokens of all prompts, and the most that would be generated."""
+        """Return the number of tokens in the prompts, and the maximum number that may be generated."""
         return self.tokenizer.count_tokens(requests)
 
     def _prepare(self, requests: Sequence[Request], places: list[int]) -> _Prepared:
@@ -173,7 +179,7 @@ class VllmBackend:
         return rows if isinstance(rows, str) else self._unknown(rows.ids) or rows
 
     def _continuation(self, request: GenerateRequest) -> Continuation | str:
-        """What an engine generates for a request, or why it cannot."""
+        """Return what the engine is to generate for a request, or an error message if it cannot."""
         ids = tuple(self.tokenizer.context_ids(request.prompt))
         if not ids:
             return "the prompt has no tokens, and the tokenizer adds none at the start"
@@ -190,7 +196,7 @@ class VllmBackend:
         )
 
     def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
-        """What is wrong with token ids; None if nothing is."""
+        """Return an error message if a token id is beyond the model's vocabulary; None otherwise."""
         highest = max(map(max, texts))
         if highest < self.looked.n_vocabulary:
             return None
@@ -240,7 +246,7 @@ def _generated(asked: Continuation, answer: Generated) -> Response:
 def _one_ahead(
     prepare: Callable[[_Item], tuple[int, _Prepared]], items: Sequence[_Item]
 ) -> Iterator[tuple[int, _Prepared]]:
-    """Prepare items in their order, each while the one before it is computed."""
+    """Yield prepared items in order, and prepare each while the one before it is computed."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         coming = thread.submit(prepare, items[0])
         for item in islice(items, 1, None):
@@ -250,14 +256,14 @@ def _one_ahead(
 
 
 def open_backend(model: str, options: BackendOptions) -> VllmBackend:
-    """Check a model and what it is to run on; nothing is loaded yet.
+    """Check a model and the devices that it is to run on, without loading the model.
 
     Args:
-        model: Id of the Hub, or path of a local folder.
-        options: See ``_OPTIONS``.
+        model: Id on the Hub, or path of a local folder.
+        options: Options of the backend; those that are not in ``_OPTIONS`` are refused.
 
     Raises:
-        ConfigError: the model or the adapter cannot be found, vLLM refuses it, or an option cannot be met.
+        ConfigError: the model or the adapter cannot be found, vLLM refuses the model, or an option cannot be met.
         MissingExtraError: vLLM is not installed.
     """
     options.refuse_others("vllm", but=_OPTIONS)
@@ -323,7 +329,11 @@ def _find_tokenizer(name: str) -> ModelFiles:
 
 
 def _environments(looked: Looked, options: BackendOptions) -> list[dict[str, str]]:
-    """Per process, what gives it its devices; empty if one engine in this process does it all."""
+    """Return the environment variables that give each worker process its devices.
+
+    Returns:
+        One entry per process; empty if a single engine in this process does all the work.
+    """
     n_copies, n_each = options.data_parallel or 1, options.tensor_parallel or 1
     if looked.device_type == "cpu":
         if n_each > 1:
@@ -331,8 +341,8 @@ def _environments(looked: Looked, options: BackendOptions) -> list[dict[str, str
         return _cores(n_copies) if n_copies > 1 else []
     if n_copies * n_each > looked.n_devices:
         raise ConfigError(
-            f"--data-parallel {n_copies} times --tensor-parallel {n_each} needs {n_copies * n_each} GPUs, here are "
-            f"{looked.n_devices}; give smaller numbers"
+            f"--data-parallel {n_copies} times --tensor-parallel {n_each} needs {n_copies * n_each} GPUs, "
+            f"{looked.n_devices} are available; give smaller numbers"
         )
     if n_copies == 1:
         return []
@@ -348,7 +358,7 @@ def _cores(n_copies: int) -> list[dict[str, str]]:
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     if n_copies > len(cores):
         raise ConfigError(
-            f"--data-parallel {n_copies} needs as many cores, here are {len(cores)}; give a smaller number"
+            f"--data-parallel {n_copies} needs as many cores, {len(cores)} are available; give a smaller number"
         )
     return [{"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores[copy::n_copies]))} for copy in range(n_copies)]
 
@@ -356,7 +366,7 @@ def _cores(n_copies: int) -> list[dict[str, str]]:
 def _arguments(
     options: BackendOptions, files: ModelFiles, tokenizer: ModelFiles, adapter: Adapter | None, looked: Looked
 ) -> tuple[str, ...]:
-    """What opens the same model again; of a local folder only the name."""
+    """Return the options that open the same model again. A local folder is given by its name, without its path."""
     lora = None if adapter is None else adapter.files
     known: Mapping[str, object] = {
         "model": files.public_name,

@@ -1,4 +1,4 @@
-"""One vLLM engine: everything that touches the library."""
+"""Runs one vLLM engine. All use of the library is in this file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from schemas.errors import ConfigError, RunError, import_extra
 
 OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
 MOST_TOKEN_IDS = 128
-"""vLLM's limit of ``logprob_token_ids``."""
+"""Maximum number of ``logprob_token_ids`` that vLLM accepts."""
 DTYPES = ("float32", "bfloat16", "float16")
 _CPU_BLOCK = 32
-"""Tokens; what the CPU build takes at least. Its default of 128 would leave most contexts out of the prefix cache."""
+"""Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out
+of the prefix cache."""
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-# Set only where the user has not chosen otherwise. In one process the order of computation is always the same.
+# Defaults; variables that the user has set take precedence. In one process, the order of computation is always the
+# same.
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -34,7 +36,7 @@ _CPU_CACHE_GIB = "2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """What an engine is started with; travels to worker processes."""
+    """The settings that an engine is started with. They are sent to worker processes."""
 
     model: str
     commit: str | None
@@ -47,13 +49,13 @@ class EngineSettings:
     lora_folder: str | None = None
     lora_rank: int = 0
     option_scoring: OptionScoring | None = None
-    """None takes the trie where the installed vLLM can score chosen tokens."""
+    """Way to score options; None for the trie if the installed vLLM can score chosen tokens."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Of a worker process: which devices or cores are its own."""
+    """Environment variables of a worker process, which give it its devices or cores."""
 
 
 class Continuation(NamedTuple):
-    """A text to generate."""
+    """A prompt to continue, and how to sample."""
 
     ids: tuple[int, ...]
     max_tokens: int
@@ -64,7 +66,7 @@ class Continuation(NamedTuple):
 
 
 class Generated(NamedTuple):
-    """What was generated."""
+    """A generated text."""
 
     text: str
     n_tokens: int
@@ -72,38 +74,38 @@ class Generated(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What is computed together."""
+    """A piece of work: questions and continuations that are computed together."""
 
     questions: list[Question]
     continuations: list[Continuation]
 
 
 class Done(NamedTuple):
-    """What came of it."""
+    """The answers to one piece of work."""
 
     edges: dict[Node, dict[int, float]]
     generated: list[Generated]
 
 
 class Looked(NamedTuple):
-    """What is known of a model before its weights are loaded."""
+    """The facts about a model and its devices that are known before the weights are loaded."""
 
     precision: str
     room: int
-    """Most tokens of a text."""
+    """Maximum number of tokens in a text."""
     n_vocabulary: int
     device_type: str
     device_name: str
     n_devices: int
-    """1 on a CPU, which engines share."""
+    """Number of GPUs; 1 on a CPU, which all engines share."""
 
 
 def look(settings: EngineSettings) -> Looked:
-    """Check a model's configuration without loading it.
+    """Check a model's configuration without loading the model.
 
     Raises:
         ConfigError: vLLM refuses the model or an option.
-        MissingExtraError: it is not installed.
+        MissingExtraError: vLLM is not installed.
     """
     vllm = _import_vllm("vllm")
     platform = _import_vllm("vllm.platforms").current_platform
@@ -123,13 +125,13 @@ def look(settings: EngineSettings) -> Looked:
 
 
 class Engine:
-    """A loaded model."""
+    """A model that vLLM has loaded."""
 
     def __init__(self, settings: EngineSettings) -> None:
-        """Load it, and have it answer once.
+        """Load the model and compute once with it.
 
         Raises:
-            ConfigError: vLLM refuses the model or an option, or cannot compute with it.
+            ConfigError: vLLM refuses the model or an option, or cannot compute with the model.
         """
         os.environ.update(settings.environment)
         self._vllm = _import_vllm("vllm")
@@ -142,7 +144,8 @@ class Engine:
             if settings.lora_folder is not None:
                 request = _import_vllm("vllm.lora.request").LoRARequest
                 self._lora = request("adapter", 1, settings.lora_folder)
-            # Some models are refused only when they compute, such as an attention that the device has no kernel for.
+            # vLLM refuses some models only when it computes, for example if the device has no kernel for their
+            # attention.
             self._compute(Work([Question((0,), (0,))], []))
         self.runtime = Runtime(
             device="cpu" if platform.is_cpu() else platform.get_device_name(),
@@ -157,7 +160,7 @@ class Engine:
         )
 
     def compute(self, work: Work) -> Done:
-        """Answer.
+        """Compute a piece of work.
 
         Raises:
             RunError: the engine broke down.
@@ -165,15 +168,16 @@ class Engine:
         try:
             with _quiet():
                 return self._compute(work)
-        # Whatever a library, a driver or a kernel raises: the engine is of no more use.
+        # A library, a driver or a kernel may raise any exception. The engine cannot be used after it.
         except Exception as error:
             raise RunError(
-                f"vLLM broke down: {one_line(error)}; what was answered is kept. Where memory was too little, give a "
+                f"vLLM broke down: {one_line(error)}; what was answered is kept. If memory ran out, give a "
                 "smaller --max-model-len or --gpu-memory, or more --tensor-parallel"
             ) from error
 
     def _compute(self, work: Work) -> Done:
-        # What one batch leaves in the cache must not change the last bits of the next: a resumed run has another past.
+        # Clear the cache: what an earlier batch left there would change the last bits of this one, and a resumed run
+        # has had other batches before.
         self._llm.reset_prefix_cache()
         score = self._score_trie if self.option_scoring == "option_trie" else self._score_prompts
         edges = score(work.questions) if work.questions else {}
@@ -230,19 +234,19 @@ class Engine:
 
 
 def _import_vllm(module: str) -> Any:
-    """Import the library, or a part of it, with the settings that it reads only once."""
+    """Import vLLM or a part of it, with the environment variables that it reads only once."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     with _quiet():
         imported = import_extra(module, "vllm")
-    # It reads the environment for its own output only later.
+    # vLLM itself applies this level only later.
     logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"].upper())
     return imported
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the library's parts warn each other of."""
+    """Ignore the warnings of vLLM and its dependencies while in this context."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -253,7 +257,7 @@ def _best_scoring(vllm: Any) -> OptionScoring:
 
 
 def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, Any]:
-    """What the engine is given; everything that could otherwise come from the model or a default of the library."""
+    """Return the engine's arguments, including those that would otherwise come from the model or a default of vLLM."""
     arguments: dict[str, Any] = {
         "model": settings.model,
         "revision": settings.commit,
@@ -263,7 +267,7 @@ def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, 
         "max_model_len": settings.max_model_len,
         "tensor_parallel_size": settings.tensor_parallel,
         "seed": 0,
-        # Sampling is what a request says, not what the model's authors recommend; its end tokens are still read.
+        # Sample as the request says, not as the model's authors recommend. The model's end tokens are still read.
         "generation_config": "vllm",
         "logprobs_mode": "raw_logprobs",
         "max_logprobs": MOST_TOKEN_IDS,
@@ -292,13 +296,13 @@ def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, 
 
 @contextlib.contextmanager
 def _refusals(model: str) -> Iterator[None]:
-    """What vLLM says against a model, in one line."""
+    """Turn any exception of vLLM into a ConfigError with a message of one line."""
     try:
         with _quiet():
             yield
     except ConfigError:
         raise
-    # Its parts raise whatever they like; before the first request every one of them is about model and options.
+    # Parts of vLLM may raise any exception. Before the first request, each concerns the model or the options.
     except Exception as error:
         raise ConfigError(f"vLLM refuses model '{model}': {one_line(error)}; {_remedy(str(error))}") from error
 
@@ -315,7 +319,7 @@ def _remedy(reason: str) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, without what a validation library adds around it."""
+    """Return the message of an error in one line, without what a validation library adds around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and "validation error" in lines[0]:
         lines = [lines[1].removeprefix("Value error, ").partition(" [type=")[0], *lines[2:]]
@@ -330,5 +334,5 @@ def _n_devices(platform: Any) -> int:
 
 def _packages(vllm: Any) -> dict[str, str]:
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")}
-    # The CPU build is another distribution of the same module.
+    # The CPU build is a different distribution of the same module, so ask the module for its version.
     return {"vllm": vllm.__version__, **versions}

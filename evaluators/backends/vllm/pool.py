@@ -1,8 +1,8 @@
-"""Who computes: an engine in this process, or one per GPU in processes of their own.
+"""Runs vLLM engines: one in this process, or several in processes of their own.
 
-Both take pieces of work one after the other and give back what came of each. What is computed together is fixed before
-anybody takes it, so that answers do not depend on who was free, and work that a process took to its grave is done anew
-by another.
+Both kinds of pool take pieces of work one after the other and yield the answers to each. What is computed together is
+fixed beforehand, so the answers do not depend on which engine was free. If a process dies, another one repeats its
+work.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from schemas.errors import BiasboardError, ConfigError, RunError
 
 _GRACE_SECONDS = 5
 MOST_DEATHS = 2
-"""Processes that one piece of work may take down before it is taken for the cause."""
+"""Number of processes that have to die of one piece of work until it is taken to be the cause."""
 
 
 class Dispatched(NamedTuple):
-    """Somebody is about to compute."""
+    """An event: an engine is about to compute a piece of work."""
 
     number: int
 
 
 class Finished(NamedTuple):
-    """Somebody has."""
+    """An event: an engine has computed a piece of work."""
 
     number: int
     done: Done
@@ -45,25 +45,25 @@ Event: TypeAlias = Dispatched | Finished
 
 
 class Pool(Protocol):
-    """Whoever computes."""
+    """One or more engines that compute pieces of work."""
 
     @property
     def runtime(self) -> Runtime:
-        """Where."""
+        """The device, versions and settings of the engines."""
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute numbered pieces of work, taken one by one as there is room for them."""
+        """Compute numbered pieces of work, and take each one when an engine is free."""
 
 
 class InProcess:
-    """One engine, here."""
+    """One engine in this process."""
 
     def __init__(self, settings: EngineSettings) -> None:
         self._engine = Engine(settings)
         self.runtime = self._engine.runtime
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute one after the other."""
+        """Compute the pieces of work one after the other."""
         for number, work in works:
             yield Dispatched(number)
             yield Finished(number, self._engine.compute(work))
@@ -76,7 +76,8 @@ class _Worker(NamedTuple):
 
 class _Task(NamedTuple):
     ticket: int
-    """Of all runs together: an answer to a run that was given up is not taken for one to this."""
+    """Number of the task among all runs. It distinguishes a late answer to an abandoned run from an answer to this run.
+    """
     number: int
     work: Work
     n_deaths: int
@@ -86,16 +87,16 @@ class Workers:
     """Several engines, each in a process of its own with its own devices."""
 
     def __init__(self, settings: EngineSettings, environments: Sequence[dict[str, str]]) -> None:
-        """Start them and wait until all have loaded the model.
+        """Start the processes, and wait until all of them have loaded the model.
 
         Args:
-            settings: Of each engine.
-            environments: Per process, the environment that gives it its devices.
+            settings: Settings of each engine.
+            environments: Environment variables of each process, which give it its devices.
 
         Raises:
-            ConfigError: an engine refuses the model, or a process dies.
+            ConfigError: an engine refuses the model, or a process dies while it loads the model.
         """
-        # A forked copy of a process that holds a GPU cannot use it.
+        # A forked copy of a process that uses a GPU cannot use that GPU.
         context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
         stop = weakref.finalize(self, _stop, self._workers)
@@ -117,14 +118,14 @@ class Workers:
 
     @property
     def process_ids(self) -> tuple[int, ...]:
-        """Of those that are alive."""
+        """The process ids of the workers that are alive."""
         return tuple(worker.process.pid for worker in self._workers if worker.process.pid is not None)
 
     def run(self, works: Iterable[tuple[int, Work]]) -> Iterator[Event]:
-        """Compute, each worker one piece at a time.
+        """Compute the pieces of work, each worker one at a time.
 
         Raises:
-            RunError: an engine broke down, no worker is left, or one piece of work takes every worker down.
+            RunError: an engine broke down, no worker is left, or several workers died of the same piece of work.
         """
         ahead = iter(works)
         again: deque[_Task] = deque()
@@ -141,11 +142,11 @@ class Workers:
                         task = _Task(self._n_tickets, number, work, 0)
                 if task is None:
                     break
-                # Whoever stops listening here has sent nothing.
+                # If the caller stops the iteration here, nothing has been sent yet.
                 yield Dispatched(task.number)
                 running[task.ticket] = task
                 self._busy[worker.connection] = task.ticket
-                # Who died while idle is noticed below, as one who died at work.
+                # A worker that died while idle is noticed below, like one that died at work.
                 with contextlib.suppress(OSError):
                     worker.connection.send((task.ticket, task.work))
             if not running and not again and exhausted:
@@ -153,7 +154,7 @@ class Workers:
             yield from self._collect(running, again)
 
     def _collect(self, running: dict[int, _Task], again: deque[_Task]) -> Iterator[Event]:
-        """Wait for whoever is done first."""
+        """Wait until a worker has finished or died, and yield what has finished."""
         ready = wait(list(self._busy))
         for worker in [worker for worker in self._workers if worker.connection in ready]:
             ticket = self._busy.pop(worker.connection)
@@ -175,8 +176,8 @@ class Workers:
             raise RunError("no vLLM process is left, all have died; what was answered is kept, run it again")
         if task.n_deaths >= MOST_DEATHS:
             raise RunError(
-                f"{task.n_deaths} vLLM processes died of the same requests; what was answered is kept. Where memory "
-                "was too little, give a smaller --max-model-len or --gpu-memory"
+                f"{task.n_deaths} vLLM processes died of the same requests; what was answered is kept. If memory "
+                "ran out, give a smaller --max-model-len or --gpu-memory"
             )
         return task
 
@@ -192,7 +193,7 @@ def _started(worker: _Worker) -> Runtime:
     except EOFError:
         worker.process.join()
         raise ConfigError(
-            f"a vLLM process died while it loaded the model (exit code {worker.process.exitcode}); where the memory is "
+            f"a vLLM process died while it loaded the model (exit code {worker.process.exitcode}); if the memory is "
             "not enough for all copies, give a smaller --data-parallel"
         ) from None
     if isinstance(said, BaseException):
@@ -208,15 +209,15 @@ def _stop(workers: list[_Worker]) -> None:
     for worker in workers:
         worker.process.join(_GRACE_SECONDS)
         if worker.process.is_alive():
-            # Some threads of the engine do not mind.
+            # Some threads of the engine ignore the signal.
             worker.process.kill()
             worker.process.join()
     workers.clear()
 
 
 def serve(connection: Connection, settings: EngineSettings) -> None:
-    """What a worker process does until nobody listens any more."""
-    # Ctrl-C reaches the whole group; the parent decides what becomes of it.
+    """Run a worker process until the parent closes the connection."""
+    # Ctrl-C reaches every process of the group. The parent decides what the workers do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(settings.environment)
     with contextlib.suppress(EOFError, OSError):

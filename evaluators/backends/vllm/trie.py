@@ -1,7 +1,7 @@
-"""Options as edges of a trie, so that an engine is asked once for what several of them need.
+"""Arranges options as a trie, so that an engine is asked only once for what several options need.
 
-A node is the context and the option tokens so far; an edge is the token that an option has next. The log-probability of
-an option is the sum over its edges. Requests with the same context share their nodes.
+A node is the context and the option tokens so far; an edge is the next token of an option. The log-probability of an
+option is the sum over its edges. Requests with the same context share their nodes.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from evaluators.models.tokenizer import Rows
 Node: TypeAlias = tuple[int, ...]
 """Token ids from the beginning of the text."""
 EdgeLogprobs: TypeAlias = Mapping[Node, Mapping[int, float]]
-"""Log-probability of a token after a node."""
+"""Log-probability in nats of each token that follows a node."""
 
 
 class Question(NamedTuple):
-    """What an engine is asked: how probable is each of these tokens after the node?"""
+    """A question to an engine: how probable is each of these tokens after the node?"""
 
     node: Node
     tokens: tuple[int, ...]
 
 
 def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list[Question]:
-    """Every node that options branch from, once, with the tokens that follow it.
+    """Return one question for each node that options branch from, with the tokens that follow it.
 
     Args:
-        encoded: Options of the requests.
-        end_id: The end token, where its log-probability after every option is wanted; else None.
-        room: Most tokens of a text; an end token that would lie beyond it is not asked for.
+        encoded: Token ids of the options of each request.
+        end_id: Id of the end token if it is to be scored after every option; else None.
+        room: Maximum number of tokens in a text; an end token beyond it is not asked for.
 
     Returns:
-        Sorted, so that nodes that begin alike stand together and an engine still holds what they share.
+        Questions in the order of their nodes. Nodes that begin alike are together, so the engine still holds what they
+        share.
     """
     edges: dict[Node, set[int]] = {}
     for rows in encoded:
@@ -48,21 +49,21 @@ def questions(encoded: Iterable[Rows], *, end_id: int | None, room: int) -> list
 
 
 def split_wide(asked: Sequence[Question], most: int) -> list[Question]:
-    """The same questions with at most so many tokens each."""
+    """Split questions so that each has at most ``most`` tokens."""
     return [
         Question(node, tokens[start : start + most]) for node, tokens in asked for start in range(0, len(tokens), most)
     ]
 
 
 def paths(asked: Sequence[Question]) -> list[Node]:
-    """The fewest texts that run over every edge: each the beginning of no other."""
+    """Return the fewest texts that contain every edge. None of them is the beginning of another."""
     whole = sorted((*question.node, token) for question in asked for token in question.tokens)
-    # In sorted order a text that begins others stands right before one of them.
+    # In sorted order, a text that is the beginning of others stands right before one of them.
     return [path for path, after in zip(whole, [*whole[1:], ()], strict=True) if after[: len(path)] != path]
 
 
 def option_logprobs(rows: Rows, edges: EdgeLogprobs) -> tuple[float, ...]:
-    """Log-probability of each option."""
+    """Return the log-probability of each option in nats."""
     return tuple(
         math.fsum(edges[tuple(ids[:place])][ids[place]] for place in range(rows.n_context, len(ids)))
         for ids in rows.ids
@@ -70,5 +71,5 @@ def option_logprobs(rows: Rows, edges: EdgeLogprobs) -> tuple[float, ...]:
 
 
 def end_logprobs(rows: Rows, edges: EdgeLogprobs, end_id: int) -> tuple[float | None, ...]:
-    """Log-probability of the end token after each option; None where it was not asked for."""
+    """Return the log-probability in nats of the end token after each option; None if it was not asked for."""
     return tuple(edges.get(tuple(ids), {}).get(end_id) for ids in rows.ids)
