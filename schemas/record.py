@@ -53,7 +53,7 @@ class Reading:
 
     outcomes: tuple[str, ...]
     probabilities: tuple[float, ...]
-    """Probability of each outcome, or its share of the parsed answers. They sum to 1; empty if there are no outcomes."""
+    """Probability of each outcome, or its share of the parsed answers, summing to 1; empty if there are no outcomes."""
     answers: tuple[str, ...]
     """Answer parsed from the text of each exchange; empty if the task reads probabilities instead."""
 
