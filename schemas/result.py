@@ -140,7 +140,7 @@ class Usage:
     n_prompt_tokens: int | None
     n_completion_tokens: int | None
     seconds: float | None
-    """Time spent waiting for the backend; None if stored answers were scored again."""
+    """Time spent waiting for the backend; None if the answers were imported."""
     cost_usd: float | None
     """Cost in US dollars; None if no price is known."""
 
