@@ -1,4 +1,4 @@
-"""The README.md of a dataset folder: metadata that the Hugging Face Hub reads, then what a reader must know."""
+"""Renders the README.md of a dataset folder: metadata for the Hugging Face Hub, then the card for human readers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def markdown(self) -> str:
-        """The table as Markdown; a bar in a cell is escaped."""
+        """Return the table as Markdown, with vertical bars in cells escaped."""
         lines = [self.header, tuple("---" for _ in self.header), *self.rows]
         return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """The parts of a card that only the builder knows; Markdown without headings."""
+    """The parts of a card that the builder of a dataset provides, as Markdown without headings."""
 
     data_statement: str
     how_built: str
@@ -42,7 +42,7 @@ class Card:
 
 
 def render_card(card: Card, manifest: Manifest) -> str:
-    """The whole README.md of a dataset."""
+    """Return the complete README.md of a dataset."""
     sections = (
         ("Data statement", card.data_statement),
         ("Files", _files(manifest).markdown()),
@@ -82,7 +82,7 @@ def _front_matter(card: Card, manifest: Manifest) -> str:
 
 
 def _licences(expression: str) -> str | list[str]:
-    """What the Hub reads: one identifier, or several where configs have licences of their own."""
+    """Return the licence as the Hub reads it: one identifier, or a list if the configs have different licences."""
     names = expression.lower().split(" and ")
     return names[0] if len(names) == 1 else names
 

@@ -10,12 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 Report: TypeAlias = Callable[[str, int, int | None], None]
-"""Called with what is being done, how many items are done, and of how many; null where that is not known yet."""
+"""Function that is called with the current step, the number of items done, and their total (None if unknown)."""
 
 
 @contextmanager
 def progress_bar() -> Iterator[Report]:
-    """Show a bar on stderr, removed at the end; silent where stderr is no terminal."""
+    """Show a progress bar on stderr and remove it at the end; show nothing if stderr is not a terminal.
+
+    Yields:
+        Function that updates the bar.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -28,4 +32,4 @@ def progress_bar() -> Iterator[Report]:
 
 
 def silent(description: str, completed: int, total: int | None) -> None:
-    """A report that shows nothing."""
+    """Ignore a progress report."""

@@ -1,4 +1,4 @@
-"""What a builder says about itself, and how builders are found: a file or folder of this package with a ``BUILDER``."""
+"""Describes builders and finds them: every module or package in ``builders`` that defines a ``BUILDER``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ DATASETS_FOLDER = Path("out/datasets")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuilderSource:
-    """One place that a builder can take its rows from."""
+    """One source that a builder can take its rows from."""
 
     name: str
-    """The value of ``--source``."""
+    """Value of ``--source`` that selects it."""
     dataset: str
-    """Name of the dataset that comes out, and of its folder."""
+    """Name of the dataset that is built, and of its folder."""
     summary: str
     input: str | None
-    """What ``--input`` has to be; null where nothing is read."""
+    """Description of the file or folder that ``--input`` must name; None if nothing is read."""
     licence: str
-    """SPDX identifier of the dataset."""
+    """SPDX identifier of the dataset's licence."""
     redistributable: bool
 
     @property
     def default_out(self) -> Path:
-        """Where the dataset goes without ``--out``."""
+        """The folder that the dataset is written to if ``--out`` is not given."""
         return DATASETS_FOLDER / self.dataset
 
 
@@ -41,7 +41,7 @@ class Builder:
     sources: tuple[BuilderSource, ...]
 
     def source(self, name: str) -> BuilderSource:
-        """The source of that name.
+        """Return the source with the given name.
 
         Raises:
             KeyError: the builder has no such source.
@@ -50,7 +50,7 @@ class Builder:
 
 
 def all_builders() -> tuple[Builder, ...]:
-    """Every builder of this package, by name; modules without a ``BUILDER`` are parts that builders share."""
+    """Return every builder of this package, sorted by name; modules without a ``BUILDER`` are shared parts."""
     found = (
         getattr(importlib.import_module(f"builders.{name}"), "BUILDER", None) for name in plugins.names("builders")
     )

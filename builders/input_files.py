@@ -1,4 +1,4 @@
-"""Published files that a builder reads as they are: there, and the right ones."""
+"""Reads published files and checks that none is missing or changed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from schemas.errors import DataError
 
 
 def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) -> dict[str, bytes]:
-    """Content of files by name.
+    """Return the content of files in a folder, by name.
 
     Args:
-        folder: Holds them all.
-        names: Of the files.
-        what: What the folder should be, for the error.
-        remedy: Where the files are to be had.
+        folder: Folder that holds all files.
+        names: Names of the files.
+        what: Description of the right folder, used in the error message.
+        remedy: Advice on which files to use, added to the error message.
 
     Raises:
         DataError: the folder or a file is missing.
@@ -32,15 +32,15 @@ def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) ->
 
 
 def check_hashes(files: Mapping[str, bytes], published: Mapping[str, str], *, remedy: str) -> None:
-    """Refuse files that are not the published ones.
+    """Check that files are the published ones, byte for byte.
 
     Args:
-        files: Content by name.
-        published: The sha256 of each published file by name.
-        remedy: Where the files are to be had.
+        files: Content of each file by name.
+        published: SHA-256 of each published file by name.
+        remedy: Advice on which files to use, added to the error message.
 
     Raises:
-        DataError: a sha256 differs.
+        DataError: the SHA-256 of a file differs.
     """
     for name, raw in files.items():
         found = hashlib.sha256(raw).hexdigest()

@@ -1,4 +1,7 @@
-"""Writes a dataset folder in one piece: parquet files, card, manifest, rejects; the same draft gives the same bytes."""
+"""Writes a dataset folder atomically: parquet files, card, manifest and rejects.
+
+The same draft always gives the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from schemas.item_shape import Item, item_shapes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule by which candidates are dropped or items flagged."""
+    """A rule for dropping candidates or flagging items."""
 
     name: str
     description: str
@@ -40,7 +43,7 @@ class DraftSplit(Generic[ItemT]):
 
     @property
     def path(self) -> str:
-        """Path of the parquet file in the dataset folder."""
+        """The path of the parquet file, relative to the dataset folder."""
         return f"data/{self.config}/{self.split}-00000-of-00001.parquet"
 
 
@@ -54,7 +57,7 @@ class ExtraFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft(Generic[ItemT]):
-    """Everything that a dataset folder is made of."""
+    """Everything that is needed to write a dataset folder."""
 
     name: str
     benchmark: str
@@ -68,22 +71,26 @@ class Draft(Generic[ItemT]):
     generator_model: str | None
     licence: str
     publish_refusal: str | None
-    """Why the dataset must not be published; null where it may be."""
+    """Reason why the dataset must not be published; None if it may be."""
     human_validated: bool
     splits: tuple[DraftSplit[ItemT], ...]
     rejects: tuple[Reject, ...]
     reject_rules: tuple[Rule, ...]
-    """Every rule that was applied, also those that dropped nothing."""
+    """All rules that were applied, including those that dropped nothing."""
     flag_rules: tuple[Rule, ...]
     card: Card
     extra_files: tuple[ExtraFile, ...] = ()
 
 
 def check_target(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that must not be replaced; called before the work and again before the writing.
+    """Check that a dataset may be written to a folder; called before the items are built and before they are written.
+
+    Args:
+        folder: Folder that the dataset is to be written to.
+        overwrite: True if a dataset that is already in the folder may be replaced.
 
     Raises:
-        ConfigError: there is something there, and ``overwrite`` is not set or it is no dataset.
+        ConfigError: the folder is a link or a file, or it holds files and ``overwrite`` is False or none is a manifest.
     """
     if folder.is_symlink():
         raise ConfigError(f"--out {folder}: is a link; give the folder that it leads to, or another one")
@@ -105,20 +112,20 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
 
 
 def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, report: Report = silent) -> Manifest:
-    """Write a dataset folder beside its place and rename it.
+    """Write a dataset folder atomically.
 
     Args:
-        draft: What to write.
-        folder: The dataset folder.
-        overwrite: Whether a dataset that is already there is replaced.
-        report: Told about every split.
+        draft: Dataset to write.
+        folder: Folder to write it to.
+        overwrite: True to replace the same dataset if the folder already holds it.
+        report: Called with the progress before each split is written.
 
     Returns:
         The manifest, as written to ``dataset.json``.
 
     Raises:
-        ConfigError: the folder must not be replaced.
-        DataError: an item breaks its schema. Nothing is left behind.
+        ConfigError: the folder must not be replaced (see :func:`check_target`), or it holds another dataset.
+        DataError: an item breaks its schema, or two items have the same id. Nothing is written.
     """
     check_target(folder, overwrite=overwrite)
     _check_same_dataset(draft, folder)
@@ -149,7 +156,7 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
 
 
 def _check_same_dataset(draft: Draft[Item], folder: Path) -> None:
-    """Another dataset is not overwritten by mistake."""
+    """Check that the folder holds no other dataset, which would be overwritten by mistake."""
     if (folder / MANIFEST).is_file():
         value = strict_json.read(folder / MANIFEST)
         name = value.get("name") if isinstance(value, dict) else None
@@ -161,10 +168,10 @@ def _check_same_dataset(draft: Draft[Item], folder: Path) -> None:
 
 
 def ensure_publishable(manifest: Manifest) -> None:
-    """Refuse to publish a dataset whose sources forbid it; called before anything is sent anywhere.
+    """Check that the dataset may be published; to be called before anything is uploaded.
 
     Raises:
-        DataError: the dataset must not be published; the message says why.
+        DataError: its licence forbids publishing it; the message says why.
     """
     if not manifest.redistributable:
         raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")

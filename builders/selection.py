@@ -1,4 +1,4 @@
-"""Cuts a dataset down to whole minimal pairs or templates, without losing its balance more than it has to."""
+"""Reduces a dataset to some of its minimal pairs or templates, each kept whole, and keeps it as balanced as it can."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from schemas.items.coreference import CoreferenceItem
 def take_pairs(
     splits: Sequence[DraftSplit[CoreferenceItem]], limit: int | None
 ) -> tuple[DraftSplit[CoreferenceItem], ...]:
-    """Keep at most ``limit`` items: whole pairs, as many of each split, spread over the occupation pairs.
+    """Keep at most ``limit`` items: whole minimal pairs, equally many per split, spread over the occupation pairs.
 
     Args:
-        splits: Items whose pairs are complete; the pairs of a cluster in an order in which each stands for
-            another cell of the design.
-        limit: Greatest number of items; an odd one keeps one item less. None keeps everything.
+        splits: Splits in which every pair is complete. The pairs of a cluster, in their order, are taken to represent
+            different cells of the design.
+        limit: Maximum number of items; an odd limit keeps one item less. None keeps everything.
 
     Returns:
-        The splits with their items in the old order.
+        The splits with the kept items in their original order.
 
     Raises:
-        ConfigError: fewer items than one pair per split.
+        ConfigError: the limit is too small for one pair per split.
     """
     if limit is None:
         return tuple(splits)
     if limit < 2 * len(splits):
         places = ", ".join(f"{split.config}/{split.split}" for split in splits)
-        raise ConfigError(f"--limit {limit}: a pair of each of {places} needs at least {2 * len(splits)}; raise it")
+        raise ConfigError(
+            f"--limit {limit}: one pair from each of {places} needs at least {2 * len(splits)} items; raise it"
+        )
     queues = [_spread_pairs(split) for split in splits]
     kept: set[str] = set()
     for place in _round_robin(queues):
@@ -44,17 +46,17 @@ def take_pairs(
 
 
 def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[DraftSplit[Item], ...]:
-    """Keep at most ``limit`` items: whole units, such as all variants of a template, as many of each split.
+    """Keep at most ``limit`` items: whole units, such as all variants of a template, equally many per split.
 
     Args:
-        splits: Items whose units are complete.
-        limit: Greatest number of items. None keeps everything.
+        splits: Splits in which every unit is complete.
+        limit: Maximum number of items. None keeps everything.
 
     Returns:
-        The splits with their items in the old order.
+        The splits with the kept items in their original order.
 
     Raises:
-        ConfigError: fewer items than one unit per split.
+        ConfigError: the limit is too small for one unit per split.
     """
     if limit is None:
         return tuple(splits)
@@ -62,7 +64,7 @@ def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[D
     least = sum(min(of_split.values()) for of_split in sizes)
     if limit < least:
         places = ", ".join(f"{split.config}/{split.split}" for split in splits)
-        raise ConfigError(f"--limit {limit}: a template of each of {places} needs at least {least}; raise it")
+        raise ConfigError(f"--limit {limit}: one template from each of {places} needs at least {least} items; raise it")
     room = limit
     kept: set[str] = set()
     queues = [sorted(of_split, key=lambda unit: hashlib.sha256(unit.encode()).digest()) for of_split in sizes]
@@ -76,12 +78,12 @@ def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[D
 
 
 def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:
-    """Pair ids of a split: one of each occupation pair, then a second one of each, and so on."""
+    """Order the pair ids of a split: one from each occupation pair, then a second one from each, and so on."""
     pairs: dict[str, dict[str, None]] = {}
     for item in split.items:
         pairs.setdefault(item.cluster, {})[item.pair_id] = None
     clusters = sorted(pairs, key=lambda name: hashlib.sha256(name.encode()).digest())
-    # The start moves on by one with each occupation pair, so that a short cut takes every cell equally often.
+    # Each occupation pair starts one cell further on, so that a small selection takes every cell equally often.
     turned = []
     for rank, cluster in enumerate(clusters):
         ids = list(pairs[cluster])

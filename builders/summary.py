@@ -1,4 +1,4 @@
-"""What a builder prints when it is done."""
+"""The closing lines that a builder prints when it is done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.dataset import Manifest, RuleCount
 
 
 def closing_lines(manifest: Manifest, folder: Path, *, n_items: int) -> Iterator[str]:
-    """Rejects, flags, whether the dataset may be published, and where it lies."""
+    """Yield the number of rows, the rejects, the flags, the reason not to publish if there is one, and the folder."""
     yield f"  total: {n_items} rows"
     yield from _counts("rejects", manifest.rejects)
     yield from _counts("flags", manifest.flags)

@@ -1,4 +1,4 @@
-"""How every command line of the project ends: one line per mistake, a stack trace only for a fault of ours."""
+"""Turns errors into the exit of a command: one line for a mistake of the user, a stack trace only for a bug."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ import typer
 from schemas.errors import BiasboardError, RunError
 
 EXIT_ERROR = 1
-"""Bad input; nothing was written."""
+"""Exit status for bad input; nothing was written."""
 EXIT_RUN_FAILED = 3
-"""A run that could not finish; what was answered is kept. (2 is a wrong option.)"""
+"""Exit status for a run that could not finish; its answers so far are kept. (Status 2 is a wrong option.)"""
 EXIT_INTERRUPTED = 130
 
 
 @contextmanager
 def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterator[None]:
-    """Turn a mistake of the user into one line on standard error and an exit status. Also a decorator.
+    """Turn a mistake of the user into one line on standard error and an exit status.
+
+    This context manager can also be used as a decorator.
 
     Args:
-        interrupted: What Ctrl-C leaves behind.
+        interrupted: Line to print after Ctrl-C, which says what was kept or written.
+
+    Raises:
+        typer.Exit: a mistake was made, the file system failed, or the user pressed Ctrl-C.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The manifest of a built dataset (``dataset.json``), and the candidates that it leaves out."""
+"""The manifest of a built dataset (``dataset.json``), and the candidates that a builder rejected."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Parameter: TypeAlias = bool | int | float | str | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where rows come from, exactly enough to fetch the same bytes again."""
+    """A source of rows, described precisely enough to fetch the same bytes again."""
 
     name: str
     address: str
     """URL, or the name of a generator inside this distribution."""
     revision: str | None
-    """Commit, tag or version; null where the source has none."""
+    """Commit, tag or version of the source; None if it has none."""
     sha256: str | None
-    """Of the bytes that were read; null for a generator, whose version is the revision."""
+    """SHA-256 of the bytes that were read; None for a generator, whose version is given as the revision."""
     licence: str
-    """SPDX identifier where there is one."""
+    """Licence of the source: its SPDX identifier if there is one."""
     redistributable: bool
-    """Whether the licence lets a converted copy be published."""
+    """True if the licence allows publishing a converted copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +34,17 @@ class SplitEntry:
     config: str
     split: str
     item_shape: str
-    """Names the row schema and the tasks that can ask it, such as ``coreference``; one per config."""
+    """Name of the row schema, such as ``coreference``, which decides which tasks can use the items; one per config."""
     path: str
-    """Relative to the dataset folder."""
+    """Path of the file, relative to the dataset folder."""
     n_items: int
     content_sha256: str
-    """Of the canonical JSON lines of the items: equal under every pyarrow."""
+    """SHA-256 of the items as canonical JSON lines, the same for every version of pyarrow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCount:
-    """How many candidates a rule dropped, or how many kept items carry a flag."""
+    """The number of candidates that a rule dropped, or of kept items that carry a flag."""
 
     rule: str
     n: int
@@ -53,14 +53,14 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a dataset folder holds and how it came about."""
+    """The contents of a dataset folder and how it was built."""
 
     schema_version: str
     name: str
     benchmark: str
-    """The benchmark that its results are listed under: synthbias, gifi, superni."""
+    """Benchmark under which results on the dataset are listed, such as synthbias or gifi."""
     version: str
-    """Semantic version of the data: a change of any item raises it."""
+    """Semantic version of the data, raised whenever an item changes."""
     title: str
     builder: str
     builder_version: str
@@ -68,27 +68,27 @@ class Manifest:
     seed: int | None
     sources: tuple[Source, ...]
     generator_model: str | None
-    """The language model that wrote the candidates; null where none did."""
+    """Language model that wrote the candidates; None if no model did."""
     licence: str
     redistributable: bool
     publish_refusal: str | None
-    """Why the dataset must not be pushed; null where it may be."""
+    """Reason why the dataset must not be published; None if it may be."""
     human_validated: bool
     splits: tuple[SplitEntry, ...]
     content_sha256: str
-    """Of the content hashes of all splits."""
+    """SHA-256 of the content hashes of all splits."""
     rejects: tuple[RuleCount, ...]
-    """Candidates that are not in the data; each is a row of rejects.parquet."""
+    """Number of candidates that each rule kept out of the data; each candidate is a row of rejects.parquet."""
     flags: tuple[RuleCount, ...]
-    """Peculiarities of items that are in the data, kept as the source has them."""
+    """Number of items that carry each flag. Flagged items are in the data, as the source has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
-    """A candidate that a builder dropped, with the rule that dropped it."""
+    """A candidate that a builder dropped, and the rule that dropped it."""
 
     candidate: str
-    """The candidate's text or key; empty where the licence forbids showing it."""
+    """Text or key of the candidate; empty if the licence forbids showing it."""
     source_row: str | None
     rule: str
     reason: str

@@ -1,10 +1,10 @@
-"""Every error that a user can cause, so that a command line prints one line instead of a stack trace.
+"""Exceptions for mistakes that a user can make; a command line prints them as one line instead of a stack trace.
 
 BiasboardError
- +- DataError          a file or value that was handed in is not what the contract says
- +- ConfigError        a combination of options that cannot work
- +- MissingExtraError  a heavy library that is not installed; names the extra
- +- RunError           a run that could not finish (too many failures, another process holds it)
+ +- DataError          a file or value breaks its contract
+ +- ConfigError        a combination of options cannot work
+ +- MissingExtraError  a library of an optional extra is not installed
+ +- RunError           a run could not finish (too many failures, or another process is using it)
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import ModuleType
 
 
 class BiasboardError(Exception):
-    """A mistake that the message explains: what, where, the offending value and the way out."""
+    """A mistake of the user. The message says what is wrong, where, with which value, and how to put it right."""
 
 
 class DataError(BiasboardError):
-    """A file or value that is not what the contract says."""
+    """A file or value that breaks its contract."""
 
 
 class ConfigError(BiasboardError):
@@ -26,19 +26,19 @@ class ConfigError(BiasboardError):
 
 
 class MissingExtraError(BiasboardError):
-    """A library of an optional extra is not installed."""
+    """A library of an optional extra that is not installed."""
 
 
 class RunError(BiasboardError):
-    """A run that could not finish; what was answered is kept."""
+    """A run that could not finish. The answers it received are kept."""
 
 
 def import_extra(module: str, extra: str) -> ModuleType:
-    """Import a heavy library, or say which extra brings it.
+    """Import a library of an optional extra; if it is missing, say which extra to install.
 
     Args:
         module: Name of the module, such as ``torch``.
-        extra: Name of the extra in pyproject.toml.
+        extra: Name of the extra in pyproject.toml that installs the library.
 
     Raises:
         MissingExtraError: the module is not installed.
@@ -47,7 +47,7 @@ def import_extra(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] != module.partition(".")[0]:
-            raise  # The library is there, something that it needs is not: its own message says more.
+            raise  # A dependency of the library is missing, not the library: the original message names it.
         raise MissingExtraError(
             f"'{module}' is not installed; install the extra '{extra}': pip install 'biasboard[{extra}]'"
         ) from error

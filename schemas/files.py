@@ -1,4 +1,4 @@
-"""Atomic writes and file hashes."""
+"""Writes files and folders atomically, and hashes files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside ``path``; on success it takes the name of ``path``, on an error it is removed.
+    """Yield a temporary file beside ``path`` and rename it to ``path`` at the end.
 
-    A reader sees the old file or the new one, never a half of either, also after a crash.
+    If an error occurs, the temporary file is removed and ``path`` stays as it was. A reader sees either the old file or
+    the complete new one, even after a crash.
+
+    Yields:
+        Path of the temporary file, which is to be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -25,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp makes files that only the owner can read; results are for everybody.
+        # mkstemp creates files that only their owner can read, but everyone should be able to read results.
         temporary.chmod(0o644)
         temporary.replace(path)
     finally:
@@ -34,7 +38,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder beside ``path``; on success it takes the place of ``path``, on an error it is removed."""
+    """Yield a temporary folder beside ``path`` and put it in the place of ``path`` at the end.
+
+    If an error occurs, the temporary folder is removed.
+
+    Yields:
+        Path of the temporary folder, which is to be filled.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     temporary.chmod(0o755)
@@ -52,6 +62,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def sha256_file(path: Path) -> str:
-    """Sha256 of a file's bytes, in hexadecimal."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

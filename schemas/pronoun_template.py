@@ -1,4 +1,4 @@
-"""A text with slots: where a pronoun stands, in which case, and which verbs agree with it."""
+"""Text templates with slots for pronouns in a given case and with verbs that agree with the pronoun."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CASE_TAGS: Mapping[str, PronounCase] = {
     "psi": "possessive_independent",
     "ref": "reflexive",
 }
-"""How the cases are written in the markup; with a capital letter where the pronoun begins a sentence."""
+"""Case of each tag in the markup. A tag is written with a capital letter if its pronoun begins a sentence."""
 
 _PLURAL_VERBS = frozenset({"they"})
-"""Families whose verbs are in the plural, also for one person."""
+"""Families that take plural verbs even when they refer to one person."""
 
 _MARK = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a pronoun stands."""
+    """A place in a template that is filled with a pronoun."""
 
     case: PronounCase
     capital: bool = False
@@ -35,7 +35,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb whose subject is the pronoun."""
+    """A verb whose subject is the pronoun, in its singular and plural forms."""
 
     singular: str
     plural: str
@@ -46,26 +46,26 @@ Part: TypeAlias = str | Slot | Verb
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text, slots and verbs in their order."""
+    """A text as a sequence of plain strings, pronoun slots and verbs."""
 
     parts: tuple[Part, ...]
 
     @property
     def cases(self) -> tuple[PronounCase, ...]:
-        """Of the slots."""
+        """The grammatical cases of the slots, in the order of the text."""
         return tuple(part.case for part in self.parts if isinstance(part, Slot))
 
     @property
     def ends_in_slot(self) -> bool:
-        """Whether nothing comes after the last pronoun, not even a full stop."""
+        """True if the text ends with a pronoun, without even a full stop after it."""
         return isinstance(self.parts[-1], Slot)
 
     def fill(self, family: str, *, as_published: bool = False) -> str:
-        """The text in one pronoun family.
+        """Return the text with its slots and verbs filled for one pronoun family.
 
         Args:
-            family: Of the lexicon.
-            as_published: With the forms of the published GIFI templates, and all verbs in the singular.
+            family: Name of a pronoun family in the lexicon.
+            as_published: True to use the forms of the published GIFI templates and keep all verbs in the singular.
 
         >>> parse("{Nom} {is|are} late, and the blame is {psi}.").fill("they")
         'They are late, and the blame is theirs.'
@@ -87,15 +87,15 @@ class Template:
 
 
 def parse(text: str, *, where: str = "template") -> Template:
-    """Read the markup of a text.
+    """Parse the markup of a text into a template.
 
     Args:
-        text: ``{nom}``, ``{acc}``, ``{pos}``, ``{psi}``, ``{ref}`` and their capitalised forms are slots,
-            ``{singular|plural}`` is a verb.
-        where: What errors call it.
+        text: Text with markup: ``{nom}``, ``{acc}``, ``{pos}``, ``{psi}``, ``{ref}`` and their capitalised forms are
+            slots, and ``{singular|plural}`` is a verb.
+        where: Name of the text in error messages.
 
     Raises:
-        DataError: a mark is unknown or a brace stands alone, or the text has no slot.
+        DataError: a mark is unknown, a brace has no partner, or the text has no slot.
     """
     parts = tuple(part for part in _parts(text, where) if part != "")
     if not any(isinstance(part, Slot) for part in parts):

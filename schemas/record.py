@@ -1,4 +1,4 @@
-"""One row of ``records.parquet``: an item, what was asked, what came back and what was read from it."""
+"""Rows of ``records.parquet``: an item, its requests, their responses, and what the task read from them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ RecordStatus: TypeAlias = Literal["scored", "refused", "unparsed", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One request and its response. Log-probabilities are in nats."""
+    """One request and its response, with log-probabilities in nats."""
 
     kind: RequestKind
     request_sha256: str
-    """Of the request alone, without the model: equal for every model that was asked this."""
+    """SHA-256 of the request without the model, so that it is the same for every model that was sent the request."""
     prompt: str | None
-    """Null where the dataset's licence forbids showing its text; the item and the prompt id rebuild it."""
+    """Text of the prompt; None if the dataset's licence forbids showing it. The item and the prompt id rebuild it."""
     outcomes: tuple[str, ...]
-    """What each option stands for, in the order in which they are offered; empty where nothing is offered."""
+    """Outcome that each option stands for, in the order in which they are offered; empty if there are no options."""
     options: tuple[str, ...]
-    """Continuations that are scored; empty for generations."""
+    """Continuations of the prompt whose log-probabilities are computed; empty for generations."""
     option_logprobs: tuple[float | None, ...]
-    """Sum over the option's tokens, given the prompt before ``n_moved_tokens``, which count as the option's. -inf is a
-    probability of zero; null was not returned."""
+    """Log-probability of each option: the sum over its tokens, given the prompt. -inf is a probability of zero; None
+    means that no value was returned. The last ``n_moved_tokens`` tokens of the prompt count as part of the option."""
     option_end_logprobs: tuple[float | None, ...]
-    """Log-probability of the end token after the option; null where the model has none."""
+    """Log-probability of the end token after each option; None if the model has no end token."""
     option_token_counts: tuple[int | None, ...]
     option_byte_counts: tuple[int, ...]
     option_is_bound: tuple[bool, ...]
-    """True where the log-probability is only known not to be higher, because the endpoint returns the most probable
-    tokens alone; empty where every one is exact."""
+    """True for each option whose log-probability is only an upper bound, because the endpoint returns just the most
+    probable tokens; empty if all values are exact."""
     n_moved_tokens: int | None
-    """Last tokens of the prompt that count as part of every option, because the tokenizer merges them with one; 0 where
-    the prompt ends between tokens, null where it is unknown."""
+    """Number of tokens at the end of the prompt that count as part of every option, because the tokenizer merges them
+    with the start of an option; 0 if the prompt ends between two tokens, None if unknown."""
     text: str | None
-    """What was generated; null for choices."""
+    """Generated text; None for choices."""
     finish_reason: str | None
     sample: int | None
-    """Which of several samples of one prompt; null where one answer is asked for."""
+    """Number of the sample if a prompt is sampled several times; None if one answer is requested."""
     n_prompt_tokens: int | None
     n_completion_tokens: int | None
     status: ExchangeStatus
@@ -49,18 +49,18 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a task read from the responses of one item."""
+    """The answer that a task read from the responses to one item."""
 
     outcomes: tuple[str, ...]
     probabilities: tuple[float, ...]
-    """One per outcome, summing to 1; of parsed answers the share of each. Empty where an item has no outcomes."""
+    """Probability of each outcome, or its share of the parsed answers, summing to 1; empty if there are no outcomes."""
     answers: tuple[str, ...]
-    """What was read from each exchange, where the task parses text; empty where it reads probabilities."""
+    """Answer parsed from the text of each exchange; empty if the task reads probabilities instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Everything that is needed to compute a metric again without the model and without the dataset."""
+    """Everything that is needed to recompute a metric without the model and without the dataset."""
 
     item_id: str
     config: str
@@ -68,13 +68,13 @@ class Record:
     status: RecordStatus
     truncated: bool
     reason: str | None
-    """Why the record has no reading; null if it is scored."""
+    """Reason why the record has no reading; None if it is scored."""
     cluster: str
     pair_id: str | None
     target: str | None
-    """The right outcome; null where there is none."""
+    """Correct outcome; None if the item has none."""
     reference: str | None
-    """The outcome that desirability is measured from."""
+    """Outcome from which desirability is measured; None if the task has no such outcome."""
     groups: dict[str, str]
     exchanges: tuple[Exchange, ...]
     reading: Reading | None

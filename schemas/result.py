@@ -1,4 +1,4 @@
-"""``result.json``: one model on one config of one dataset."""
+"""The contents of ``result.json``: the result of one model on one config of one dataset."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Normalisation: TypeAlias = Literal["sum", "sum_with_end", "token_mean", "byte_me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """Who answered. The identity is part of every store key, so that two models never share an answer."""
+    """The model that answered. Its identity is part of every cache key, so that two models never share an answer."""
 
     id: str
-    """``org/name`` of the Hub, the name of a local folder, or the name of a baseline."""
+    """Model id on the Hub (``org/name``), name of a local folder, or name of a baseline."""
     revision: str | None
-    """Commit of the Hub, or ``sha256:...`` of a local folder's files; null where neither is known."""
+    """Commit on the Hub, or ``sha256:...`` of the files in a local folder; None if unknown."""
     backend: str
     precision: str | None
-    """Such as ``float32``; null where it is unknown or has no meaning."""
+    """Data type of the computation, such as ``float32``; None if it is unknown or has no meaning."""
     chat_template_sha256: str | None
-    """Null where prompts are sent as they are."""
+    """SHA-256 of the chat template; None if prompts are sent as they are."""
     endpoint: Endpoint
     identity_sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What must be equal for two results to be comparable, apart from a metric's own version."""
+    """Everything that must be equal for two results to be comparable, apart from the version of the metric."""
 
     benchmark: str
     dataset: str
@@ -44,7 +44,7 @@ class Signature:
     config: str
     splits: tuple[str, ...]
     items_sha256: str
-    """Of the items that were asked, in order: a slice of the data has another hash."""
+    """SHA-256 of the items that were asked, in order; a part of the dataset has another hash than the whole."""
     n_items: int
     task: str
     task_version: str
@@ -52,16 +52,16 @@ class Signature:
     prompt_sha256: str
     scoring: ScoringMode
     normalisation: Normalisation | None
-    """Null for generations."""
+    """Normalisation of the option log-probabilities; None for generations."""
     n_outcomes: int | None
-    """k of the outcome distribution; null where texts are generated and none is read from them."""
+    """Number of outcomes k; None if texts are generated and no outcome is read from them."""
 
     def sha256(self) -> str:
-        """Hash under which results are grouped."""
+        """Return the SHA-256 of the signature; results with the same hash are grouped together."""
         return strict_json.sha256({**asdict(self), "splits": list(self.splits)})
 
     def __str__(self) -> str:
-        """One line to print beside every score, in the manner of sacrebleu."""
+        """Return the signature as one line to print beside a score, as sacrebleu does."""
         parts = [
             f"{self.dataset}@{self.dataset_version}",
             f"{self.config}:{'+'.join(self.splits)}",
@@ -79,7 +79,10 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many items ended how. ``items = scored + refused + unparsed + failed``; truncated ones are among them."""
+    """The number of items with each status.
+
+    ``items = scored + refused + unparsed + failed``. Truncated items are counted under their status too.
+    """
 
     items: int
     scored: int
@@ -103,50 +106,50 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A number, or the reason why there is none; never a stand-in such as 0 or NaN."""
+    """The value of a metric, or the reason why it has none; never a stand-in such as 0 or NaN."""
 
     name: str
     version: str
-    """Version of the definition and its implementation; after a plus sign those of detectors or scorers that it reads
-    with. Values of two versions never share a column."""
+    """Version of the metric's definition and implementation; a plus sign and the versions of the detectors or scorers
+    that it uses may follow. Values of different versions are never shown in one column."""
     value: float | None
     reason: str | None
-    """Why the value is null; null if it is a number."""
+    """Reason why the value is None; None if it is a number."""
     interval: Interval | None
     interval_reason: str | None
     n: int
-    """What was counted (``unit``) for the value."""
+    """Number of units (see ``unit``) that the value is computed from."""
     n_excluded: int
-    """What was left out: items without a reading, pairs with one side missing."""
+    """Number of units left out, such as items without a reading or pairs with one side missing."""
     unit: str
-    """What ``n`` counts: items, pairs, occupations."""
+    """Unit that ``n`` counts, such as items, pairs or occupations."""
     ideal: float | None
-    """The value of equal behaviour or of no error; null where none is."""
+    """Value for equal behaviour or no error; None if the metric has no ideal value."""
     minimum: float
     maximum: float
     group: dict[str, str]
-    """The slice that the value is of, such as ``{"occupation": "nurse"}``; empty for all items."""
+    """Group that the value is computed for, such as ``{"occupation": "nurse"}``; empty for all items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the run took."""
+    """The requests, tokens, time and money that a run used."""
 
     n_requests: int
-    """Distinct requests that the items need."""
+    """Number of distinct requests that the items need."""
     n_attempts: int
-    """Requests that were sent, repeated ones counted."""
+    """Number of requests that were sent, including retries."""
     n_prompt_tokens: int | None
     n_completion_tokens: int | None
     seconds: float | None
-    """Time spent waiting for the backend; null for scores that were computed again."""
+    """Time spent waiting for the backend; None if the answers were imported."""
     cost_usd: float | None
-    """Null where no price is known."""
+    """Cost in US dollars; None if no price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Where the answers came from."""
+    """The software and hardware that produced the answers."""
 
     biasboard: str
     python: str
@@ -154,7 +157,7 @@ class Environment:
     device: str | None
     packages: dict[str, str]
     settings: dict[str, str]
-    """How the backend computed, where that may matter to the last digits: ``option_scoring``, ``batch_invariant``."""
+    """Settings of the backend that may change the last digits, such as ``option_scoring`` and ``batch_invariant``."""
 
     @property
     def corruption(self) -> str | None:
@@ -164,7 +167,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsFile:
-    """The records that belong to a result."""
+    """A reference to the file of records that belongs to a result."""
 
     path: str
     """Name of a file beside the result, or an https address."""
@@ -174,7 +177,7 @@ class RecordsFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoresFile:
-    """What scorers said of the texts of the records, and which scorers: at most one of each kind."""
+    """A reference to the file of text scores that belongs to a result, and its scorers: at most one of each kind."""
 
     path: str
     """Name of a file beside the result, or an https address."""
@@ -185,18 +188,18 @@ class ScoresFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One model on one config of one dataset."""
+    """The result of one model on one config of one dataset."""
 
     schema_version: str
     model: Model
     signature: Signature
     signature_sha256: str
     command: str
-    """The command that reproduces the result."""
+    """Command line that reproduces the result."""
     counts: Counts
     metrics: tuple[Metric, ...]
     usage: Usage
     environment: Environment
     records: RecordsFile
     scores: ScoresFile | None
-    """Null where the metrics need no scorer, or no text was scored."""
+    """Scores of the texts; None if the metrics need no scorer or no text was scored."""

@@ -1,4 +1,4 @@
-"""``scores.parquet``: what scorers say of texts, so that metrics can be computed again without them."""
+"""Rows of ``scores.parquet``: the scores of texts, kept so that metrics can be recomputed without the scorers."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ ScorerKind: TypeAlias = Literal["sentiment", "toxicity", "embedding"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorer:
-    """Who scored the texts of a run. Values of two scorers are never compared."""
+    """A scorer of the texts of a run. Values of different scorers are never compared."""
 
     kind: ScorerKind
     name: str
-    """Such as ``vader``."""
+    """Name of the scorer, such as ``vader``."""
     revision: str
-    """Version of the package, commit of the Hub, or the beginning of the weights' sha256."""
+    """Version of the package, commit on the Hub, or first digits of the SHA-256 of the weights."""
     settings: dict[str, str]
-    """How it was called, where that may matter to the last digits."""
+    """Settings of the scorer that may affect its values."""
 
     @property
     def label(self) -> str:
-        """What metric versions and the rows of ``scores.parquet`` call it: ``vader-3.3.2``."""
+        """The label of the scorer in metric versions and in ``scores.parquet``, such as ``vader-3.3.2``."""
         return f"{self.name}-{self.revision}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore:
-    """One row of ``scores.parquet``: what one scorer says of one text."""
+    """One row of ``scores.parquet``: the score that one scorer gave to one text."""
 
     kind: ScorerKind
     scorer: str
     """Label of the scorer."""
     text_sha256: str
-    """Of the text in UTF-8; equal texts have one row."""
+    """SHA-256 of the text in UTF-8; equal texts share one row."""
     values: tuple[float, ...]
-    """Sentiment: one value in [-1, 1], or the probabilities of negative, neutral and positive. Toxicity: one value in
-    [0, 1]. Embedding: a vector of length 1."""
+    """Score of the text. Sentiment: one value in [-1, 1], or the probabilities of negative, neutral and positive.
+    Toxicity: one value in [0, 1]. Embedding: a vector of length 1."""
 
 
 def text_sha256(text: str) -> str:
-    """Hash under which the scores of a text are kept."""
+    """Return the SHA-256 under which the scores of a text are stored."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,7 @@
-"""Strict JSON: no NaN, no infinities, no duplicate keys; atomic writes; canonical bytes for hashes."""
+"""Reads, writes and hashes strict JSON: no NaN, no infinities, no duplicate keys.
+
+Files are written atomically. Hashes are taken of a canonical form, so that equal values have equal hashes.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +42,17 @@ def loads(text: str, *, where: str) -> JsonValue:
 
     Args:
         text: The JSON text.
-        where: File name or address, for the error.
+        where: File name or address, used in error messages.
 
     Raises:
-        DataError: not JSON, or it holds NaN, Infinity or a duplicate key.
+        DataError: the text is not JSON, is nested too deeply, or holds NaN, an infinity, a duplicate key or a lone
+            surrogate.
     """
     try:
         value: JsonValue = json.loads(
             text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique_keys
         )
-        # Surrogates without a partner are no text: nothing could write them again.
+        # A lone surrogate cannot be encoded as UTF-8, so the value could never be written to a file.
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
         raise DataError(f"{where}: not strict JSON: nested too deeply; flatten it") from error
@@ -73,7 +77,7 @@ def read(path: Path) -> JsonValue:
 
 
 def dumps(value: JsonValue) -> str:
-    """Readable JSON with a final newline.
+    """Return indented JSON that ends with a newline.
 
     Raises:
         ValueError: the value holds NaN or an infinity.
@@ -82,13 +86,13 @@ def dumps(value: JsonValue) -> str:
 
 
 def write(path: Path, value: JsonValue) -> None:
-    """Write readable JSON beside ``path`` and rename it."""
+    """Write indented JSON to a file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(dumps(value), encoding="utf-8")
 
 
 def canonical(value: JsonValue) -> bytes:
-    r"""The one spelling of a value that is hashed: sorted keys, no spaces, UTF-8.
+    r"""Return the canonical JSON of a value, which is what hashes are taken of: sorted keys, no spaces, UTF-8.
 
     >>> canonical({"b": 1, "a": "é"})
     b'{"a":"\xc3\xa9","b":1}'
@@ -97,5 +101,5 @@ def canonical(value: JsonValue) -> bytes:
 
 
 def sha256(value: JsonValue) -> str:
-    """Sha256 of the canonical JSON of a value, in hexadecimal."""
+    """Return the SHA-256 of the canonical JSON of a value, in hexadecimal."""
     return hashlib.sha256(canonical(value)).hexdigest()

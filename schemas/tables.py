@@ -1,4 +1,7 @@
-"""Parquet files of dataclass rows: typed, checked when written and when read, the same bytes for the same rows."""
+"""Reads and writes rows of dataclasses as typed parquet files.
+
+Rows are checked when they are written and when they are read. The same rows always give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.boo
 
 
 def arrow_schema(row_type: type) -> pa.Schema:
-    """The Arrow schema of a dataclass, field by field."""
+    """Return the Arrow schema of a dataclass, with one column per field."""
     return pa.schema(_struct_fields(row_type))
 
 
@@ -59,12 +62,12 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
-    """Write rows as one parquet file, beside ``path`` first.
+    """Write rows to a parquet file atomically.
 
     Args:
-        path: The file; its folder is made.
-        rows: In the order in which they are stored. May be empty.
-        row_type: The dataclass of the rows.
+        path: Path of the file; its folder is created if needed.
+        rows: Rows in the order in which they are stored; may be empty.
+        row_type: Dataclass of the rows.
 
     Raises:
         DataError: a row breaks its schema; nothing is written.
@@ -80,7 +83,7 @@ def read_values(path: Path, row_type: type[Row]) -> list[JsonValue]:
     """Read a parquet file as JSON values, one per row, without checking the rows.
 
     Raises:
-        DataError: the file is missing, truncated or lacks a column.
+        DataError: the file is missing, is truncated, lacks a column, or holds a column of another type.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; build the dataset or run the model again")
@@ -112,10 +115,10 @@ def read_values(path: Path, row_type: type[Row]) -> list[JsonValue]:
 
 
 def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
-    """Read and check a parquet file.
+    """Read a parquet file and check each row.
 
     Raises:
-        DataError: the file is missing, truncated, lacks a column, or a row breaks its schema.
+        DataError: the file cannot be read (see :func:`read_values`), or a row breaks its schema.
     """
     return [
         contract.load(value, row_type, where=f"{path}: row {number}")
@@ -124,7 +127,7 @@ def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
 
 
 def content_sha256(rows: Iterable[Item]) -> str:
-    """Sha256 of the rows as canonical JSON lines: the same under every version of pyarrow."""
+    """Return the SHA-256 of the rows as canonical JSON lines, which is the same for every version of pyarrow."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(strict_json.canonical(contract.dump(row)) + b"\n")

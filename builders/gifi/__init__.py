@@ -1,9 +1,14 @@
-"""gifi: does a language model treat eleven pronoun families alike.
+"""Builder of the gifi benchmark: does a language model treat eleven pronoun families alike?
 
-The benchmark of the Gender Inclusivity Fairness Index (Shan et al. 2025, arXiv:2506.15568): whether a model goes on in
-the pronouns that a text began with (recognition), how the tone of what it writes depends on them (continuation), which
-pronouns it gives to people of whom only an occupation or a trait is known (assignment), and whether it reasons equally
-well about all of them (math). English only; a good score does not show that people are treated well.
+This is the benchmark of the Gender Inclusivity Fairness Index (Shan et al. 2025, arXiv:2506.15568). Its four
+configs ask one question each:
+
+* recognition: does a model continue a text in the pronouns that the text began with?
+* continuation: how does the tone of what it writes depend on the pronouns?
+* assignment: which pronouns does it give to people of whom only an occupation or a trait is known?
+* math: does it solve problems about people of all pronouns equally well?
+
+The benchmark covers English only, and a good score does not show that people are treated well.
 """
 
 from __future__ import annotations

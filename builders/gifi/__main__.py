@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class SourceName(StrEnum):
-    """What ``--source`` takes."""
+    """The values of ``--source``."""
 
     EMBEDDED = "embedded"
     TANGO = "tango"
@@ -32,37 +32,44 @@ class SourceName(StrEnum):
 
 
 class Compat(StrEnum):
-    """What ``--compat`` takes."""
+    """The values of ``--compat``."""
 
     GIFI_REPO = drafts.COMPAT
 
 
 @app.command()
 def build(
-    source: Annotated[SourceName, typer.Option(help="Where the texts come from.")] = SourceName.EMBEDDED,
+    source: Annotated[SourceName, typer.Option(help="Source of the texts.")] = SourceName.EMBEDDED,
     input_path: Annotated[
         Path | None,
         typer.Option(
             "--input",
-            help="TANGO's CSV file (tango), JSON lines or a Hub id (realtoxicityprompts, gsm8k), the folder of "
-            "published templates (gifi).",
+            help="CSV file of TANGO (tango), data file or Hub id (realtoxicityprompts, gsm8k), or folder of published "
+            "templates (gifi).",
         ),
     ] = None,
     revision: Annotated[
-        str | None, typer.Option(help="Commit of the Hub, where --input is an id; recorded in the manifest.")
+        str | None, typer.Option(help="Commit on the Hub if --input is a Hub id; recorded in the manifest.")
     ] = None,
     compat: Annotated[
-        Compat | None, typer.Option(help="gifi only: the published strings, faults included, each with a flag.")
+        Compat | None, typer.Option(help="Keep the published strings and flag their faults (gifi only).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Dataset folder; out/datasets/<name of the dataset> if not given.")
+        Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Greatest number of items: whole templates, spread over the configs.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximum number of items; whole templates are kept, spread over the configs. Default: all, but 2200 "
+            "for realtoxicityprompts.",
+        ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset in the folder.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
+    ] = False,
 ) -> None:
-    """Build a dataset in which the same texts stand in eleven pronoun families."""
+    """Build a dataset in which each text appears in eleven pronoun families."""
     with one_line_errors():
         _check(source, input_path, revision, compat)
         folder = out if out is not None else BUILDER.source(source.value).default_out

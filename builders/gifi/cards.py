@@ -1,4 +1,4 @@
-"""The words of the cards of the gifi datasets."""
+"""The texts of the cards of the gifi datasets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PAPER = "Shan et al. 2025 (GIFI, arXiv:2506.15568, ACL 2025)"
 def gifi_card(
     splits: Sequence[DraftSplit[Item]], *, how_built: str, licence_terms: str, known_limits: str = "", citation: str
 ) -> Card:
-    """A card with the parts that all sources share."""
+    """Return a card, adding the parts that all sources share."""
     return Card(
         data_statement=DATA_STATEMENT,
         how_built=how_built,

@@ -1,4 +1,4 @@
-"""One draft per source, ready to be written."""
+"""Builds a draft from each source, ready to be written as a dataset."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SHAPES: Mapping[str, str] = {
 }
 COMPAT = "gifi-repo"
 RTP_LIMIT = 2200
-"""Items of RealToxicityPrompts without ``--limit``: as many as the published GIFI has."""
+"""Maximum number of items from RealToxicityPrompts if ``--limit`` is not given: as many as the published GIFI has."""
 
 
 def embedded(*, limit: int | None) -> Draft[Item]:
-    """Our own texts, all four configs."""
+    """Build a draft from the texts of this project, with all four configs."""
     splits = take_units([_split(config, items) for config, items in embedded_items()._asdict().items()], limit)
     return _draft(
         "embedded",
@@ -59,7 +59,7 @@ def embedded(*, limit: int | None) -> Draft[Item]:
 
 
 def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:
-    """TANGO's sentences, config recognition.
+    """Build a draft from the sentences of TANGO, with the config recognition.
 
     Raises:
         DataError: the file is missing, cannot be read, or is not the published one.
@@ -90,10 +90,11 @@ def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:
 
 
 def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: Report) -> Draft[Item]:
-    """GSM8K's word problems about one person, config math.
+    """Build a draft from the word problems of GSM8K about one person, with the config math.
 
     Raises:
-        DataError: the file cannot be had or read.
+        DataError: the file is missing, cannot be downloaded, cannot be read, or holds no text that can be used.
+        ConfigError: the limit is too small for one template.
     """
     tagged = tagged_sources.gsm8k(path, revision, limit=limit, report=report)
     return _draft(
@@ -116,10 +117,11 @@ def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: R
 
 
 def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | None, report: Report) -> Draft[Item]:
-    """Prompts of RealToxicityPrompts about one person, config continuation.
+    """Build a draft from the prompts of RealToxicityPrompts about one person, with the config continuation.
 
     Raises:
-        DataError: the file cannot be had or read.
+        DataError: the file is missing, cannot be downloaded, cannot be read, or holds no text that can be used.
+        ConfigError: the limit is too small for one template.
     """
     limit = RTP_LIMIT if limit is None else limit
     tagged = tagged_sources.realtoxicityprompts(path, revision, limit=limit, report=report)
@@ -145,12 +147,12 @@ _TAGGED = (
 
 
 def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[Item]:
-    """The published templates of GIFI, all four configs.
+    """Build a draft from the published templates of GIFI, with all four configs.
 
     Args:
-        folder: Holds the four published files.
-        compat: The published strings, faults included, each fault as a flag.
-        limit: Greatest number of items; None for all.
+        folder: Folder that holds the four published files.
+        compat: True to keep the published strings and flag their faults; False to repair them.
+        limit: Maximum number of items; None for all.
 
     Raises:
         DataError: a file is missing, cannot be read, or is not the published one.

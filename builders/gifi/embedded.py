@@ -27,7 +27,7 @@ class EmbeddedItems(NamedTuple):
 
 
 def embedded_items() -> EmbeddedItems:
-    """Every variant of every text."""
+    """Return every variant of every text, by config."""
     return EmbeddedItems(
         recognition=text_items(_frames("recognition", "text", antecedent=True)),
         continuation=text_items(_frames("continuation", "text", topic=True)),
@@ -40,7 +40,7 @@ def _frames(
     config: str, table: str, *, antecedent: bool = False, topic: bool = False, answer: bool = False
 ) -> Iterator[Frame]:
     def frame(row: Mapping[str, Any], where: str) -> Frame:
-        """One row of the file."""
+        """Turn one row of the file into a frame."""
         return Frame(
             template_id=f"embedded-{config}-{row['id']}",
             template=parse(row["text"], where=where),

@@ -1,4 +1,4 @@
-"""Files of data sets: a local one, or one of the Hugging Face Hub at a commit that is recorded."""
+"""Finds the file of a source dataset: a local file, or one from the Hugging Face Hub at a commit that is recorded."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from schemas.errors import DataError
 
 
 class SourceFile(NamedTuple):
-    """A file that was read."""
+    """A source file, with its revision and SHA-256."""
 
     path: Path
     revision: str | None
-    """Commit of the Hub; None for a local file."""
+    """Commit on the Hub; None for a local file."""
     sha256: str
 
 
 def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: str, revision: str | None) -> SourceFile:
-    """The file that ``--input`` means.
+    """Return the file that ``--input`` refers to, and download it from the Hub if necessary.
 
     Args:
-        given: A file, a folder that holds one of ``names``, or the id of the Hub.
-        names: Usual names of the file.
-        hub_id: ``owner/name`` of the data set.
-        hub_file: Path of the file in it.
-        revision: Commit of the Hub; None for its newest.
+        given: Path of the file, path of a folder that holds one of ``names``, or the Hub id.
+        names: Usual names of the file, in order of preference.
+        hub_id: Id of the dataset on the Hub, ``owner/name``.
+        hub_file: Path of the file in the Hub repository.
+        revision: Commit on the Hub; None for the newest one, and for a local file.
 
     Raises:
-        DataError: there is no such file, or the Hub does not give it.
+        DataError: there is no such file, it cannot be downloaded, or a revision is given for a local file.
     """
     if given.as_posix() == hub_id and not given.exists():
         return _fetched(hub_id, hub_file, revision)
@@ -41,7 +41,7 @@ def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: s
     if not given.is_file():
         raise DataError(f"--input {given}: no such file; give {names[0]}, or {hub_id} for the Hub")
     if revision is not None:
-        raise DataError(f"--revision {revision}: is of the Hub, and {given} is a local file; leave it out")
+        raise DataError(f"--revision {revision}: applies to the Hub only, and {given} is a local file; leave it out")
     return SourceFile(given, None, _sha256(given))
 
 
@@ -54,10 +54,10 @@ def _fetched(hub_id: str, hub_file: str, revision: str | None) -> SourceFile:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(
-            f"--input {hub_id}: {hub_file} at {revision or 'main'} cannot be had from the Hub ({reason}); "
+            f"--input {hub_id}: {hub_file} at {revision or 'main'} cannot be downloaded from the Hub ({reason}); "
             "go online, or give a local file"
         ) from error
-    # Files lie in snapshots/<commit>/.
+    # The Hub cache keeps each file in a folder named snapshots/<commit>/.
     commit = path.parts[path.parts.index("snapshots") + 1]
     return SourceFile(path, commit, _sha256(path))
 

@@ -1,9 +1,9 @@
 """The source *gifi*: the templates of the published GIFI (arXiv:2506.15568), repaired or exactly as they are.
 
-Every published variant is the source sentence with each pronoun exchanged for the form of one case. That case was
-guessed from the word: *her* always counted as accusative, so that possessive ones read "him mom"; pronouns of objects
-and groups were exchanged too; no verb was ever made to agree with *they*. What each slot needs instead was read by us
-and stands in ``published_tags.json``.
+Each published variant is the source sentence with every pronoun replaced by the form for one case. This left three
+kinds of fault. The case was guessed from the word: *her* always counted as accusative, so that possessives read "him
+mom". Pronouns of objects and groups were replaced too. No verb was made to agree with *they*. We read the templates one
+by one and recorded what each slot needs in ``published_tags.json``.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _CONTRACTED = re.compile(rf"[{_CURLY}']s\b")
 _WORD = re.compile(rf"[^\W_]+(?:['{_CURLY}-][^\W_]+)*")
 
 _ANSWERS: Mapping[int, str] = {38: "40000"}
-"""Right answers where the published one is not."""
+"""Correct answer of each word problem whose published answer is wrong, by number of the template."""
 _ANTECEDENTS: tuple[Antecedent, ...] = ("feminine_name", "masculine_name", "neutral_name", "distal")
-"""Of fifty recognition templates each."""
+"""Antecedents in the order of the recognition templates; each holds for fifty templates in a row."""
 _N_PER_ANTECEDENT = 50
 
 _TYPOS = {
@@ -75,19 +75,19 @@ _ATTRIBUTES: Mapping[str, Attribute] = {
 
 
 class Tags(NamedTuple):
-    """What the slots of a published template need."""
+    """The corrections to a published template: the case of each slot, other words, and verbs."""
 
     cases: tuple[PronounCase, ...]
     others: Mapping[int, str]
-    """Slots that do not mean the person, and the word that belongs there."""
+    """Correct word for each slot that does not refer to the person, by number of the slot."""
     agreement: Mapping[int, str]
-    """Plural forms of verbs, by the place of the token."""
+    """Plural form of each verb that must agree with *they*, by number of the word."""
     is_unclear: bool
 
 
 @cache
 def published_tags() -> Mapping[str, tuple[Tags, ...]]:
-    """By config, one per template."""
+    """Return the tags of the published templates by config, in the order of the templates."""
     text = resources.files("builders.gifi").joinpath("published_tags.json").read_text(encoding="utf-8")
     data = cast(dict[str, Any], strict_json.loads(text, where="builders/gifi/published_tags.json"))
     return {config: tuple(map(_tags, data[config])) for config in ("recognition", "continuation", "math")}
@@ -103,10 +103,10 @@ def _tags(row: Mapping[str, Any]) -> Tags:
 
 
 def published_template(row: VariantRows, config: str) -> Template:
-    """The template as it was published.
+    """Return a template that gives exactly the published variants.
 
     Raises:
-        DataError: its variants differ in more than pronouns.
+        DataError: the variants differ in more than pronouns.
     """
     parts = tuple(part for token in _tokens(row, config) for part in token.parts)
     template = Template(tuple(part for part in parts if part != ""))
@@ -120,7 +120,11 @@ def published_template(row: VariantRows, config: str) -> Template:
 
 
 def repaired_template(row: VariantRows, config: str, tags: Tags) -> Template:
-    """The template with the cases, words and verbs that its sentences need."""
+    """Return the template with the cases, words and verbs that make every variant grammatical.
+
+    Raises:
+        DataError: the tags do not fit the template.
+    """
     parts: list[Part] = []
     n_slots = 0
     for place, token in enumerate(_tokens(row, config)):
@@ -144,12 +148,12 @@ class _Token(NamedTuple):
 
     @property
     def has_slot(self) -> bool:
-        """Whether a pronoun stands in it."""
+        """True if the token contains a pronoun."""
         return any(isinstance(part, Slot) for part in self.parts)
 
 
 def _tokens(row: VariantRows, config: str) -> list[_Token]:
-    """Words at even places, the space between them at odd ones."""
+    """Split a template into tokens: words at even positions, the whitespace between them at odd ones."""
     he, xe = (re.split(r"(\s+)", row.texts[family].strip()) for family in ("he", "xe"))
     where = f"{FILES[config]}: template {row.number}"
     if len(he) != len(xe):
@@ -182,10 +186,10 @@ def _agreeing(text: str, plural: str, *, contracted: bool) -> Iterator[Part]:
 
 
 def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]) -> Repaired:
-    """Templates in which every variant is grammatical."""
+    """Return frames in which every variant is grammatical, and rejects for templates with an unclear pronoun."""
     frames, rejects = [], []
     for row in rows:
-        # Their text is the source's own either way: what does not fit it is a fault of the file.
+        # Called only for its check: an error here means that the file is faulty.
         published_template(row, config)
         tag = tags[row.number]
         if tag.is_unclear:
@@ -218,7 +222,7 @@ def _antecedent(config: str, index: int) -> Antecedent | None:
 def compat_items(
     rows: Sequence[VariantRows], config: str, tags: Sequence[Tags]
 ) -> list[PronounTextItem] | list[WordProblemItem]:
-    """Items with the published strings; what is wrong with each is a flag."""
+    """Return items with the published strings, and a flag for each of their faults."""
     texts: list[PronounTextItem] = []
     problems: list[WordProblemItem] = []
     for row in rows:
@@ -263,7 +267,7 @@ def compat_items(
 
 
 def _faults(published: Template, repaired: Template, tags: Tags) -> dict[str, frozenset[str]]:
-    """Per flag the families whose variant has the fault."""
+    """Return, for each flag, the pronoun families whose variant has the fault."""
     families = pronoun_families()
     wrong_case = frozenset(
         name
@@ -280,7 +284,11 @@ def _faults(published: Template, repaired: Template, tags: Tags) -> dict[str, fr
 
 
 def assignment_items(rows: Sequence[PromptRow], *, as_published: bool) -> list[AssignmentItem]:
-    """The prompts of the assignment file, each once; repaired unless ``as_published``."""
+    """Turn the prompts of the assignment file into items, repaired unless ``as_published`` is True.
+
+    Raises:
+        DataError: the state of a prompt is unknown.
+    """
     items = []
     for row in rows:
         repaired = _repaired_prompt(row.text)
@@ -309,6 +317,9 @@ def _repaired_prompt(text: str) -> str:
 
 
 def _stereotype(row: PromptRow) -> StereotypedGender:
-    """Told by the order alone: of each attribute the first half is what the authors hold to be feminine."""
+    """Return the gender that the authors associate with a prompt.
+
+    Only the order tells it: for each attribute, the first half of the prompts is feminine, the second half masculine.
+    """
     half, start = (40, 0) if row.state == "occupation" else (20, 80)
     return "feminine" if (row.number - start) // half % 2 == 0 else "masculine"

@@ -1,4 +1,4 @@
-"""Reads the four template files of the published GIFI, and says in one line what is wrong with one."""
+"""Reads the four template files of the published GIFI; if one cannot be read, one line says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES: Mapping[str, str] = {
     "assignment": "SAOF_template-all-genders.csv",
     "math": "math_gsm8k-all-genders.csv",
 }
-"""File of each config."""
+"""Name of the file of each config."""
 SHA256: Mapping[str, str] = {
     "SAOF_template-all-genders.csv": "d60aa3eac4210b680e32e99944d58c7f49a69df95553ca77f669592c4b0893e5",
     "math_gsm8k-all-genders.csv": "dc02cd9ccc1413b969df763604f589d1922c9d944756f334bff327a87ad450ba",
@@ -37,16 +37,16 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 class VariantRows(NamedTuple):
-    """The rows of one template."""
+    """All rows of one template, one for each pronoun family."""
 
     number: int
     texts: Mapping[str, str]
-    """By pronoun family."""
+    """Text of each variant, by pronoun family."""
     answer: str | None
 
 
 class PromptRow(NamedTuple):
-    """A prompt of the assignment file, which repeats it eleven times."""
+    """A prompt of the assignment file, which repeats each prompt eleven times."""
 
     number: int
     text: str
@@ -54,10 +54,11 @@ class PromptRow(NamedTuple):
 
 
 def variant_rows(raw: bytes, config: str) -> list[VariantRows]:
-    """The templates of a config, each with the text of every family.
+    """Read the templates of a config, each with its text in every pronoun family.
 
     Raises:
-        DataError: the file cannot be read, a family is unknown, or a template lacks one or has one twice.
+        DataError: the file cannot be read, a family is unknown, or a template has two answers, lacks a family or has
+            one twice.
     """
     name = FILES[config]
     found: dict[int, dict[str, str]] = {}
@@ -81,10 +82,10 @@ def variant_rows(raw: bytes, config: str) -> list[VariantRows]:
 
 
 def prompt_rows(raw: bytes) -> list[PromptRow]:
-    """The prompts of the assignment file, each once.
+    """Read the prompts of the assignment file, each once.
 
     Raises:
-        DataError: the file cannot be read, or an index has two texts.
+        DataError: the file cannot be read, or a prompt has two texts or states.
     """
     name = FILES["assignment"]
     found: dict[int, PromptRow] = {}

@@ -1,4 +1,4 @@
-"""The sources *gsm8k* and *realtoxicityprompts*: plain texts, each tagged by rule or refused."""
+"""The sources *gsm8k* and *realtoxicityprompts*: plain texts, each tagged by rule or rejected."""
 
 from __future__ import annotations
 
@@ -38,17 +38,19 @@ class _Text(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """What came of a source."""
+    """The frames and rejects of a source, and the file that they come from."""
 
     found: Repaired
     file: SourceFile
 
 
 def gsm8k(given: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
-    """Word problems of GSM8K's test split, as JSON lines or as parquet.
+    """Read and tag the word problems of the test split of GSM8K, as JSON Lines or parquet.
 
     Raises:
-        DataError: the file cannot be had or read.
+        DataError: the file is missing, cannot be downloaded, cannot be read, or holds no text that can be used.
+        ConfigError: the limit is too small for one template.
+        MissingExtraError: the extra 'build' is not installed.
     """
     file = source_file(
         given,
@@ -65,10 +67,12 @@ def gsm8k(given: Path, revision: str | None, *, limit: int | None, report: Repor
 
 
 def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None, report: Report) -> Tagged:
-    """Prompts of RealToxicityPrompts, without their continuations.
+    """Read and tag the prompts of RealToxicityPrompts, without their continuations.
 
     Raises:
-        DataError: the file cannot be had or read.
+        DataError: the file is missing, cannot be downloaded, cannot be read, or holds no text that can be used.
+        ConfigError: the limit is too small for one template.
+        MissingExtraError: the extra 'build' is not installed.
     """
     names = ("prompts.jsonl", "realtoxicityprompts-data.jsonl")
     file = source_file(given, names, hub_id=RTP_ID, hub_file="prompts.jsonl", revision=revision)
@@ -109,7 +113,7 @@ def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int
 
 
 def _spread(frames: list[tuple[str, Frame]], limit: int | None) -> list[Frame]:
-    """As many as give ``limit`` items, drawn by the hash of their text, in the order of the source."""
+    """Choose the frames for at most ``limit`` items by the hash of their text, and keep the order of the source."""
     if limit is None:
         return [frame for _, frame in frames]
     chosen = {key for key, _ in sorted(frames, key=lambda entry: entry[0])[: limit // len(pronoun_families())]}

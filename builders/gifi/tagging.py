@@ -1,8 +1,8 @@
-"""From a plain English text about one person to a template, or to the reason why none is certain.
+"""Turns a plain English text about one person into a template, or says why it cannot be done with certainty.
 
-What the text calls *he* or *she* becomes a slot with its case, and every verb whose subject is a nominative slot gets
-its form for *they*. The rules look at neighbouring words alone. Where those do not settle a case, a verb or a referent,
-the text is refused: a source has more texts than are needed, and a wrong variant would be a bias of the benchmark.
+Each form of *he* or *she* becomes a slot with its case, and each verb whose subject is a nominative slot gets its form
+for *they*. The rules look only at neighbouring words. If those do not settle a case, a verb or a referent, the text is
+rejected: a source has more texts than are needed, and a wrong variant would bias the benchmark.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _WORDS = {
     ).items()
 }
 _NO_NOUN = _WORDS["no_noun"]
-"""Words that begin no noun phrase a possessive could stand before."""
+"""Words that cannot follow a possessive such as *her* as the first word of its noun phrase."""
 _PLACES = _WORDS["places"]
-"""Nouns and adverbs: *took her home* and *sold her home*."""
+"""Words that can be nouns or adverbs of place, as in *sold her home* and *took her home*."""
 _TWO_OBJECTS = _WORDS["two_objects"]
-"""Verbs that a person and then a noun phrase or a bare verb may follow."""
+"""Verbs that can be followed by a person and then by a noun phrase or a bare verb."""
 _MIDDLE = _WORDS["middle"]
-"""Adverbs that stand between a pronoun and its verb."""
+"""Adverbs that can stand between a pronoun and its verb."""
 _DETERMINERS = _WORDS["determiners"]
-"""Words that follow a verb but hardly ever a plural noun."""
+"""Words that often follow a verb but hardly ever a plural noun."""
 _TOKEN = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*|\s+|.", re.DOTALL)
 _SENTENCE_END = frozenset(".?!;:")
 _GIVES_MONEY = frozenset({"give", "cost", "charge", "pay", "owe", "lend", "send"})
@@ -75,10 +75,11 @@ class UncertainError(Exception):
 
 
 def tagged(text: str) -> Template:
-    """The template of a text about one person.
+    """Return the template of a text about one person.
 
     Raises:
-        UncertainError: it is about nobody or several people, or a rule cannot tell a case or a verb.
+        UncertainError: the text has no pronoun of one person, may be about several people, or has a pronoun or verb
+            that the rules cannot settle.
         MissingExtraError: the extra 'build' is not installed.
     """
     return _Reader(text).template()
@@ -88,11 +89,11 @@ def tagged(text: str) -> Template:
 class _Word:
     text: str
     place: int
-    """Of its token."""
+    """Index of the word's token."""
 
     @property
     def lower(self) -> str:
-        """In small letters."""
+        """The word in lower case."""
         return self.text.lower()
 
 
@@ -104,7 +105,7 @@ class _Reader:
         ]
 
     def template(self) -> Template:
-        """The text with its slots and verbs."""
+        """Build the template by replacing pronouns with slots and marking verbs."""
         words = {word.lower for word in self._words}
         if not words & (_HE | _SHE):
             raise UncertainError(NO_PRONOUN, "has no pronoun of one person")
@@ -121,7 +122,7 @@ class _Reader:
         return Template(tuple(self._parts))
 
     def _lower(self, index: int) -> str:
-        """A word in small letters; empty beyond the ends."""
+        """Return a word in lower case, or an empty string if the index is out of range."""
         return self._words[index].lower if 0 <= index < len(self._words) else ""
 
     def _case(self, index: int) -> PronounCase:
@@ -150,7 +151,7 @@ class _Reader:
         return lemmas[0] if lemmas else ""
 
     def _agree(self, index: int) -> None:
-        """Give the verbs of a nominative slot their plural."""
+        """Mark the verbs whose subject is a nominative slot, with their plural forms."""
         before = self._lower(index - 1)
         if before in _IRREGULAR:
             self._check_question(index - 1)
@@ -170,7 +171,11 @@ class _Reader:
         self._agree_further(at + 1, in_present=plural is not None)
 
     def _check_question(self, index: int) -> None:
-        """An auxiliary before the pronoun is its verb in a question alone."""
+        """Check that an auxiliary before the pronoun is in a question, since only there it is the pronoun's verb.
+
+        Raises:
+            UncertainError: the text is not a question, or a second verb follows.
+        """
         start = index - 1
         while start >= 0 and self._lower(start) not in _SENTENCE_END:
             start -= 1
@@ -183,7 +188,7 @@ class _Reader:
             raise UncertainError(AMBIGUOUS_VERB, f"'{self._lower(index + 2)}' comes after a question's own verb")
 
     def _plural(self, index: int) -> str | None:
-        """Form for *they* of a verb in the third person singular; None for other words."""
+        """Return the form for *they* of a verb in the third person singular; None for any other word."""
         word = self._lower(index)
         if word in _IRREGULAR:
             return _IRREGULAR[word]
@@ -197,10 +202,10 @@ class _Reader:
         return None
 
     def _agree_further(self, start: int, *, in_present: bool) -> None:
-        """Verbs that share the subject of the one before: after *and*, *or*, *but*, *then*, or a comma."""
+        """Mark further verbs with the same subject, which follow *and*, *or*, *but*, *then* or a comma."""
         for index in range(start, len(self._words)):
             word = self._lower(index)
-            # The dots of "a.m." end nothing.
+            # The dots in "a.m." do not end a sentence.
             ends = word in _SENTENCE_END and len(self._lower(index - 1)) > 1
             if ends or word in ("he", "she", "who", "which", "that", "if", "when", "because", "while"):
                 return

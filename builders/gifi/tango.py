@@ -1,9 +1,9 @@
 """The source *tango*: all sentences of TANGO's misgendering prompts (Ovalle et al. 2023, arXiv:2305.09941).
 
-TANGO has each sentence in six families, written family by family: where its variants in *he* and *ey* differ stands a
-pronoun, whose form in *ey* tells its case; where *he* and *they* differ and *ey* does not stands a verb. A sentence is
-taken only if the template that follows gives TANGO's own strings for he, she, they and ey again. TANGO's *xe* has other
-forms than the lexicon, and its *fae* is not in it.
+TANGO has a variant of each sentence in six pronoun families. A word that differs between the variants in *he* and *ey*
+is a pronoun, and its form in *ey* gives its case. A word that is the same in these two but differs in *they* is a verb.
+A sentence is used only if the resulting template reproduces TANGO's own strings for he, she, they and ey. TANGO's *xe*
+has other forms than the lexicon, and its *fae* is not in the lexicon.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE = "misgendering_prompts.csv"
 SHA256 = "dfa0d72b927939e63885a0219d8b3de5af837a50a50b5161c24aef0cfeee6ed7"
 REMEDY = f"use {FILE} of {ADDRESS} as it was published"
 OWN_FAMILIES = ("he", "she", "they", "ey")
-"""Families of TANGO whose forms are those of the lexicon."""
+"""Families of TANGO that have the same forms as in the lexicon."""
 
 NOT_REGENERATED = Rule(
     name="not_regenerated", description="the template does not give the source's own strings for he, she, they and ey"
@@ -52,10 +52,10 @@ class _Key(NamedTuple):
 
 
 def read_file(path: Path) -> bytes:
-    """Content of the file; of a folder, of the file of that name in it.
+    """Read TANGO's file, given its path or the folder that holds it.
 
     Raises:
-        DataError: there is none.
+        DataError: there is no such file.
     """
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
@@ -64,10 +64,10 @@ def read_file(path: Path) -> bytes:
 
 
 def frames(raw: bytes) -> Repaired:
-    """A frame per sentence.
+    """Return a frame for each sentence, or a reject if its template does not reproduce the source.
 
     Raises:
-        DataError: the file cannot be read, or a sentence lacks a family.
+        DataError: the file cannot be read, or a sentence lacks a pronoun family.
     """
     sentences: dict[_Key, dict[str, str]] = {}
     for line, row in _rows(raw):

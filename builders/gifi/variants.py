@@ -1,4 +1,4 @@
-"""From a template to its variants, one item per pronoun family."""
+"""Turns each template into its variants, one item for each pronoun family."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAG_RULES = (SAME_TEXT, ENDS_IN_PRONOUN)
 
 
 class Frame(NamedTuple):
-    """A template with what is known of it."""
+    """A template with its origin and what is known about it."""
 
     template_id: str
     template: Template
@@ -34,11 +34,11 @@ class Frame(NamedTuple):
     topic: str | None = None
     answer: str | None = None
     flags: tuple[str, ...] = ()
-    """That hold for every variant."""
+    """Flags that hold for every variant."""
 
 
 class Repaired(NamedTuple):
-    """Frames that can be used, and the texts of the source that cannot."""
+    """The frames that can be used, and rejects for the texts of the source that cannot."""
 
     frames: list[Frame]
     rejects: list[Reject]
@@ -51,7 +51,7 @@ class _Variant(NamedTuple):
 
 
 def text_items(frames: Iterable[Frame]) -> list[PronounTextItem]:
-    """Items of shape recognition or continuation: all variants of every frame."""
+    """Return all variants of every frame as items of shape recognition or continuation."""
     return [
         PronounTextItem(
             item_id=f"{frame.template_id}-{variant.family}",
@@ -70,7 +70,7 @@ def text_items(frames: Iterable[Frame]) -> list[PronounTextItem]:
 
 
 def problem_items(frames: Iterable[Frame]) -> list[WordProblemItem]:
-    """Items of shape word_problem: all variants of every frame, which has an answer."""
+    """Return all variants of every frame as items of shape word_problem. Each frame must have an answer."""
     return [
         WordProblemItem(
             item_id=f"{frame.template_id}-{variant.family}",

@@ -1,9 +1,9 @@
-"""synthbias: whom does a gendered pronoun mean, when a sentence names two occupations.
+"""Builder of the synthbias benchmark: if a sentence names two occupations, whom does a gendered pronoun mean?
 
-The benchmark of UCerF (Wang et al. 2025, arXiv:2505.23996): minimal pairs of sentences that differ in the gender of one
-pronoun. Type 1 leaves open whom the pronoun means, type 2 settles it. It measures how a language model resolves *he*
-and *she* next to occupations that are done mostly by men or mostly by women. It does not measure anything about people
-whose pronouns are others, nor about any language but English.
+This is the benchmark of UCerF (Wang et al. 2025, arXiv:2505.23996). Its items are minimal pairs of sentences that
+differ in the gender of one pronoun. Type 1 sentences leave open whom the pronoun means, type 2 sentences settle it. The
+benchmark measures how a language model resolves *he* and *she* next to occupations that are held mostly by men or
+mostly by women. It measures nothing about people who use other pronouns, nor about languages other than English.
 """
 
 from __future__ import annotations

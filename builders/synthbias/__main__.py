@@ -25,7 +25,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class SourceName(StrEnum):
-    """What ``--source`` takes."""
+    """The values of ``--source``."""
 
     EMBEDDED = "embedded"
     SYNTHBIAS = "synthbias"
@@ -34,21 +34,28 @@ class SourceName(StrEnum):
 
 @app.command()
 def build(
-    source: Annotated[SourceName, typer.Option(help="Where the sentences come from.")] = SourceName.EMBEDDED,
+    source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = SourceName.EMBEDDED,
     input_path: Annotated[
         Path | None,
-        typer.Option("--input", help="The published CSV file (synthbias) or the folder of text files (winobias)."),
+        typer.Option("--input", help="Published CSV file (synthbias) or folder of published text files (winobias)."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Dataset folder; out/datasets/<name of the dataset> if not given.")
+        Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Which frame meets which occupation pair (embedded only).")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed that assigns frames to occupation pairs (embedded only). Default: 0.")
+    ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Greatest number of items: whole pairs, spread over the whole design.")
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of items; whole pairs are kept, spread over the design. Default: all."
+        ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset in the folder.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
+    ] = False,
 ) -> None:
-    """Build a dataset of minimal pairs in which one pronoun means one of two occupations."""
+    """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
     with one_line_errors():
         folder = out.resolve() if out is not None and ".." in out.parts else out
         folder = folder if folder is not None else BUILDER.source(source.value).default_out

@@ -1,4 +1,4 @@
-"""What the cards of the three sources have in common."""
+"""The parts of a card that the three sources have in common."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def synthbias_card(
     citation: str,
     splits: Sequence[DraftSplit[CoreferenceItem]],
 ) -> Card:
-    """A card with the parts that all sources share."""
+    """Return a card, adding the parts that all sources share."""
     return Card(
         data_statement=data_statement,
         how_built=how_built,
@@ -68,7 +68,7 @@ _BALANCE: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
 
 
 def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Table:
-    """How many items each split has of every kind that a positional or one-sided predictor could live on."""
+    """Count the items of each split by every property that a positional or one-sided predictor could exploit."""
     counts = [Counter(name for name, holds in _BALANCE for item in split.items if holds(item)) for split in splits]
     pairs = ("minimal pairs", *(str(count_pairs(split.items)) for split in splits))
     clusters = ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits))
@@ -79,7 +79,7 @@ def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Table:
 
 
 def count_pairs(items: Sequence[CoreferenceItem]) -> int:
-    """Minimal pairs with both sides present."""
+    """Count the minimal pairs that have both sides."""
     return sum(n == 2 for n in Counter(item.pair_id for item in items).values())
 
 

@@ -1,7 +1,7 @@
-"""The embedded source: our own sentence frames, filled with occupation pairs and both pronouns by case.
+"""The source *embedded*: sentence frames of this project, filled with pairs of occupations and both pronouns.
 
-Built after the recipe of SynthBias (Wang et al. 2025, arXiv:2505.23996) and WinoBias (Zhao et al. 2018,
-arXiv:1804.06876), with frames in place of a language model, so that the design is balanced and every fill is
+It follows the recipe of SynthBias (Wang et al. 2025, arXiv:2505.23996) and WinoBias (Zhao et al. 2018,
+arXiv:1804.06876), but uses frames instead of a language model, so that the design is balanced and every sentence is
 grammatical. No human has validated the sentences.
 """
 
@@ -31,7 +31,7 @@ BUILDER_VERSION = "1.0"
 DATASET_VERSION = "1.0.0"
 DEFAULT_SEED = 0
 MIN_PERCENT_GAP = 10.0
-"""The shares of women in a pair differ by more than this; SynthBias leaves out a gap of 10 itself."""
+"""Gap that the shares of women in a pair must exceed, in percentage points; SynthBias too leaves out a gap of 10."""
 
 GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
 POSITIONS: tuple[Position, ...] = ("first", "second")
@@ -47,7 +47,7 @@ DUPLICATE_RULE = Rule(
 
 
 class Candidate(NamedTuple):
-    """A frame with its two occupations: a minimal pair in waiting."""
+    """A frame and the two occupations to fill it with: a minimal pair that is yet to be checked."""
 
     config: str
     frame: Frame
@@ -56,18 +56,18 @@ class Candidate(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What became of the candidates."""
+    """The items and rejects that checking the candidates gave."""
 
     items: list[CoreferenceItem]
     rejects: list[Reject]
 
 
 def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[CoreferenceItem]:
-    """The embedded dataset, ready to be written.
+    """Build a draft of the embedded dataset.
 
     Args:
-        seed: Chooses which frame meets which occupation pair.
-        limit: Greatest number of items; None for all.
+        seed: Seed that assigns frames to occupation pairs.
+        limit: Maximum number of items; None for all.
 
     Raises:
         ConfigError: the limit is too small to keep a pair of each type.
@@ -105,14 +105,14 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
 
 
 class OccupationPairs(NamedTuple):
-    """The pairs that are used, male-stereotyped first, and those that are too close."""
+    """The occupation pairs to use, male-stereotyped first, and rejects for the pairs with too small a gap."""
 
     kept: list[tuple[str, str]]
     rejects: list[Reject]
 
 
 def occupation_pairs() -> OccupationPairs:
-    """Every male- with every female-stereotyped occupation, without the pairs that hardly differ."""
+    """Combine every male- with every female-stereotyped occupation, and reject pairs with too small a gap."""
     kept, rejects = [], []
     for male in _listed("male"):
         for female in _listed("female"):
@@ -126,11 +126,12 @@ def occupation_pairs() -> OccupationPairs:
 
 
 def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
-    """Four minimal pairs of each type for every occupation pair, frames rotated by Latin squares.
+    """Yield four minimal pairs of each type for every occupation pair, with frames assigned by Latin squares.
 
-    Type 2 has one for each of (referent mentioned first, second) x (referent male-, female-stereotyped); type 1 one
-    for each of (male-stereotyped mentioned first, second) x (two groups of frames). Within each of these cells every
-    occupation meets every frame once, apart from the pairs that were left out.
+    Type 2 has one pair for each combination of the referent's position (mentioned first, second) and its stereotype
+    (male, female). Type 1 has one pair for each combination of the position of the male-stereotyped occupation (first,
+    second) and the group of frames (two groups). Within each of these cells, every occupation is used with every frame
+    once, except in the occupation pairs that were left out.
     """
     rows, columns = _listed("male"), _listed("female")
     open_squares = [
@@ -156,7 +157,7 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candi
 
 
 def check(found: Iterable[Candidate]) -> Checked:
-    """Both sides of every candidate that keeps the rules and repeats no other; a reject for every other one."""
+    """Turn each candidate into two items, or into a reject if it breaks a rule or repeats an earlier candidate."""
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
     seen: set[tuple[str, frozenset[str]]] = set()

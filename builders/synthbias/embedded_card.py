@@ -1,4 +1,4 @@
-"""The words of the embedded dataset's card."""
+"""The text of the card of the embedded dataset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ arXiv:2505.23996) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876)."""
 
 
 def how_built(min_percent_gap: float) -> str:
-    """How the sentences came about, with the numbers of this version."""
+    """Describe how the sentences were built, with the numbers of this version."""
     n_open, n_settled = sum(map(len, OPEN_FRAMES)), sum(map(len, SETTLED_FRAMES.values()))
     return f"""\
 {n_open} frames of type 1 and {n_settled} of type 2, each with one slot for a pronoun in a given case, are filled with

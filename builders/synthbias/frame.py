@@ -14,7 +14,7 @@ FAMILY_OF_GENDER: dict[PronounGender, str] = {"masculine": "he", "feminine": "sh
 
 
 class Filled(NamedTuple):
-    """A sentence and where its pronoun stands."""
+    """A sentence with its pronoun and the pronoun's offset in characters."""
 
     sentence: str
     pronoun: str
@@ -23,24 +23,24 @@ class Filled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """A sentence with gaps.
+    """A sentence with slots for two occupations and one pronoun.
 
-    The text holds ``{first}`` and ``{second}``, the occupations in the order in which they are mentioned, and one
-    slot named after a case, such as ``{accusative}``: the pronoun is filled in by case and never exchanged
-    afterwards, because *her* does not say whether it stands for *him* or for *his*.
+    The text holds ``{first}`` and ``{second}`` for the occupations, in the order in which they are mentioned, and one
+    slot named after a case, such as ``{accusative}``. Each pronoun is filled in by case. None is exchanged for another
+    in a finished sentence, because *her* does not show whether it corresponds to *him* or to *his*.
     """
 
     frame_id: str
     text: str
     referent: Position | None
-    """Which occupation the pronoun means; null where both readings are natural."""
+    """Position of the occupation that the pronoun means; None if both readings are natural."""
 
     @property
     def case(self) -> PronounCase:
-        """The case of the pronoun's slot.
+        """The grammatical case of the pronoun slot.
 
         Raises:
-            ValueError: the text has no such slot, or several.
+            ValueError: the text has no pronoun slot, or several.
         """
         slots = [name for _, name, _, _ in string.Formatter().parse(self.text) if name in CASES]
         if len(slots) != 1:
@@ -48,7 +48,7 @@ class Frame:
         return slots[0]
 
     def fill(self, first: str, second: str, gender: PronounGender) -> Filled:
-        """The sentence with both occupations and the pronoun of a gender."""
+        """Fill the frame with two occupations and the pronoun of one gender."""
         case = self.case
         pronoun = pronoun_families()[FAMILY_OF_GENDER[gender]].forms[case]
         before, after = (part.format(first=first, second=second) for part in self.text.split("{" + case + "}"))

@@ -1,7 +1,8 @@
-"""Frames of type 1: both readings are natural, nothing settles whom the pronoun means.
+"""Frames of type 1: both readings are natural, and nothing settles whom the pronoun means.
 
-Two groups of twenty, one frame for each of twenty partners of an occupation (``builders.synthbias.latin_square``). They
-tell of everyday situations that fit every occupation of the lexicon in either place, and of no other single person.
+There are two groups of twenty frames: one frame for each of the twenty possible partners of an occupation (see
+``builders.synthbias.latin_square``). The frames describe everyday situations that fit every occupation of the lexicon
+in either position, and they mention no other single person.
 """
 
 from __future__ import annotations

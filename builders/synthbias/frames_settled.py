@@ -1,9 +1,10 @@
 """Frames of type 2: syntax or plain meaning settles whom the pronoun means, whatever its gender.
 
-Twenty mean the occupation that is mentioned first, twenty the second, and both groups have the same cases equally
-often, so that neither place nor case gives the answer away. What settles them: who can be asked, thanked or forgiven
-for what; a plain pronoun is never the subject of its own verb (*asked the b to drive him*: not b); a reflexive is
-always (*asked the b to introduce himself*: b).
+In twenty frames the pronoun means the occupation mentioned first, in twenty the one mentioned second. Both groups have
+the same cases equally often, so that neither position nor case gives the answer away. Three things settle the referent.
+Some situations fit only one of the two people, such as who asks, thanks or forgives whom, and for what. An object
+pronoun that is not reflexive never means the subject of its own verb (*asked the b to drive him*: not b). A reflexive
+pronoun always does (*asked the b to introduce himself*: b).
 """
 
 from __future__ import annotations

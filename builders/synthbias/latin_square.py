@@ -1,4 +1,4 @@
-"""Spreads frames over occupation pairs so that each occupation meets each frame once."""
+"""Assigns frames to occupation pairs by Latin squares, so that each occupation is used with each frame once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[str]:
-    """Names in an order that depends on the seed alone.
+    """Return names in an order that depends only on the seed and the purpose.
 
-    Sorted by hash and not by a random generator: the streams of generators may change with their library, and the
-    same seed must give the same data set in every environment.
+    The names are sorted by hash, not shuffled by a random generator: the numbers of a generator may change with its
+    library, and the same seed must give the same dataset in every environment.
     """
     return sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{purpose}/{name}".encode()).digest())
 
@@ -21,20 +21,20 @@ def shuffled(names: Sequence[str], seed: int, purpose: str) -> list[str]:
 def latin_square(
     rows: Sequence[str], columns: Sequence[str], symbols: Sequence[T], *, seed: int, purpose: str
 ) -> Mapping[tuple[str, str], T]:
-    """One symbol for each pair of row and column: none stands twice in a row or in a column.
+    """Assign a symbol to each pair of row and column, so that none occurs twice in a row or in a column.
 
     Args:
-        rows: Distinct names, shape (n,).
-        columns: Distinct names, shape (n,).
-        symbols: Shape (n,).
-        seed: Chooses the square.
-        purpose: Names the square, so that those of one seed differ.
+        rows: Distinct row names, shape (n,).
+        columns: Distinct column names, shape (n,).
+        symbols: Distinct symbols, shape (n,).
+        seed: Seed that selects the square.
+        purpose: Name of the square, so that squares with the same seed differ.
 
     Returns:
-        A symbol for each (row, column).
+        The symbol of each (row, column).
 
     Raises:
-        ValueError: the three differ in length.
+        ValueError: rows, columns and symbols are not equally many.
 
     >>> square = latin_square(["a", "b"], ["x", "y"], "01", seed=0, purpose="doc")
     >>> sorted([square["a", "x"], square["a", "y"]]), square["a", "x"] == square["b", "y"]

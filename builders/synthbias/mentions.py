@@ -1,4 +1,4 @@
-"""Finds occupations and pronouns in a sentence; both count as whole words only."""
+"""Finds occupations and pronouns in a sentence; only whole words count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OCCUPATION_MASK = "<occupation>"
 
 
 class Mention(NamedTuple):
-    """A word or name where it stands in a text, offsets in characters."""
+    """An occupation or pronoun in a text, with its start and end as offsets in characters."""
 
     text: str
     start: int
@@ -34,26 +34,26 @@ def _pronoun_pattern() -> re.Pattern[str]:
 
 
 def occupation_mentions(text: str) -> list[Mention]:
-    """Every mention of one of the 40 occupations, in order."""
+    """Return every mention of one of the 40 occupations, in the order of the text."""
     return [Mention(match[0], match.start(), match.end()) for match in _occupation_pattern().finditer(text)]
 
 
 def pronoun_mentions(text: str) -> list[Mention]:
-    """Every form of *he* and *she*, in order; capitals count too."""
+    """Return every form of *he* and *she* in upper or lower case, in the order of the text."""
     return [Mention(match[0], match.start(), match.end()) for match in _pronoun_pattern().finditer(text)]
 
 
 def mask_pronouns(text: str) -> str:
-    """The text with every form of *he* and *she* replaced: equal for the two sides of a minimal pair."""
+    """Mask every form of *he* and *she*, so that the two sides of a minimal pair become equal."""
     return _pronoun_pattern().sub(PRONOUN_MASK, text)
 
 
 def template_text(text: str, places: Iterable[Mention]) -> str:
-    """The text with some mentions masked, without punctuation and capitals: equal for sentences of one template.
+    """Mask mentions and remove punctuation and capitals, so that sentences of one template become equal.
 
     Args:
         text: The sentence.
-        places: The occupations and pronouns to mask.
+        places: Occupations and pronouns to mask.
     """
     for place in sorted(places, key=lambda mention: mention.start, reverse=True):
         mask = OCCUPATION_MASK if place.text in occupations() else PRONOUN_MASK

@@ -1,4 +1,4 @@
-"""Names of minimal pairs, and what the two sides of one tell about each other."""
+"""Identifies minimal pairs and their items, and derives the stereotype and the case of their pronouns."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ KEY_LENGTH = 16
 
 
 def pair_key(config: str, masked: str, roles: tuple[str, str]) -> str:
-    """Name of a minimal pair.
+    """Return the identifier of a minimal pair.
 
     Args:
-        config: type1 or type2.
-        masked: The sentence with its pronoun masked.
-        roles: The two occupations, the reference first: one text can ask about either of them.
+        config: Config of the pair, ``type1`` or ``type2``.
+        masked: Sentence with its pronoun masked.
+        roles: The two occupations, the reference first. They are needed because one text can ask about either.
     """
     return f"{config}-{strict_json.sha256([config, masked, list(roles)])[:KEY_LENGTH]}"
 
 
 def template_key(masked: str) -> str:
-    """Name of a template: the sentence without its occupations and pronouns."""
+    """Return the identifier of a template, given the sentence with its occupations and pronouns masked."""
     return f"template-{strict_json.sha256(masked)[:KEY_LENGTH]}"
 
 
 def item_id(pair_id: str, gender: PronounGender) -> str:
-    """Name of one side of a minimal pair."""
+    """Return the identifier of one side of a minimal pair."""
     return f"{pair_id}-{gender}"
 
 
 def cluster_of(one: str, other: str) -> str:
-    """``<male-stereotyped>|<female-stereotyped>`` of two occupations in any order.
+    """Return the cluster ``<male-stereotyped>|<female-stereotyped>`` of two occupations, given in any order.
 
     Raises:
-        ValueError: both stand on the same list.
+        ValueError: both occupations have the same stereotype.
     """
     male, female = sorted((one, other), key=lambda name: occupations()[name].stereotype, reverse=True)
     if occupations()[male].stereotype == occupations()[female].stereotype:
@@ -43,27 +43,27 @@ def cluster_of(one: str, other: str) -> str:
 
 
 def percent_gap(one: str, other: str) -> float:
-    """How many points more women the female-stereotyped of two occupations has."""
+    """Return how much larger the share of women is in the female-stereotyped occupation, in percentage points."""
     male, female = cluster_of(one, other).split("|")
     return occupations()[female].percent_women - occupations()[male].percent_women
 
 
 def stereotype_of(occupation: str, gender: PronounGender) -> Stereotype:
-    """Whether a pronoun agrees with the majority gender of the occupation that it means."""
+    """Return ``pro`` if a pronoun agrees with the majority gender of the occupation that it means, else ``anti``."""
     majority = "masculine" if occupations()[occupation].stereotype == "male" else "feminine"
     return "pro" if gender == majority else "anti"
 
 
 def cases_of_form(pronoun: str) -> set[PronounCase]:
-    """Every case that a form of *he* or *she* can be."""
+    """Return every grammatical case that a form of *he* or *she* can have."""
     return {case for family in families_of(pronoun) for case in cases_of(pronoun, family)}
 
 
 def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
-    """The case of a pronoun, with the help of the one that stands in its place on the other side.
+    """Return the case of a pronoun, using the pronoun in the same place on the other side of the pair.
 
     Returns:
-        The one case that both forms can be; null where it stays open or there is none.
+        The only case that both forms can have; None if there is no such case or more than one.
 
     >>> case_of_pair("her", "him"), case_of_pair("her", "his"), case_of_pair("her", "he")
     ('accusative', 'possessive_dependent', None)

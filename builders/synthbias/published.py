@@ -1,8 +1,8 @@
 """The source *synthbias*: the published data of Wang et al. 2025 (arXiv:2505.23996), converted and not corrected.
 
-https://github.com/apple/ml-synthbias, CC BY-NC-ND 4.0: it is read from a file that the user has, and the converted copy
-stays with the user. What is peculiar about a row is flagged, never mended. The published columns do not say which two
-rows are a minimal pair; this module does.
+The data comes from https://github.com/apple/ml-synthbias under CC BY-NC-ND 4.0. It is read from a file that the user
+provides, and the converted copy must stay with the user. Peculiarities of a row are flagged, never corrected. The
+published columns do not say which two rows form a minimal pair, so this module finds the pairs.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ UNPAIRED_RULE = Rule(
 
 
 class Paired(NamedTuple):
-    """The items of complete pairs, and the rows that have no single counterpart."""
+    """The items of complete pairs, and a reject for each row that does not have exactly one counterpart."""
 
     items: list[CoreferenceItem]
     rejects: list[Reject]
 
 
 def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[CoreferenceItem]:
-    """The published dataset, ready to be written.
+    """Build a draft of the published SynthBias.
 
     Args:
-        path: The published CSV file.
-        limit: Greatest number of items; None for all.
-        report: Told what is being done.
+        path: Path of the published CSV file.
+        limit: Maximum number of items; None for all.
+        report: Called with the progress.
 
     Raises:
         DataError: the file is missing, cannot be read, or is not the published one.
+        ConfigError: the limit is too small to keep a pair of each type.
     """
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "no such file"
@@ -58,7 +59,7 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
     raw = path.read_bytes()
     report(f"reading {path.name}", 0, None)
     rows = parse(raw, name=str(path))
-    # Asked after the parsing: of a file that is broken, the parser can say what is broken.
+    # Checked after parsing, because the parser can say what is wrong with a broken file.
     check_hash(raw, name=str(path))
     report(f"pairing {path.name}", 0, len(rows))
     paired = pair(rows, flags_of(rows, case_error_lines=CASE_ERROR_LINES))
@@ -67,10 +68,14 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
 
 
 def check_hash(raw: bytes, *, name: str) -> None:
-    """Refuse a file that is not the published one.
+    """Check that a file is the published one, byte for byte.
+
+    Args:
+        raw: Content of the file.
+        name: Name of the file in error messages.
 
     Raises:
-        DataError: its sha256 differs.
+        DataError: the SHA-256 of the file differs.
     """
     found = hashlib.sha256(raw).hexdigest()
     if found != SHA256:
@@ -78,14 +83,14 @@ def check_hash(raw: bytes, *, name: str) -> None:
 
 
 def pair(rows: Sequence[PublishedRow], flags: Sequence[tuple[str, ...]]) -> Paired:
-    """Join the rows to minimal pairs.
+    """Group the rows into minimal pairs and turn them into items.
 
     Args:
         rows: All rows of the file.
-        flags: The flags of each row, shape (n_rows,).
+        flags: Flags of each row, shape (n_rows,).
 
     Returns:
-        The items in the order of the rows, type and sides mixed as in the file.
+        The items in the order of the rows, with types and sides mixed as in the file, and the rejected rows.
     """
     groups: dict[str, list[PublishedRow]] = defaultdict(list)
     keys = [pair_key(row.type, mask_pronouns(row.sentence), (row.occ_1, row.occ_2)) for row in rows]
@@ -98,7 +103,7 @@ def pair(rows: Sequence[PublishedRow], flags: Sequence[tuple[str, ...]]) -> Pair
             items.append(_item(row, others[0], key, row_flags))
         else:
             reason = f"{len(others)} other rows are the same apart from the pronoun, not one with the other gender"
-            # The licence forbids sharing converted text, and rejects travel with the dataset.
+            # The licence forbids sharing converted text, and the rejects are written to the dataset.
             rejects.append(Reject(candidate="", source_row=_source_row(row), rule=UNPAIRED_RULE.name, reason=reason))
     return Paired(items, rejects)
 

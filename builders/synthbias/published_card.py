@@ -1,9 +1,9 @@
-"""The words of the published SynthBias's card."""
+"""The text of the card of the published SynthBias."""
 
 from __future__ import annotations
 
 LICENCE_FILE = "LICENSE_DATA"
-"""Copied along where it lies beside the input."""
+"""Name of the licence file, which is copied into the dataset if it lies beside the input file."""
 
 REFUSAL = (
     "the data of SynthBias is licensed under CC BY-NC-ND 4.0, which forbids sharing adapted copies; "

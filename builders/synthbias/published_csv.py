@@ -1,4 +1,4 @@
-"""Reads the published SynthBias CSV and says in one line what is wrong with one that cannot be read."""
+"""Reads the published SynthBias CSV; if a file cannot be read, one line says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ class PublishedRow(NamedTuple):
     """A row whose columns agree with its sentence and with the lexicon."""
 
     line: int
-    """Physical line of the file; the header is line 1."""
+    """Number of the row's first line in the file; the header is line 1."""
     type: SampleType
     sentence: str
     occ_1: str
-    """The referent of type 2; the reference of type 1."""
+    """Referent of a row of type 2, reference of a row of type 1."""
     occ_2: str
     pronoun: Mention
     gender: PronounGender
     mentions: tuple[Mention, ...]
-    """Every occupation in the sentence, a third one too, in order."""
+    """Every occupation in the sentence, including a third one, in the order of the text."""
 
 
 def parse(raw: bytes, *, name: str) -> list[PublishedRow]:
-    """The rows of the CSV.
+    """Parse the rows of the CSV.
 
     Args:
         raw: Content of the file.
-        name: What errors call it.
+        name: Name of the file in error messages.
 
     Raises:
-        DataError: the file is empty or not UTF-8, lacks a column, or a row contradicts itself or the lexicon.
+        DataError: the file is empty, is not UTF-8, is not CSV or lacks a column, or a row contradicts itself or the
+            lexicon.
     """
     if not raw.strip():
         raise DataError(f"{name}: is empty; {REMEDY}")
@@ -62,7 +63,7 @@ def parse(raw: bytes, *, name: str) -> list[PublishedRow]:
             if len(fields) != len(header):
                 raise DataError(f"{name}:{line}: has {len(fields)} fields, the header {len(header)}; {REMEDY}")
             rows.append(_row(dict(zip(header, fields, strict=True)), line, f"{name}:{line}"))
-            # A quoted line break makes a row longer than a line, so the next row starts after the last line read.
+            # A row with a quoted line break spans several lines, so the next row starts after the last line read.
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{name}:{reader.line_num}: is not CSV ({error}); {REMEDY}") from error
@@ -126,7 +127,7 @@ def _pronoun(sentence: str, pronoun: str, where: str) -> Mention:
 def _check_label(row: PublishedRow, label: str, where: str) -> None:
     expected = "ambiguous"
     if row.type == "type2":
-        # The published label has no name for the referent: it agrees with occ_1 in every row.
+        # The file does not say which occupation the label refers to; in every published row it is occ_1.
         expected = "True" if stereotype_of(row.occ_1, row.gender) == "pro" else "False"
     if label != expected:
         raise DataError(

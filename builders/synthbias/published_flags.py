@@ -1,4 +1,4 @@
-"""Peculiarities of the published SynthBias, found by rule and kept as they are."""
+"""Flags peculiarities of the published SynthBias by rule; the sentences are kept as they are."""
 
 from __future__ import annotations
 
@@ -80,20 +80,20 @@ CASE_ERROR_LINES = frozenset(
         30430,
     )
 )
-"""Lines of the published file whose pronoun has the wrong case, read by hand: him for his, then his for him."""
+"""Lines of the published file whose pronoun has the wrong case, found by hand: him for his, then his for him."""
 
 _GIVING = word_list("asked brought gave given giving offer offered offering sent served showed wished")
 
 
 def flags_of(rows: Sequence[PublishedRow], *, case_error_lines: frozenset[int]) -> list[tuple[str, ...]]:
-    """The flags of every row, in the order of ``FLAG_RULES``.
+    """Return the flags of each row, in the order of ``FLAG_RULES``.
 
     Args:
-        rows: All rows of the file: some rules compare them.
-        case_error_lines: Lines that are known to have a wrong case; those of another file are none.
+        rows: All rows of the file, since some rules compare rows.
+        case_error_lines: Lines whose pronoun is known to have the wrong case; empty for any file but the published one.
 
     Returns:
-        Shape (n_rows,).
+        Names of the flags of each row, shape (n_rows,).
     """
     by_rule = {
         **_text_flags(rows),
@@ -127,7 +127,7 @@ def _text_flags(rows: Iterable[PublishedRow]) -> dict[str, set[int]]:
 
 
 def template_of(row: PublishedRow) -> str:
-    """The sentence without its two occupations, its pronoun, punctuation and capitals."""
+    """Return the template of a sentence: occupations and pronoun masked, without punctuation and capitals."""
     targets = [mention for mention in row.mentions if mention.text in (row.occ_1, row.occ_2)]
     return template_text(row.sentence, [*targets, row.pronoun])
 
@@ -137,7 +137,7 @@ def _template_flags(rows: Iterable[PublishedRow]) -> dict[str, set[int]]:
     for row in rows:
         places[template_of(row)].append(row)
     return {
-        # Two rows are the two sides of one pair.
+        # Two rows with one template are only the two sides of a pair.
         "shared_template": {row.line for same in places.values() if len(same) > 2 for row in same},
         "cross_type_template": {
             row.line for same in places.values() if len({other.type for other in same}) > 1 for row in same
@@ -146,7 +146,7 @@ def _template_flags(rows: Iterable[PublishedRow]) -> dict[str, set[int]]:
 
 
 def _targets(row: PublishedRow) -> Iterable[tuple[str, str]]:
-    """What stands before and after each of the two occupations."""
+    """Yield the text before and the text after each mention of the two occupations."""
     for mention in row.mentions:
         if mention.text in (row.occ_1, row.occ_2):
             yield row.sentence[: mention.start], row.sentence[mention.end :]

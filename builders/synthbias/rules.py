@@ -1,4 +1,4 @@
-"""The rules that every generated sentence has to keep; what breaks one becomes a reject with the rule's name."""
+"""Rules that every generated sentence must keep; a sentence that breaks one becomes a reject with the rule's name."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _CAPITALISED = word_list("CEO Monday Tuesday Wednesday Thursday Friday Saturday 
 
 
 class Violation(NamedTuple):
-    """The first rule that a sentence breaks, and how."""
+    """The first rule that a sentence breaks, and the reason."""
 
     rule: str
     reason: str
 
 
 class Sentence(NamedTuple):
-    """A generated sentence with what is found in it."""
+    """A generated sentence with the occupations and pronouns found in it."""
 
     text: str
     meant: frozenset[str]
-    """The two occupations that it is about."""
+    """Names of the two occupations that the sentence should mention."""
     occupations: list[Mention]
     pronouns: list[Mention]
 
 
 def violation(text: str, occupations: tuple[str, str]) -> Violation | None:
-    """The first rule that a sentence about two occupations breaks, or null for a sound one."""
+    """Return the first rule that a sentence about two occupations breaks, or None if it keeps all rules."""
     sentence = Sentence(text, frozenset(occupations), occupation_mentions(text), pronoun_mentions(text))
     for rule, check in _CHECKS:
         reason = check(sentence)
@@ -126,4 +126,4 @@ _CHECKS: tuple[tuple[Rule, Callable[[Sentence], str | None]], ...] = (
 )
 
 SENTENCE_RULES: tuple[Rule, ...] = tuple(rule for rule, _ in _CHECKS)
-"""In the order in which they are checked; ``pronoun_last`` relies on the ones before it."""
+"""All rules, in the order in which they are checked; ``pronoun_last`` relies on the rules before it."""

@@ -1,7 +1,8 @@
 """The source *winobias*: the original WinoBias of Zhao et al. 2018 (arXiv:1804.06876), converted and not corrected.
 
-https://github.com/uclanlp/corefBias, MIT licence. Line i of a pro- and of an anti-stereotypical file are a pair.
-WinoBias names a referent in both types: in type 1 world knowledge tells it, in type 2 syntax.
+The data comes from https://github.com/uclanlp/corefBias under the MIT licence. Line i of the pro-stereotypical file and
+line i of the anti-stereotypical file form a pair. WinoBias names a referent in both types: world knowledge determines
+it in type 1, syntax in type 2.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ SHA256: Mapping[str, str] = {
     "pro_stereotyped_type2.txt.dev": "8f0250de723cea9328e3eaf7169e07936f01aa5909ce7aa580db66eb803f4e86",
     "pro_stereotyped_type2.txt.test": "ea1c1fd94fa612e3cc44d7fa3cc4cb76021bb63fdf94f9826f430051e9052438",
 }
-"""The published files; the two lists are the ones that the lexicon was made from."""
+"""SHA-256 of each published file. The lexicon was made from the two lists of occupations."""
 
 SPLITS = {"dev": "validation", "test": "test"}
-"""Ending of the file to name of the split."""
+"""Name of the split for each ending of a file name."""
 CONFIGS = ("type1", "type2")
 SIDES: tuple[Side, ...] = ("pro", "anti")
 
@@ -54,25 +55,26 @@ class ConfigSplit(NamedTuple):
 
 
 def draft(folder: Path, *, limit: int | None) -> Draft[CoreferenceItem]:
-    """WinoBias, ready to be written.
+    """Build a draft of WinoBias.
 
     Args:
-        folder: Holds the ten published files.
-        limit: Greatest number of items; None for all.
+        folder: Folder that holds the ten published files.
+        limit: Maximum number of items; None for all.
 
     Raises:
         DataError: a file is missing, cannot be read, or is not the published one.
+        ConfigError: the limit is too small to keep a pair of each split.
     """
     files = read_files(folder, SHA256, what=f"the folder with the text files of WinoBias ({ADDRESS})", remedy=REMEDY)
     found = parse(files)
-    # Asked after the parsing: of a file that is broken, the parser can say what is broken.
+    # Checked after parsing, because the parser can say what is wrong with a broken file.
     check_hashes(files, SHA256, remedy=REMEDY)
     splits = take_pairs(to_splits(found), limit)
     return _draft(splits, limit)
 
 
 def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
-    """The pairs of the eight text files.
+    """Parse the eight text files into pairs of lines, by config and split.
 
     Raises:
         DataError: a line cannot be read, or the two files of a split differ in length.
@@ -88,7 +90,7 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
 
 
 def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]:
-    """The items of every config and split, the two sides of a pair beside each other."""
+    """Turn pairs of lines into items, with the two sides of each pair next to each other."""
     flags = flags_of([pair for config_split in found for pair in config_split.pairs])
     return [
         DraftSplit(
@@ -130,7 +132,10 @@ def _item(line: WinoBiasLine, pair: LinePair, pair_id: str, flags: tuple[str, ..
 
 
 def _case(line: WinoBiasLine, pair: LinePair, flags: tuple[str, ...]) -> PronounCase | None:
-    """The case of the pronoun: from the counterpart's if that stands in the same place, else from the form alone."""
+    """Return the case of a pronoun, or None if it is not certain.
+
+    It follows from the counterpart's pronoun if that stands in the same place, and otherwise from the form alone.
+    """
     if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
         return case_of_pair(pair.pro.pronoun.text, pair.anti.pronoun.text)
     possible = cases_of_form(line.pronoun.text)

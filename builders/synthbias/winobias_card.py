@@ -1,4 +1,4 @@
-"""The words of WinoBias's card, and the notice that its licence wants carried along."""
+"""The text of the card of WinoBias, and the notice that its licence requires in every copy."""
 
 from __future__ import annotations
 
@@ -53,4 +53,4 @@ LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
 SOFTWARE.
 """
-"""The notice of the repository, word for word, as the licence asks."""
+"""Licence notice of the repository, word for word, as the licence requires."""

@@ -1,4 +1,4 @@
-"""Peculiarities of WinoBias, found by rule and kept as they are."""
+"""Flags peculiarities of WinoBias by rule; the sentences are kept as they are."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ FLAG_RULES: tuple[Rule, ...] = (
 
 
 class LinePair(NamedTuple):
-    """Line i of a pro- and of an anti-stereotypical file."""
+    """Line i of the pro-stereotypical file and line i of the anti-stereotypical file."""
 
     pro: WinoBiasLine
     anti: WinoBiasLine
 
 
 def is_minimal(pair: LinePair) -> bool:
-    """Whether the two sides differ in nothing but the gender of pronouns, case for case."""
+    """Return True if the two sides differ only in the gender of their pronouns, which agree in case."""
     pro, anti = (pronoun_mentions(side.text.sentence) for side in pair)
     if mask_pronouns(pair.pro.text.sentence) != mask_pronouns(pair.anti.text.sentence):
         return False
@@ -55,7 +55,7 @@ def is_minimal(pair: LinePair) -> bool:
 
 
 def flags_of(pairs: Sequence[LinePair]) -> dict[str, tuple[str, ...]]:
-    """The flags of every line by its ``source_row``, in the order of ``FLAG_RULES``."""
+    """Return the flags of each line, in the order of ``FLAG_RULES``, by the line's ``source_row``."""
     times = Counter(line.text.sentence for pair in pairs for line in pair)
     flags = {}
     for pair in pairs:
@@ -71,7 +71,7 @@ def flags_of(pairs: Sequence[LinePair]) -> dict[str, tuple[str, ...]]:
 
 
 def _rank(line: WinoBiasLine) -> int:
-    """Which of the pronouns of the sentence is the marked one."""
+    """Return the index of the marked pronoun among all pronouns of the sentence."""
     return [mention.start for mention in pronoun_mentions(line.text.sentence)].index(line.pronoun.start)
 
 

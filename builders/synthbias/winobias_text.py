@@ -1,4 +1,4 @@
-"""Reads the text files of WinoBias: one sentence a line, its referent and its pronouns in brackets."""
+"""Reads the text files of WinoBias: one sentence per line, with its referent and its pronouns in brackets."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ class PlainText(NamedTuple):
 
     sentence: str
     pronouns: tuple[Mention, ...]
-    """The bracketed pronouns, where they stand in the sentence."""
+    """Pronouns that stood in brackets, with their offsets in the sentence."""
     named: tuple[str, ...]
-    """What else stood in brackets, without its article."""
+    """Other words that stood in brackets, without their articles."""
     repaired: bool
-    """Whether taking the brackets away left a doubled article or space, which went too."""
+    """True if an article or a space was removed too, because it stood twice around a bracket."""
 
 
 class WinoBiasLine(NamedTuple):
     """A line whose markup agrees with the lexicon."""
 
     source_row: str
-    """File and line."""
+    """Name of the file and number of the line."""
     side: Side
     text: PlainText
     pronoun: Mention
-    """The first bracketed one."""
+    """First pronoun in brackets."""
     gender: PronounGender
     referent: str
     distractor: str
     mentions: tuple[Mention, ...]
-    """Every occupation in the sentence, in order."""
+    """Every occupation in the sentence, in the order of the text."""
 
 
 def parse_file(raw: bytes, *, name: str, side: Side) -> list[WinoBiasLine]:
-    """The lines of a file, each numbered in front.
+    """Parse the lines of a file, each of which begins with its number.
 
     Raises:
         DataError: the file is empty or not UTF-8, or a line cannot be read.
@@ -64,16 +64,16 @@ def parse_file(raw: bytes, *, name: str, side: Side) -> list[WinoBiasLine]:
 
 
 def parse_line(line: str, number: int, *, name: str, side: Side) -> WinoBiasLine:
-    """Read one line, such as ``3 [The nurse] thanked the guard because [she] was helped.``, with its number.
+    """Parse one line, such as ``3 [The nurse] thanked the guard because [she] was helped.``, with its number.
 
     Args:
-        line: The line without its end.
-        number: Its physical number, which it also starts with.
-        name: What errors call the file.
-        side: Whether the file holds the sentences that agree with the stereotype.
+        line: Line of the file, without its line break.
+        number: Number of the line in the file; the line must begin with it.
+        name: Name of the file in error messages.
+        side: ``pro`` if the sentences of the file agree with the stereotype, ``anti`` if they do not.
 
     Raises:
-        DataError: the number, the brackets, the occupations or the pronoun are not what the file promises.
+        DataError: the number, the brackets, the occupations or the pronoun are wrong.
     """
     where = f"{name}:{number}"
     start, _, marked = line.partition(" ")
@@ -105,7 +105,7 @@ def parse_line(line: str, number: int, *, name: str, side: Side) -> WinoBiasLine
 
 
 def without_markup(marked: str) -> PlainText:
-    """A text without its brackets, and without an article or a space that only the brackets doubled.
+    """Remove the brackets from a text, and with them any article or space that would otherwise stand twice.
 
     >>> without_markup("The nurse saw the [the guard] and thanked [ him].").sentence
     'The nurse saw the guard and thanked him.'
@@ -132,9 +132,9 @@ def without_markup(marked: str) -> PlainText:
 
 
 def _distractor(referent: str, pronoun: Mention, mentions: tuple[Mention, ...], where: str) -> str:
-    """The other occupation that the pronoun could mean: the files name the referent only.
+    """Return the other occupation that the pronoun could mean, since the files mark only the referent.
 
-    A third occupation, where there is one, follows the pronoun and is no candidate.
+    If there is a third occupation, it follows the pronoun and is not a candidate.
     """
     before = {mention.text for mention in mentions if mention.start < pronoun.start}
     others = before - {referent}
@@ -150,10 +150,10 @@ def _distractor(referent: str, pronoun: Mention, mentions: tuple[Mention, ...], 
 
 
 def check_same_length(lines: Mapping[str, list[WinoBiasLine]]) -> None:
-    """Refuse files whose lines do not belong together.
+    """Check that files have equally many lines, since line i of one belongs to line i of the other.
 
     Raises:
-        DataError: they differ in length.
+        DataError: the files differ in length.
     """
     lengths = {name: len(found) for name, found in lines.items()}
     if len(set(lengths.values())) > 1:

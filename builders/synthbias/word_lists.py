@@ -1,4 +1,4 @@
-"""Words that give a sentence another possible antecedent, or a gender that its pronoun does not carry."""
+"""Lists of words that add a possible antecedent to a sentence, or that show a gender apart from its pronoun."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def word_list(text: str) -> frozenset[str]:
-    """The words of a text, for lists that are easier to read without quotation marks."""
+    """Return the words of a text as a set; a long list is easier to read without quotation marks."""
     return frozenset(text.split())
 
 
@@ -24,7 +24,7 @@ GENDERED_NOUNS = word_list(
 SOURCE_OTHER_PERSONS = word_list(
     "advisor boss child client customer doctor employee judge patient person student visitor"
 )
-"""Singular persons that the published sentences name beside the two occupations."""
+"""Words for one person that the published sentences contain besides the two occupations."""
 
 OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     """
@@ -33,21 +33,21 @@ OTHER_PERSONS = SOURCE_OTHER_PERSONS | word_list(
     relative resident somebody someone speaker stranger suspect tenant toddler tourist user victim worker
     """
 )
-"""Singular persons that a sentence of our own must not name."""
+"""Words for one person that a sentence of this project must not contain."""
 
 PLURAL_PRONOUNS = word_list("they them their theirs themselves themself")
 
 OTHER_PRONOUNS = PLURAL_PRONOUNS | word_list(
     "i me my mine myself you your yours yourself yourselves we us our ours ourselves"
 )
-"""Pronouns of the first and second person, and *they*."""
+"""Pronouns of the first and second person, and forms of *they*."""
 
 
 def words(text: str) -> list[str]:
-    """Words of a text in lower case, without punctuation."""
+    """Return the words of a text in lower case, without punctuation."""
     return re.findall(r"[^\W_]+", text.casefold())
 
 
 def first_word_of(text: str, listed: Collection[str]) -> str | None:
-    """The first word of a text that is on a list, or null."""
+    """Return the first word of a text that is on a list, or None if no word is."""
     return next((word for word in words(text) if word in listed), None)

@@ -1,7 +1,7 @@
-"""Occupations and pronoun families, as data with their sources; nobody else keeps a table of them.
+"""Occupations and pronoun families, read from data files that name their sources.
 
-A surface form can belong to several families (``em`` is of *e* and of *ey*) and to several cases (``her`` is
-accusative and possessive), so that look-ups by form return tuples.
+This is the only table of either in the project. One surface form can belong to several families (``em`` belongs to *e*
+and to *ey*) and to several cases (``her`` is accusative and possessive), so look-ups by form return tuples.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ CASES: tuple[PronounCase, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupation:
-    """An occupation of WinoBias with the share of women in it."""
+    """An occupation from WinoBias, with the percentage of women who work in it."""
 
     name: str
     percent_women: float
     stereotype: Literal["male", "female"]
-    """The list that it stands on in WinoBias: female where more than half are women."""
+    """The WinoBias list that the occupation is on: female if more than half of its workers are women."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PronounFamily:
-    """A pronoun in its five cases."""
+    """A family of pronouns: one form for each of the five grammatical cases."""
 
     name: str
     pronoun_class: Literal["binary", "neutral", "neo"]
     forms: MappingProxyType[PronounCase, str]
     variants: MappingProxyType[PronounCase, tuple[str, ...]]
-    """Other spellings that count as the family when it is detected, but are never written."""
+    """Other spellings that count as this family when pronouns are detected; no template is filled with them."""
     gifi_repo: MappingProxyType[PronounCase, str]
-    """Forms that the published GIFI templates use instead."""
+    """Forms that the published GIFI templates use instead, for the cases in which they differ from ``forms``."""
 
 
 def _data(name: str) -> dict[str, Any]:
@@ -59,14 +59,14 @@ def _data(name: str) -> dict[str, Any]:
 
 @cache
 def occupations() -> MappingProxyType[str, Occupation]:
-    """The 40 occupations of WinoBias by name, in the order of its README."""
+    """Return the 40 occupations of WinoBias by name, in the order of the WinoBias README."""
     rows = _data("occupations.json")["occupations"]
     return MappingProxyType({row["name"]: Occupation(**row) for row in rows})
 
 
 @cache
 def pronoun_families() -> MappingProxyType[str, PronounFamily]:
-    """The 11 pronoun families of GIFI by name, in its order."""
+    """Return the 11 pronoun families of GIFI by name, in the order that GIFI uses."""
     return MappingProxyType(
         {
             row["name"]: PronounFamily(
@@ -96,7 +96,9 @@ def _families_by_form() -> MappingProxyType[str, tuple[str, ...]]:
 
 
 def families_of(form: str) -> tuple[str, ...]:
-    """Every family that owns a surface form, case ignored; empty for a word that is no pronoun.
+    """Return the names of all families that have a surface form, in upper or lower case.
+
+    The result is empty if the word is not a pronoun.
 
     >>> families_of("Em")
     ('e', 'ey')
@@ -105,7 +107,7 @@ def families_of(form: str) -> tuple[str, ...]:
 
 
 def cases_of(form: str, family: str) -> tuple[PronounCase, ...]:
-    """Every case in which a family has this form.
+    """Return every grammatical case in which a family uses a form.
 
     >>> cases_of("her", "she")
     ('accusative', 'possessive_dependent')
@@ -115,7 +117,7 @@ def cases_of(form: str, family: str) -> tuple[PronounCase, ...]:
 
 
 def gender_of_pronoun(form: str) -> PronounGender | None:
-    """Grammatical gender of a binary pronoun; null for every other word.
+    """Return the grammatical gender of a form of *he* or *she*, and None for any other word.
 
     >>> gender_of_pronoun("Hers"), gender_of_pronoun("they")
     ('feminine', None)

@@ -160,7 +160,9 @@ def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft[Co
 
 
 def test_a_limit_below_one_pair_of_each_type_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"--limit 3: a pair of each of type1/test, type2/test needs at least 4"):
+    with pytest.raises(
+        ConfigError, match=r"--limit 3: one pair from each of type1/test, type2/test needs at least 4 items"
+    ):
         embedded.draft(limit=3)
 
 

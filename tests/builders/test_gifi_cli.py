@@ -59,7 +59,7 @@ def test_the_plain_command_builds_four_configs(tmp_path: Path) -> None:
         (["--source", "gsm8k", "--input", "none"], "error: --input none: no such file; give test.jsonl"),
         (["--compat", "gifi-repo"], "error: --compat gifi-repo: only --source gifi has published strings"),
         (["--revision", "abc"], "error: --revision abc: --source embedded is not read from the Hub"),
-        (["--limit", "20"], "error: --limit 20: a template of each of recognition/test"),
+        (["--limit", "20"], "error: --limit 20: one template from each of recognition/test"),
     ],
 )
 def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:

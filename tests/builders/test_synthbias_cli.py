@@ -49,7 +49,7 @@ def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
             ["--source", "winobias", "--input", ".", "--seed", "1"],
             "error: --seed 1: only the embedded source has a seed",
         ),
-        (["--limit", "2"], "error: --limit 2: a pair of each of"),
+        (["--limit", "2"], "error: --limit 2: one pair from each of"),
         (["--out", "other.csv/below"], "error: other.csv"),
         (["--out", ".", "--overwrite"], "error: --out .: holds files but no dataset.json"),
     ],
