@@ -13,7 +13,7 @@ SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class CardTable:
     """A Markdown table."""
 
     header: tuple[str, ...]
@@ -35,7 +35,7 @@ class Card:
     intended_use: str
     out_of_scope_use: str
     known_limits: str
-    balance: Table
+    balance: CardTable
     citation: str
     task_categories: tuple[str, ...]
     tags: tuple[str, ...]
@@ -104,9 +104,9 @@ def _lead(manifest: Manifest) -> str:
     )
 
 
-def _files(manifest: Manifest) -> Table:
+def _files(manifest: Manifest) -> CardTable:
     rows = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
-    return Table(header=("config", "split", "items", "file"), rows=tuple(rows))
+    return CardTable(header=("config", "split", "items", "file"), rows=tuple(rows))
 
 
 def _how_to_load(manifest: Manifest) -> str:
@@ -127,7 +127,7 @@ def _parameters(manifest: Manifest) -> str:
     return f"Builder {builder}, {seed}; {named}. The same command gives the same bytes."
 
 
-def _sources(sources: Sequence[Source]) -> Table:
+def _sources(sources: Sequence[Source]) -> CardTable:
     rows = [
         (
             source.name,
@@ -138,7 +138,7 @@ def _sources(sources: Sequence[Source]) -> Table:
         )
         for source in sources
     ]
-    return Table(header=("source", "address", "revision", "licence", "sha256"), rows=tuple(rows))
+    return CardTable(header=("source", "address", "revision", "licence", "sha256"), rows=tuple(rows))
 
 
 def _limits(manifest: Manifest) -> str:
@@ -157,4 +157,4 @@ def _rule_table(caption: str, counts: Sequence[RuleCount], header: tuple[str, st
     if not counts:
         return f"{caption} There are none."
     rows = tuple((f"`{count.rule}`", str(count.n), count.description) for count in counts)
-    return f"{caption}\n\n{Table(header=header, rows=rows).markdown()}"
+    return f"{caption}\n\n{CardTable(header=header, rows=rows).markdown()}"

@@ -4,6 +4,7 @@ A file in ``evaluators/backends`` is a backend. It holds
 
 * ``open_backend(model, options)``, which checks what it is given and returns a :class:`Backend`;
 * ``SUMMARY``, one line for ``python -m evaluators list``;
+* ``EXTRA``, the name of the extra that installs its library, or None;
 * ``MODELS``, the model ids that it knows by name (empty if any id will do).
 
 Errors of a backend are those of :mod:`schemas.errors`: a ``ConfigError`` before the first request for a model or option

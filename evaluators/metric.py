@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from evaluators.statistics.bootstrap import PERCENTILE, FloatArray, interval_of, resample
+from evaluators.statistics.record_tables import Statistics
 from schemas.metric_comparison import TOLERANCE
 from schemas.result import Interval, Metric
 
 
-class Statistics(NamedTuple):
-    """Sufficient statistics of a metric on one slice."""
-
-    cluster_sums: FloatArray
-    """Shape (n_clusters of the table, n_columns); rows of zeros for clusters without data."""
-    n: int
-    """Units (items, pairs, occupations) that the value is of."""
-    n_excluded: int
-
-
-class Table(Protocol):
+class RecordTable(Protocol):
     """Records as arrays; one class per task."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Values of a group that occur, sorted; none if the table has no such group."""
 
 
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=RecordTable)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from evaluators.backend import Capability, Request
-from evaluators.metric import Table
+from evaluators.metric import RecordTable
 from evaluators.text_scores import TextScores
 from schemas import plugins, strict_json
 from schemas.errors import ConfigError
@@ -122,7 +122,7 @@ class Task(Protocol):
             normalisation: How option log-probabilities become probabilities; None for generated answers.
         """
 
-    def table(self, records: Sequence[Any]) -> Table:
+    def table(self, records: Sequence[Any]) -> RecordTable:
         """Records as arrays, for the metrics of this task."""
 
 
@@ -133,7 +133,7 @@ class ReadsScores(Protocol):
     def texts(self, records: Sequence[Any]) -> Sequence[str]:
         """The texts that have to be scored, equal ones once."""
 
-    def scored_table(self, records: Sequence[Any], scores: TextScores) -> Table:
+    def scored_table(self, records: Sequence[Any], scores: TextScores) -> RecordTable:
         """Records and the scores of their texts as arrays."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from builders.card import Card, Table
+from builders.card import Card, CardTable
 from builders.output import DraftSplit
 from schemas.item_shape import Item
 from schemas.items.assignment import AssignmentItem
@@ -57,11 +57,11 @@ def gifi_card(
     )
 
 
-def _balance(splits: Sequence[DraftSplit[Item]]) -> Table:
+def _balance(splits: Sequence[DraftSplit[Item]]) -> CardTable:
     counts = [_counted(split.items) for split in splits]
     names = dict.fromkeys(name for name in _row_names() if any(count[name] for count in counts))
     rows = [(name, *(str(count[name]) for count in counts)) for name in names]
-    return Table(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
+    return CardTable(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
 
 
 def _row_names() -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from typing import Any, NamedTuple, TypeVar, cast
 
-from builders.gifi.variants import Frame, problem_items, text_items
+from builders.gifi.variants import VariantFrame, problem_items, text_items
 from schemas.errors import DataError
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
@@ -38,10 +38,10 @@ def embedded_items() -> EmbeddedItems:
 
 def _frames(
     config: str, table: str, *, antecedent: bool = False, topic: bool = False, answer: bool = False
-) -> Iterator[Frame]:
-    def frame(row: Mapping[str, Any], where: str) -> Frame:
+) -> Iterator[VariantFrame]:
+    def frame(row: Mapping[str, Any], where: str) -> VariantFrame:
         """Turn one row of the file into a frame."""
-        return Frame(
+        return VariantFrame(
             template_id=f"embedded-{config}-{row['id']}",
             template=parse(row["text"], where=where),
             source_row=None,

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any, NamedTuple, cast
 
 from builders.gifi.published_csv import FILES, REMEDY, PromptRow, VariantRows
-from builders.gifi.variants import Frame, Repaired
+from builders.gifi.variants import Repaired, VariantFrame
 from builders.output import Rule
 from schemas import strict_json
 from schemas.dataset import Reject
@@ -201,8 +201,8 @@ def repaired_frames(rows: Sequence[VariantRows], config: str, tags: Sequence[Tag
     return Repaired(frames, rejects)
 
 
-def _frame(row: VariantRows, config: str, template: Template) -> Frame:
-    return Frame(
+def _frame(row: VariantRows, config: str, template: Template) -> VariantFrame:
+    return VariantFrame(
         template_id=_template_id(config, row.number),
         template=template,
         source_row=f"{FILES[config]}, template {row.number}",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from builders.console import Report
 from builders.gifi.hub import SourceFile, source_file
 from builders.gifi.tagging import UncertainError, tagged
-from builders.gifi.variants import Frame, Repaired
+from builders.gifi.variants import Repaired, VariantFrame
 from builders.output import Rule
 from schemas import strict_json
 from schemas.dataset import Reject
@@ -81,7 +81,7 @@ def realtoxicityprompts(given: Path, revision: str | None, *, limit: int | None,
 
 
 def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int | None, report: Report) -> Repaired:
-    frames: list[tuple[str, Frame]] = []
+    frames: list[tuple[str, VariantFrame]] = []
     rejects: list[Reject] = []
     seen: set[str] = set()
     for number, one in enumerate(texts):
@@ -98,7 +98,7 @@ def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int
             except UncertainError as error:
                 refusal = (error.rule, str(error))
             else:
-                frames.append((key, Frame(f"{name}-{number:06}", template, one.place, answer=one.answer)))
+                frames.append((key, VariantFrame(f"{name}-{number:06}", template, one.place, answer=one.answer)))
         if refusal is not None:
             rule, reason = refusal
             rejects.append(Reject(candidate=one.text or "(empty)", source_row=one.place, rule=rule.name, reason=reason))
@@ -112,7 +112,7 @@ def _frames(texts: Iterable[_Text], name: str, *, needs_answer: bool, limit: int
     return Repaired(chosen, rejects)
 
 
-def _spread(frames: list[tuple[str, Frame]], limit: int | None) -> list[Frame]:
+def _spread(frames: list[tuple[str, VariantFrame]], limit: int | None) -> list[VariantFrame]:
     """Choose the frames for at most ``limit`` items by the hash of their text, and keep the order of the source."""
     if limit is None:
         return [frame for _, frame in frames]

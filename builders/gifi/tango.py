@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from builders.gifi.variants import Frame, Repaired
+from builders.gifi.variants import Repaired, VariantFrame
 from builders.output import Rule
 from schemas.dataset import Reject
 from schemas.errors import DataError
@@ -89,7 +89,7 @@ def frames(raw: bytes) -> Repaired:
             )
             continue
         found.frames.append(
-            Frame(
+            VariantFrame(
                 template_id=f"tango-{int(key.pattern):02}-{number:03}",
                 template=template,
                 source_row=where,

@@ -24,7 +24,7 @@ ENDS_IN_PRONOUN = Rule(
 FLAG_RULES = (SAME_TEXT, ENDS_IN_PRONOUN)
 
 
-class Frame(NamedTuple):
+class VariantFrame(NamedTuple):
     """A template with its origin and what is known about it."""
 
     template_id: str
@@ -40,7 +40,7 @@ class Frame(NamedTuple):
 class Repaired(NamedTuple):
     """The frames that can be used, and rejects for the texts of the source that cannot."""
 
-    frames: list[Frame]
+    frames: list[VariantFrame]
     rejects: list[Reject]
 
 
@@ -50,7 +50,7 @@ class _Variant(NamedTuple):
     flags: tuple[str, ...]
 
 
-def text_items(frames: Iterable[Frame]) -> list[PronounTextItem]:
+def text_items(frames: Iterable[VariantFrame]) -> list[PronounTextItem]:
     """Return all variants of every frame as items of shape recognition or continuation."""
     return [
         PronounTextItem(
@@ -69,7 +69,7 @@ def text_items(frames: Iterable[Frame]) -> list[PronounTextItem]:
     ]
 
 
-def problem_items(frames: Iterable[Frame]) -> list[WordProblemItem]:
+def problem_items(frames: Iterable[VariantFrame]) -> list[WordProblemItem]:
     """Return all variants of every frame as items of shape word_problem. Each frame must have an answer."""
     return [
         WordProblemItem(
@@ -87,7 +87,7 @@ def problem_items(frames: Iterable[Frame]) -> list[WordProblemItem]:
     ]
 
 
-def _variants(frame: Frame) -> list[_Variant]:
+def _variants(frame: VariantFrame) -> list[_Variant]:
     texts = {family: frame.template.fill(family) for family in pronoun_families()}
     times = Counter(texts.values())
     return [

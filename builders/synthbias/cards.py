@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from builders.card import Card, Table
+from builders.card import Card, CardTable
 from builders.output import DraftSplit
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
@@ -67,13 +67,13 @@ _BALANCE: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
 )
 
 
-def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Table:
+def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
     """Count the items of each split by every property that a positional or one-sided predictor could exploit."""
     counts = [Counter(name for name, holds in _BALANCE for item in split.items if holds(item)) for split in splits]
     pairs = ("minimal pairs", *(str(count_pairs(split.items)) for split in splits))
     clusters = ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits))
     rows = [(name, *(str(count[name]) for count in counts)) for name, _ in _BALANCE]
-    return Table(
+    return CardTable(
         header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=(rows[0], pairs, clusters, *rows[1:])
     )
 

@@ -40,6 +40,7 @@ from schemas.run_folder import RESULT
 
 SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
 MODELS: tuple[str, ...] = ()
+EXTRA = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

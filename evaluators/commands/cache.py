@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from evaluators.stores.answer_files import export
-from evaluators.stores.cache import StoredModel, Summary, find_store, names, prune, summarise
+from evaluators.stores.maintenance import StoredModel, Summary, find_store, names, prune, summarise
 from schemas import strict_json
 from schemas.command_line import one_line_errors
 

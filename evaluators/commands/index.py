@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.progress import progress
-from evaluators.runs.indices import Index, ModelResults, Scored, index_of, results_by_model
+from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measuring import compute_metrics, resampled_values
 from evaluators.text_scores import read_scores
 from schemas import strict_json
@@ -46,7 +46,7 @@ def index_command(
         _print(of_model, computed)
 
 
-def read_scored(folder: Path) -> Scored:
+def read_scored(folder: Path) -> ScoredResult:
     """A finished run with what an index needs, all computed from its records.
 
     Raises:
@@ -58,7 +58,7 @@ def read_scored(folder: Path) -> Scored:
     names = load_benchmark(signature.benchmark).index_metrics(signature.task)
     metrics = compute_metrics(records, signature.task, scores) if names else ()
     overall = {metric.name: metric for metric in metrics if not metric.group}
-    return Scored(result, overall, resampled_values(records, signature.task, names, scores) if names else {})
+    return ScoredResult(result, overall, resampled_values(records, signature.task, names, scores) if names else {})
 
 
 def _indices(of_model: ModelResults) -> tuple[Index, ...]:

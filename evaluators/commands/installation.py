@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.requirements import Requirement
 
-from evaluators.stores.cache import check_cache, summarise
+from evaluators.stores.maintenance import check_cache, summarise
 from schemas import plugins
 from schemas.errors import BiasboardError
 
@@ -61,14 +60,13 @@ def installation(out: Path, cache: Path | None) -> list[Check]:
 
 
 def extra_of(backend: str) -> str | None:
-    """Return the name of the extra that a backend needs, from its summary; None if it needs none.
+    """Return the name of the extra that a backend needs; None if it needs none.
 
     Raises:
         ConfigError: there is no such backend.
     """
-    summary = plugins.load("evaluators.backends", backend, kind="backend").SUMMARY
-    found = re.search(r"extra: (\w+)", summary)
-    return None if found is None else found[1]
+    extra: str | None = plugins.load("evaluators.backends", backend, kind="backend").EXTRA
+    return extra
 
 
 def extras(required: str | None = None) -> list[Check]:

@@ -20,7 +20,8 @@ def list_command() -> None:
             print(f"  index {index.name}: {index.description}")
     for name in plugins.names("evaluators.backends"):
         module = plugins.load("evaluators.backends", name, kind="backend")
-        print(f"backend {name}: {module.SUMMARY}")
+        extra = "" if module.EXTRA is None else f" (extra: {module.EXTRA})"
+        print(f"backend {name}: {module.SUMMARY}{extra}")
         for model in module.MODELS:
             print(f"  model {model}")
     for name in plugins.names("evaluators.scorers"):

@@ -16,12 +16,12 @@ from evaluators.commands.cache import CACHE_VARIABLE
 from evaluators.commands.options import normalisation_named, opened_scorers
 from evaluators.commands.report import report, report_briefly
 from evaluators.models.ids import check_model_id
-from evaluators.runs.estimate import Stores, estimate, print_estimates
+from evaluators.runs.estimate import StoredAnswers, estimate, print_estimates
 from evaluators.runs.pipeline import MAX_FAILURE_RATE, RunOptions, run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
 from evaluators.scorer import SCORER_HELP, TextScorer, with_scorers
-from evaluators.stores.cache import check_cache
+from evaluators.stores.maintenance import check_cache
 from evaluators.task import ReadsScores, prompt_of, task_for
 from schemas.command_line import one_line_errors
 from schemas.dataset_folder import read_manifest
@@ -83,7 +83,7 @@ def run_command(
     models = _baselines(plans) if backend == "baseline" and model == "all" else [model]
     backends = (open_backend(backend, one_model, options) for one_model in models)
     if dry_run:
-        stores, shown = Stores(root=out, cache=cache), options.name or model
+        stores, shown = StoredAnswers(root=out, cache=cache), options.name or model
         found = [estimate(plan, opened, stores, shown) for opened in backends for plan in plans]
         print_estimates(found, as_json=as_json)
         return

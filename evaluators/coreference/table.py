@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.outcomes import certainty, desirability, predicted_share
+from evaluators.statistics.record_tables import GroupedTable, grouped
 from schemas.errors import DataError
 from schemas.record import Record
 
@@ -19,7 +20,7 @@ UNDETERMINED = "undetermined"
 """The outcome of an option that says that the sentence does not tell."""
 
 
-class Pairs(NamedTuple):
+class MinimalPairs(NamedTuple):
     """Minimal pairs of which both sides have a reading; index arrays into the table's rows."""
 
     masculine: IntArray
@@ -29,18 +30,13 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CoreferenceTable:
+class CoreferenceTable(GroupedTable):
     """Scored records as arrays; rows are items. ``k`` outcomes: two occupations, and perhaps *undetermined* last."""
 
     probabilities: FloatArray
     """Shape (n, k): the reference occupation, the other one, and perhaps *undetermined*."""
     usable: npt.NDArray[np.bool_]
     """Shape (n,): scored, and with any mass on the two occupations."""
-    clusters: IntArray
-    """Shape (n,): index into the sorted names of all clusters, those of unscored records too."""
-    n_clusters: int
-    groups: Mapping[str, npt.NDArray[np.str_]]
-    """Per group key one value per row, shape (n,); "" where an item has none."""
     pair_ids: tuple[str, ...]
     has_referent: bool
     has_undetermined: bool
@@ -61,36 +57,15 @@ class CoreferenceTable:
         if len(outcomes) > 1:
             raise DataError(f"records have {sorted(outcomes)} outcomes; score them with one prompt")
         k = outcomes.pop() if outcomes else 2
-        names = sorted({record.cluster for record in records})
-        keys = sorted({key for record in records for key in record.groups})
-        codes = {name: index for index, name in enumerate(names)}
         probabilities = np.array([_row(record, k) for record in records])
         return cls(
+            *grouped(records),
             probabilities=probabilities,
             usable=probabilities[:, :2].sum(axis=1) > 0,
-            clusters=np.array([codes[record.cluster] for record in records], dtype=np.int64),
-            n_clusters=len(names),
-            groups={key: np.array([record.groups.get(key, "") for record in records]) for key in keys},
             pair_ids=tuple(record.pair_id or record.item_id for record in records),
             has_referent=with_target.pop(),
             has_undetermined=k == 3,
         )
-
-    def group_values(self, key: str) -> tuple[str, ...]:
-        """Values of a group that occur, sorted."""
-        return tuple(value for value in np.unique(self.column(key)).tolist() if value)
-
-    def rows(self, group: Mapping[str, str]) -> npt.NDArray[np.bool_]:
-        """Mask of the rows of a slice, shape (n,), rows without a reading among them."""
-        mask = np.ones(len(self.clusters), dtype=np.bool_)
-        for key, value in group.items():
-            mask &= self.column(key) == value
-        return mask
-
-    def column(self, key: str) -> npt.NDArray[np.str_]:
-        """One value per row, shape (n,); "" where an item has none."""
-        none = np.full(len(self.clusters), "")
-        return self.groups.get(key, none)
 
     @cached_property
     def scored(self) -> npt.NDArray[np.bool_]:
@@ -139,7 +114,7 @@ class CoreferenceTable:
         value[self.measured] = desirability(probabilities, np.zeros(len(probabilities), dtype=np.int64))
         return value
 
-    def pairs(self, group: Mapping[str, str]) -> Pairs:
+    def pairs(self, group: Mapping[str, str]) -> MinimalPairs:
         """The minimal pairs of a slice: one side of each gender, both measured from the same occupation."""
         gender, reference = self.column("pronoun_gender"), self.column("occupation")
         sides: dict[str, list[int]] = {}
@@ -153,7 +128,7 @@ class CoreferenceTable:
                 if reference[masculine] == reference[feminine] and self.measured[pair].all():
                     complete.append((masculine, feminine))
         index_array = np.array(complete, dtype=np.int64).reshape(-1, 2)
-        return Pairs(index_array[:, 0], index_array[:, 1], len(sides) - len(complete))
+        return MinimalPairs(index_array[:, 0], index_array[:, 1], len(sides) - len(complete))
 
 
 def _row(record: Record, k: int) -> list[float]:

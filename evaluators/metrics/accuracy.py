@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evaluators.coreference.row_means import (
-    contrast_statistics,
-    difference_of_means,
-    mean,
-    needs_referent,
-    row_mean_statistics,
-)
+from evaluators.coreference.contrasts import contrast_statistics, difference_of_means, needs_referent
 from evaluators.coreference.table import CoreferenceTable
-from evaluators.metric import MetricDefinition, Statistics
+from evaluators.metric import MetricDefinition
+from evaluators.statistics.record_tables import Statistics, mean
 
 
 def _correct(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    return row_mean_statistics(table, group, table.share[:, 0], table.scored)
+    return table.mean_statistics(group, table.share[:, 0], table.scored)
 
 
 ACCURACY = MetricDefinition[CoreferenceTable](

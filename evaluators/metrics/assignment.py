@@ -14,10 +14,11 @@ from functools import partial
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, Statistics
+from evaluators.metric import MetricDefinition
 from evaluators.pronouns.assignment_table import THEY, AssignmentTable
-from evaluators.pronouns.grouped import FAMILIES, BoolArray, mean
+from evaluators.pronouns.grouped import FAMILIES
 from evaluators.statistics.bootstrap import FloatArray, ratio
+from evaluators.statistics.record_tables import BoolArray, Statistics, mean
 
 _TENTH = 1 / (len(FAMILIES) - 1)
 _WORST = 1 - _TENTH

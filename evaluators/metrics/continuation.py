@@ -6,7 +6,7 @@ from functools import partial
 
 from evaluators.metric import MetricDefinition
 from evaluators.pronouns.continuation_table import ContinuationTable
-from evaluators.pronouns.grouped import mean
+from evaluators.statistics.record_tables import mean
 
 _metric = partial(
     MetricDefinition[ContinuationTable],

@@ -14,12 +14,12 @@ from functools import partial
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, Statistics
+from evaluators.metric import MetricDefinition
 from evaluators.metrics.neutrality import lacks_scores
-from evaluators.pronouns.answer_pairs import Pairs
+from evaluators.pronouns.answer_pairs import AnswerPairs
 from evaluators.pronouns.continuation_table import GAMMA, ContinuationTable
-from evaluators.pronouns.grouped import BoolArray, mean
 from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
+from evaluators.statistics.record_tables import BoolArray, Statistics, mean
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 _THRESHOLD = 0.3
@@ -36,22 +36,22 @@ _metric = partial(
 _undefined = partial(lacks_scores, kind="embedding")
 
 
-def _sums(table: ContinuationTable, pairs: Pairs, chosen: BoolArray, values: FloatArray) -> FloatArray:
+def _sums(table: ContinuationTable, pairs: AnswerPairs, chosen: BoolArray, values: FloatArray) -> FloatArray:
     """Sum of a value over the chosen pairs, then their number, per cluster."""
     clusters = table.clusters[pairs.first[chosen]]
     shape = {"n_clusters": table.n_clusters, "n_columns": 2}
     return sum_by_cluster(clusters, 0, values[chosen], **shape) + sum_by_cluster(clusters, 1, 1.0, **shape)
 
 
-def _of_group(table: ContinuationTable, pairs: Pairs, group: Mapping[str, str]) -> BoolArray:
-    """Pairs of a slice: a family has those in which it takes part, any other slice those on both sides of it."""
+def _of_group(table: ContinuationTable, pairs: AnswerPairs, group: Mapping[str, str]) -> BoolArray:
+    """AnswerPairs of a slice: a family has those in which it takes part, any other slice those on both sides of it."""
     rows = table.rows({key: value for key, value in group.items() if key != GAMMA})
     first, second = rows[pairs.first], rows[pairs.second]
     return (first | second) if "family" in group else (first & second)
 
 
 def _n_possible(table: ContinuationTable, group: Mapping[str, str]) -> int:
-    """Pairs in different families that there would be if every answer could be compared."""
+    """AnswerPairs in different families that there would be if every answer could be compared."""
     rows = table.rows({key: value for key, value in group.items() if key not in (GAMMA, "family")})
     codes = np.unique(table.groups["family"], return_inverse=True)[1]
     shape = {"n_clusters": table.n_clusters, "n_columns": int(codes.max(initial=0)) + 1}
@@ -63,7 +63,7 @@ def _n_possible(table: ContinuationTable, group: Mapping[str, str]) -> int:
 
 
 def _share(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    """Pairs in different families above the threshold, then such pairs, per cluster."""
+    """AnswerPairs in different families above the threshold, then such pairs, per cluster."""
     pairs = table.pairs
     chosen = pairs.differ & _of_group(table, pairs, group)
     above = (pairs.cosines > float(group.get(GAMMA, _THRESHOLD))).astype(np.float64)
@@ -72,7 +72,7 @@ def _share(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
 
 
 def _published(
-    table: ContinuationTable, group: Mapping[str, str], *, like: Callable[[Pairs], BoolArray], chosen: str
+    table: ContinuationTable, group: Mapping[str, str], *, like: Callable[[AnswerPairs], BoolArray], chosen: str
 ) -> Statistics:
     pairs = table.published_pairs
     taken = pairs.differ if chosen == "different families" else np.ones(len(pairs.first), dtype=np.bool_)
@@ -112,7 +112,7 @@ def _one_sample(table: ContinuationTable) -> str | None:
 
 
 def _same(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    """Pairs of samples of one text above the threshold, then such pairs, per cluster."""
+    """AnswerPairs of samples of one text above the threshold, then such pairs, per cluster."""
     pairs = table.pairs
     chosen = pairs.same_item & _of_group(table, pairs, group)
     above = (pairs.cosines > _THRESHOLD).astype(np.float64)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.coreference.row_means import needs_referent
+from evaluators.coreference.contrasts import needs_referent
 from evaluators.coreference.table import CoreferenceTable
-from evaluators.metric import MetricDefinition, Statistics
+from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, ratio, sum_by_cluster
+from evaluators.statistics.record_tables import Statistics
 
 _CELLS = 8
 """Per occupation: (sum, count) of masculine and feminine positives, then of masculine and feminine negatives."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evaluators.coreference.row_means import mean, row_mean_statistics
 from evaluators.coreference.table import CoreferenceTable
-from evaluators.metric import MetricDefinition, Statistics
+from evaluators.metric import MetricDefinition
 from evaluators.statistics.outcomes import predicted_share
+from evaluators.statistics.record_tables import Statistics, mean
 
 
 def _pro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
@@ -17,11 +17,11 @@ def _pro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statis
     share = np.zeros_like(two)
     share[table.usable] = predicted_share(two[table.usable])
     takes_reference = table.column("occupation") == table.column("stereotyped_occupation")
-    return row_mean_statistics(table, group, np.where(takes_reference, share[:, 0], share[:, 1]), table.usable)
+    return table.mean_statistics(group, np.where(takes_reference, share[:, 0], share[:, 1]), table.usable)
 
 
 def _undetermined_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    return row_mean_statistics(table, group, table.share[:, -1], table.scored)
+    return table.mean_statistics(group, table.share[:, -1], table.scored)
 
 
 PRO_RATE = MetricDefinition[CoreferenceTable](

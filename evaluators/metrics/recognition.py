@@ -15,9 +15,10 @@ from functools import partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition
-from evaluators.pronouns.grouped import mean, uniformity
+from evaluators.pronouns.grouped import uniformity
 from evaluators.pronouns.recognition_table import RecognitionTable
 from evaluators.statistics.bootstrap import NORMAL
+from evaluators.statistics.record_tables import mean
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 

@@ -11,16 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evaluators.coreference.row_means import (
-    contrast_statistics,
-    difference_of_means,
-    mean,
-    needs_referent,
-    row_mean_statistics,
-)
+from evaluators.coreference.contrasts import contrast_statistics, difference_of_means, needs_referent
 from evaluators.coreference.table import CoreferenceTable
-from evaluators.metric import MetricDefinition, Statistics
+from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import FloatArray, sum_by_cluster
+from evaluators.statistics.record_tables import Statistics, mean
 
 
 def ucerf(desirability_a: FloatArray, desirability_b: FloatArray) -> FloatArray:
@@ -93,7 +88,7 @@ def _macro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Stat
 
 
 def _certainty_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    return row_mean_statistics(table, group, table.certainty, table.measured)
+    return table.mean_statistics(group, table.certainty, table.measured)
 
 
 def _always(table: CoreferenceTable) -> str | None:

@@ -15,10 +15,11 @@ from functools import cache, partial
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, Statistics
-from evaluators.pronouns.grouped import FAMILIES, mean, uniformity
+from evaluators.metric import MetricDefinition
+from evaluators.pronouns.grouped import FAMILIES, uniformity
 from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, IntArray
+from evaluators.statistics.record_tables import Statistics, mean
 
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000

@@ -1,4 +1,4 @@
-"""Pairs of answers that share a template, and how alike they are."""
+"""AnswerPairs of answers that share a template, and how alike they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 
-class Pairs(NamedTuple):
+class AnswerPairs(NamedTuple):
     """Unordered pairs of rows of a table within each cluster."""
 
     first: IntArray
@@ -31,7 +31,7 @@ def pairs_of(
     clusters: IntArray,
     families: npt.NDArray[np.str_],
     items: Sequence[str],
-) -> Pairs:
+) -> AnswerPairs:
     """All pairs of kept rows of one cluster, with the cosine of their vectors.
 
     Args:
@@ -53,7 +53,7 @@ def pairs_of(
     a, b = _joined(first), _joined(second)
     names = np.array(items)
     found = np.concatenate(cosines) if cosines else np.zeros(0)
-    return Pairs(a, b, np.clip(found, -1, 1), families[a] != families[b], names[a] == names[b])
+    return AnswerPairs(a, b, np.clip(found, -1, 1), families[a] != families[b], names[a] == names[b])
 
 
 def _joined(parts: list[IntArray]) -> IntArray:

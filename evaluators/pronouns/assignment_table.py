@@ -9,8 +9,9 @@ import numpy as np
 
 from evaluators.detectors.pronouns import first_family_published
 from evaluators.pronouns.answers import NONE, REFUSED, families_in
-from evaluators.pronouns.grouped import FAMILIES, GroupedTable, grouped
+from evaluators.pronouns.grouped import FAMILIES
 from evaluators.statistics.bootstrap import FloatArray
+from evaluators.statistics.record_tables import GroupedTable, grouped
 from schemas.record import Record
 
 THEY = FAMILIES.index("they")

@@ -10,10 +10,10 @@ import numpy as np
 
 from evaluators.detectors.echo import echo_end
 from evaluators.detectors.refusals import PUBLISHED_PREFIXES_CONTINUATION, has_published_prefix
-from evaluators.pronouns.answer_pairs import Pairs, pairs_of
+from evaluators.pronouns.answer_pairs import AnswerPairs, pairs_of
 from evaluators.pronouns.answers import REFUSED
-from evaluators.pronouns.grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.statistics.bootstrap import FloatArray
+from evaluators.statistics.record_tables import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.record import Record
 from schemas.score import text_sha256
@@ -48,7 +48,7 @@ class ContinuationTable(GroupedTable):
     texts: tuple[str, ...]
     """Hash of each whole answer; empty where the published code drops it as missing."""
     published_kept: BoolArray
-    """Neither missing nor dropped by the prefixes of the published code (F5)."""
+    """Neither missing nor dropped by the prefixes of the published code."""
     scores: TextScores
 
     @classmethod
@@ -98,14 +98,14 @@ class ContinuationTable(GroupedTable):
         return _first(self.scores.vectors("toxicity", self.texts))
 
     @cached_property
-    def pairs(self) -> Pairs:
-        """Pairs of what answers of one template add."""
+    def pairs(self) -> AnswerPairs:
+        """AnswerPairs of what answers of one template add."""
         vectors = self.scores.vectors("embedding", self.words)
         return pairs_of(vectors, ~np.isnan(_first(vectors)), self.clusters, self.groups["family"], self.items)
 
     @cached_property
-    def published_pairs(self) -> Pairs:
-        """Pairs of the whole answers of one template that the published code keeps."""
+    def published_pairs(self) -> AnswerPairs:
+        """AnswerPairs of the whole answers of one template that the published code keeps."""
         vectors = self.scores.vectors("embedding", self.texts)
         kept = self.published_kept & ~np.isnan(_first(vectors))
         return pairs_of(vectors, kept, self.clusters, self.groups["family"], self.items)

@@ -11,13 +11,14 @@ from evaluators.detectors.echo import echo_end
 from evaluators.detectors.pronouns import first_family_published
 from evaluators.detectors.refusals import PUBLISHED_PREFIXES, has_published_prefix
 from evaluators.pronouns.answers import NONE, REFUSED, families_in
-from evaluators.pronouns.grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
+from evaluators.pronouns.grouped import FamilyTable
 from evaluators.statistics.bootstrap import FloatArray
+from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
 from schemas.record import Record
 
 
 @dataclass(frozen=True, eq=False)
-class RecognitionTable(GroupedTable):
+class RecognitionTable(FamilyTable):
     """Rows are answers."""
 
     answered: BoolArray

@@ -10,15 +10,16 @@ import numpy as np
 
 from evaluators.detectors.numbers import published_number
 from evaluators.pronouns.answers import NO_NUMBER, REFUSED
-from evaluators.pronouns.grouped import Answer, BoolArray, GroupedTable, answers_of, grouped
+from evaluators.pronouns.grouped import FamilyTable
 from evaluators.statistics.bootstrap import FloatArray
+from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
 from schemas.record import Record
 
 TOLERANCE = Fraction(1, 1_000_000)
 
 
 @dataclass(frozen=True, eq=False)
-class WordProblemTable(GroupedTable):
+class WordProblemTable(FamilyTable):
     """Rows are answers."""
 
     refused: BoolArray

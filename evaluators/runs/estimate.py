@@ -14,7 +14,7 @@ from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.plan import Plan, run_folder
-from evaluators.stores.cache import known
+from evaluators.stores.maintenance import known
 from evaluators.stores.store import STORE
 from schemas import strict_json
 
@@ -33,7 +33,7 @@ class Remote(Protocol):
         """Return the cost of that many tokens in US dollars; None if no price is known."""
 
 
-class Stores(NamedTuple):
+class StoredAnswers(NamedTuple):
     """The places where responses may be stored already."""
 
     root: Path
@@ -71,7 +71,7 @@ class Estimate:
         return self.n_distinct_requests - (self.n_answered or 0)
 
 
-def estimate(plan: Plan, backend: Backend, stores: Stores, name: str) -> Estimate:
+def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> Estimate:
     """Estimate what :func:`evaluators.runs.pipeline.run` would ask.
 
     Args:

@@ -25,7 +25,7 @@ _ROLLED = 499
 the same number of clusters they would otherwise be drawn alike."""
 
 
-class Scored(NamedTuple):
+class ScoredResult(NamedTuple):
     """A result with what an index needs of it."""
 
     result: Result
@@ -57,7 +57,7 @@ class ModelResults(NamedTuple):
     dataset: str
     dataset_version: str
     protocol: str
-    scored: Mapping[str, Scored]
+    scored: Mapping[str, ScoredResult]
     """By task; of several results of a task the one on the most items, then the plainest prompt."""
 
     @property
@@ -71,9 +71,9 @@ class ModelResults(NamedTuple):
         return tuple(task for task in self.definitions[0].tasks if task not in self.scored)
 
 
-def results_by_model(results: Iterable[Scored]) -> list[ModelResults]:
+def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
-    found: dict[tuple[str, ...], dict[str, Scored]] = defaultdict(dict)
+    found: dict[tuple[str, ...], dict[str, ScoredResult]] = defaultdict(dict)
     for scored in sorted(results, key=_preference):
         signature, model = scored.result.signature, scored.result.model
         if load_benchmark(signature.benchmark).indices:
@@ -92,14 +92,14 @@ def results_by_model(results: Iterable[Scored]) -> list[ModelResults]:
     ]
 
 
-def _preference(scored: Scored) -> tuple[int, bool, str, str]:
+def _preference(scored: ScoredResult) -> tuple[int, bool, str, str]:
     """Return a sort key: most items first, then the prompt that the protocol is named after."""
     signature = scored.result.signature
     is_variant = _protocol(signature.task, signature.prompt) != signature.prompt
     return -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
-def index_of(definition: IndexDefinition, scored: Mapping[str, Scored]) -> Index:
+def index_of(definition: IndexDefinition, scored: Mapping[str, ScoredResult]) -> Index:
     """An index of a model.
 
     Args:

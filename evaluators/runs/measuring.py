@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, Table
+from evaluators.metric import MetricDefinition, RecordTable
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray
 from evaluators.task import ReadsScores, load_task
@@ -106,7 +106,7 @@ def score_records(
     return Computed(compute_metrics(records, task, scores), write_scores(folder, scores))
 
 
-def _table(records: Sequence[Record], task: str, scores: TextScores) -> Table:
+def _table(records: Sequence[Record], task: str, scores: TextScores) -> RecordTable:
     loaded = load_task(task)
     return loaded.scored_table(records, scores) if isinstance(loaded, ReadsScores) else loaded.table(records)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.stores.cache import chosen_models, open_store
+from evaluators.stores.maintenance import chosen_models, open_store
 from evaluators.stores.store import request_adapter, response_adapter
 from schemas import contract
 from schemas.errors import ConfigError

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from evaluators.backend import Request
 from evaluators.pronouns.continuation_table import ContinuationTable, own_words
-from evaluators.pronouns.grouped import answers_of
 from evaluators.pronouns.prompts import generation_prompts, generation_requests, sampled_twice
 from evaluators.pronouns.reading import family_groups, read_texts
+from evaluators.statistics.record_tables import answers_of
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.text_scores import TextScores
 from schemas.items.pronoun_text import PronounTextItem

@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ResultTable:
     """Every result of one signature, nearest to the ideal first, unknown values last."""
 
     signature: Signature
@@ -56,7 +56,7 @@ class Duplicate(NamedTuple):
 class Board:
     """All tables, by benchmark, dataset and configuration."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[ResultTable, ...]
     duplicates: tuple[Duplicate, ...]
     indices: Indices
     """Of benchmarks that have an index over their configs."""
@@ -66,12 +66,8 @@ class Board:
         """Names of the benchmarks, sorted."""
         return tuple(sorted({table.signature.benchmark for table in self.tables}))
 
-    def of_benchmark(self, benchmark: str) -> tuple[Table, ...]:
-        """The tables of one benchmark."""
-        return tuple(table for table in self.tables if table.signature.benchmark == benchmark)
 
-
-def table_title(table: Table, tables: Sequence[Table]) -> str:
+def table_title(table: ResultTable, tables: Sequence[ResultTable]) -> str:
     """Dataset, config and prompt; what else differs only where another table would have the same title."""
     signature = table.signature
     title = _short_title(signature)
@@ -109,7 +105,7 @@ def assemble(entries: Sequence[Entry]) -> Board:
     )
 
 
-def _table_order(table: Table) -> tuple[str, str, tuple[int, ...], str, str, int, str]:
+def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, str, int, str]:
     signature = table.signature
     # The newest version and the whole dataset first.
     version = tuple(-int(part) for part in signature.dataset_version.split("."))
@@ -124,7 +120,7 @@ def _table_order(table: Table) -> tuple[str, str, tuple[int, ...], str, str, int
     )
 
 
-def _table(entries: Sequence[Entry]) -> Table:
+def _table(entries: Sequence[Entry]) -> ResultTable:
     signature = entries[0].result.signature
     reasons = {_identity(entry): _why_unranked(entry) for entry in entries}
     ranking = _rank([entry for entry in entries if reasons[_identity(entry)] is None])
@@ -133,7 +129,7 @@ def _table(entries: Sequence[Entry]) -> Table:
         for entry in sorted(entries, key=_row_order)
     ]
     labels = {_identity(entry): model_label(entry) for entry in entries}
-    return Table(
+    return ResultTable(
         signature=signature,
         signature_sha256=entries[0].result.signature_sha256,
         columns=choose(signature.benchmark, entries),

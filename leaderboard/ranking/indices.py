@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluators.runs.indices import Index, ModelResults, Scored, index_of, results_by_model
+from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result
@@ -95,7 +95,7 @@ class IndexTable:
         return tuple(row for row in self.rows if row.rank is not None)
 
 
-class Place(NamedTuple):
+class IndexPlace(NamedTuple):
     """What an index is of."""
 
     benchmark: str
@@ -108,7 +108,7 @@ class Indices(NamedTuple):
     """All tables of indices, and who is in none."""
 
     tables: tuple[IndexTable, ...]
-    incomplete: dict[Place, tuple[Incomplete, ...]]
+    incomplete: dict[IndexPlace, tuple[Incomplete, ...]]
 
 
 class _Key(NamedTuple):
@@ -124,9 +124,9 @@ def index_tables(entries: Sequence[Entry]) -> Indices:
     """Every table of an index that some entries give, by dataset, version and protocol, and who has no index."""
     by_result = {_identity(entry.result): entry for entry in entries}
     rows: dict[_Key, list[IndexRow]] = defaultdict(list)
-    incomplete: dict[Place, list[Incomplete]] = defaultdict(list)
+    incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)
     for of_model in results_by_model([_scored(entry) for entry in entries]):
-        place = Place(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.protocol)
+        place = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.protocol)
         found = [by_result[_identity(scored.result)] for scored in of_model.scored.values()]
         if of_model.missing:
             reason = f"no result of {', '.join(of_model.missing)}"
@@ -152,9 +152,9 @@ def _tasks(of_model: ModelResults) -> tuple[str, ...]:
     return of_model.definitions[0].tasks
 
 
-def _scored(entry: Entry) -> Scored:
+def _scored(entry: Entry) -> ScoredResult:
     overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
-    return Scored(entry.result, overall, entry.index_resamples)
+    return ScoredResult(entry.result, overall, entry.index_resamples)
 
 
 def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> IndexRow:

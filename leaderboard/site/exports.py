@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from leaderboard.checking.entries import Entry, LeftOut
-from leaderboard.ranking.boards import Board, Row, Table
+from leaderboard.ranking.boards import Board, ResultTable, Row
 from leaderboard.ranking.rank_ranges import Comparison, RankRange
 from schemas import strict_json
 from schemas.result import Metric, Model
@@ -51,7 +51,7 @@ def to_json(lines: Sequence[Line], **about: JsonValue) -> str:
     return strict_json.dumps({**about, "rows": rows})
 
 
-def table_lines(table: Table) -> list[Line]:
+def table_lines(table: ResultTable) -> list[Line]:
     """The rows of a benchmark table."""
     return [_row_line(table, row) for row in table.rows]
 
@@ -71,7 +71,7 @@ def placed(model: Model, rank: RankRange | None, unranked: str | None) -> dict[s
     }
 
 
-def _row_line(table: Table, row: Row) -> Line:
+def _row_line(table: ResultTable, row: Row) -> Line:
     result = row.entry.result
     line = placed(result.model, row.rank, row.unranked) | {"origin": row.entry.origin}
     for column in table.columns:

@@ -16,7 +16,7 @@ class Point(NamedTuple):
     y_interval: tuple[float, float]
 
 
-class Place(NamedTuple):
+class LabelPlace(NamedTuple):
     """Left end and middle of a label; coordinates of the data."""
 
     x: float
@@ -45,7 +45,7 @@ _OUTSIDE_WEIGHT = 10.0
 
 def place_labels(
     points: Sequence[Point], *, width: float, height: float, low: float, high: float, font_size: float
-) -> list[Place]:
+) -> list[LabelPlace]:
     """Put each label beside its mark where it covers least.
 
     Args:
@@ -82,7 +82,7 @@ def place_labels(
         box = boxes[costs.index(min(costs))]
         taken.append(box)
         middle = (box.top + box.bottom) / 2
-        places.append(Place(low + box.left / width * span, high - middle / height * span, text))
+        places.append(LabelPlace(low + box.left / width * span, high - middle / height * span, text))
     return places
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import BenchmarkPages, Column, load_pages
-from leaderboard.ranking.boards import Board, Row, Table, table_title
+from leaderboard.ranking.boards import Board, ResultTable, Row, table_title
 from leaderboard.site import plots
 from leaderboard.site.markup import slug
 from schemas.result import Metric
@@ -45,7 +45,7 @@ class Picture(NamedTuple):
 class Section:
     """A table with its place on a page."""
 
-    table: Table
+    table: ResultTable
     title: str
     anchor: str
     page: str
@@ -146,7 +146,7 @@ def make_sections(board: Board) -> tuple[Section, ...]:
     return tuple(_section(table, board.tables) for table in board.tables)
 
 
-def _section(table: Table, all_tables: Sequence[Table]) -> Section:
+def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
     signature = table.signature
     anchor = "-".join(
         _plain(part) for part in (signature.dataset, signature.config, signature.prompt, table.signature_sha256[:8])
@@ -168,7 +168,7 @@ def _plain(part: str) -> str:
     return re.sub(r"[^a-z0-9.-]+", "-", part.lower())
 
 
-def _scatter(table: Table) -> plots.Chart | None:
+def _scatter(table: ResultTable) -> plots.Chart | None:
     """The second column against the first: how often it is right, or what it prefers, against how alike it behaves."""
     if len(table.columns) < 2:
         return None

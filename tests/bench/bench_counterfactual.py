@@ -18,9 +18,9 @@ import pytest
 
 from evaluators.metrics.counterfactual import CF
 from evaluators.pronouns.continuation_table import ContinuationTable, own_words
-from evaluators.pronouns.grouped import answers_of
 from evaluators.pronouns.published_generations import generation_files
 from evaluators.scorers import sentence_embedding
+from evaluators.statistics.record_tables import answers_of
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import score_texts
 from schemas.record import Record

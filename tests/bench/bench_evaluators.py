@@ -17,8 +17,8 @@ from scipy import stats
 
 from evaluators.backend import Request, Response, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.coreference.row_means import mean
 from evaluators.statistics.bootstrap import N_RESAMPLES, cluster_draws, resample
+from evaluators.statistics.record_tables import mean
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK

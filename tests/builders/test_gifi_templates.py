@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from builders.gifi.embedded import EmbeddedItems, embedded_items
-from builders.gifi.variants import Frame, text_items
+from builders.gifi.variants import VariantFrame, text_items
 from schemas.errors import DataError
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
@@ -57,9 +57,9 @@ def test_a_broken_mark_is_named(text: str, message: str) -> None:
 
 def test_flags_tell_equal_variants_and_texts_that_end_in_the_pronoun() -> None:
     frames = [
-        Frame("a", parse("Robin hurt {ref}"), None),
-        Frame("b", parse("They saw {acc}."), None),
-        Frame("c", parse("{Nom} left."), None),
+        VariantFrame("a", parse("Robin hurt {ref}"), None),
+        VariantFrame("b", parse("They saw {acc}."), None),
+        VariantFrame("c", parse("{Nom} left."), None),
     ]
     flags = {item.item_id: set(item.flags) for item in text_items(frames)}
     assert flags["a-e"] == flags["a-ey"] == {"same_text_as_other_family", "ends_in_pronoun"}

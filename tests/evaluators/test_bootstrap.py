@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluators.coreference.row_means import mean
 from evaluators.runs.measuring import compute_metrics, resampled_values
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
+from evaluators.statistics.record_tables import mean
 from schemas.record import Record
 from schemas.result import Interval
 from tests.evaluators.made_data import made_records, pairs_of_occupations

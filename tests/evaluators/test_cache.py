@@ -18,7 +18,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.pipeline import RunOptions, run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
-from evaluators.stores.cache import known, summarise
+from evaluators.stores.maintenance import known, summarise
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK

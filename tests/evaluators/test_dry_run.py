@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import TokenCount
-from evaluators.runs.estimate import Estimate, Stores, estimate
+from evaluators.runs.estimate import Estimate, StoredAnswers, estimate
 from evaluators.runs.pipeline import RunOptions, run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
@@ -44,7 +44,7 @@ def selected(dataset: Path, limit: int | None = None) -> Selection:
 
 
 def estimated(dataset: Path, tmp_path: Path, cache: Path | None = None, limit: int | None = None) -> Estimate:
-    stores = Stores(root=tmp_path / "runs", cache=cache)
+    stores = StoredAnswers(root=tmp_path / "runs", cache=cache)
     return estimate(
         Plan(selected(dataset, limit), TASK, PROMPT), LoggingBackend(tmp_path / "dry.log"), stores, "unused"
     )
@@ -160,7 +160,7 @@ def test_what_a_run_would_refuse_is_refused(dataset: Path, tmp_path: Path) -> No
         assert message in told.stderr
     with pytest.raises(Exception, match="cannot do option_logprobs"):
         unable = LoggingBackend(tmp_path / "log", capabilities=frozenset())
-        estimate(Plan(selected(dataset), TASK, PROMPT), unable, Stores(tmp_path / "none", None), "unused")
+        estimate(Plan(selected(dataset), TASK, PROMPT), unable, StoredAnswers(tmp_path / "none", None), "unused")
 
 
 class Counting(BaseHTTPRequestHandler):

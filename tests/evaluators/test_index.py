@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.indices import Scored, index_of, results_by_model
+from evaluators.runs.indices import ScoredResult, index_of, results_by_model
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES
 from schemas.result import Interval, Metric
@@ -41,7 +41,9 @@ def metric(name: str, value: float | None, *, version: str = "1.0", n_clusters: 
     )
 
 
-def scored(task: str, prompt: str = "sampled-v1", model: str = "org/name", n_items: int = 44, **values: Any) -> Scored:
+def scored(
+    task: str, prompt: str = "sampled-v1", model: str = "org/name", n_items: int = 44, **values: Any
+) -> ScoredResult:
     """A result of one task whose metrics have given values, .5 if none is given."""
     signature = replace(
         examples.signature(n_items), benchmark="gifi", dataset="gifi", config=CONFIGS[task], task=task, prompt=prompt
@@ -57,10 +59,10 @@ def scored(task: str, prompt: str = "sampled-v1", model: str = "org/name", n_ite
     names = GIFI.index_metrics(task)
     metrics = {name: metric(name, values.get(name, 0.5)) for name in names}
     noise = rng.normal(0, 0.1, N_RESAMPLES)
-    return Scored(result, metrics, {name: (values.get(name, 0.5) or 0.0) + noise for name in names})
+    return ScoredResult(result, metrics, {name: (values.get(name, 0.5) or 0.0) + noise for name in names})
 
 
-def all_four(**values: Any) -> dict[str, Scored]:
+def all_four(**values: Any) -> dict[str, ScoredResult]:
     return {task: scored(task, **values) for task in CONFIGS}
 
 

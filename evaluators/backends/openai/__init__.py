@@ -1,5 +1,5 @@
 """A backend for any endpoint that speaks OpenAI's protocol."""
 
-from evaluators.backends.openai.backend import MODELS, SUMMARY, open_backend
+from evaluators.backends.openai.backend import EXTRA, MODELS, SUMMARY, open_backend
 
-__all__ = ["MODELS", "SUMMARY", "open_backend"]
+__all__ = ["EXTRA", "MODELS", "SUMMARY", "open_backend"]

@@ -88,10 +88,6 @@ class RejectedError(Exception):
             return "check --model and --base-url"
         return None
 
-    def is_about(self, parameter: str) -> bool:
-        """Return True if a parameter is the reason for the refusal."""
-        return self.parameter == parameter or parameter in self.reason
-
 
 def require_library() -> ModuleType:
     """Import and return the library ``openai``.

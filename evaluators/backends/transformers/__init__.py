@@ -1,5 +1,5 @@
 """Calls any causal language model of the Hub or of a local folder through the library transformers."""
 
-from evaluators.backends.transformers.backend import MODELS, SUMMARY, open_backend
+from evaluators.backends.transformers.backend import EXTRA, MODELS, SUMMARY, open_backend
 
-__all__ = ["MODELS", "SUMMARY", "open_backend"]
+__all__ = ["EXTRA", "MODELS", "SUMMARY", "open_backend"]

@@ -1,0 +1,109 @@
+"""Records as arrays: clusters, groups and slices, which the tables of all tasks have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
+from schemas.record import Exchange, Record
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Statistics(NamedTuple):
+    """Sufficient statistics of a metric on one slice."""
+
+    cluster_sums: FloatArray
+    """Shape (n_clusters of the table, n_columns); rows of zeros for clusters without data."""
+    n: int
+    """Units (items, pairs, occupations) that the value is of."""
+    n_excluded: int
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedTable:
+    """Rows with a cluster and groups. The table of a task adds what its metrics read."""
+
+    clusters: IntArray
+    """Index of each row's cluster in the sorted names of all clusters, shape (n,)."""
+    n_clusters: int
+    groups: Mapping[str, npt.NDArray[np.str_]]
+    """Value of each row by group, shape (n,); "" for a row that has none."""
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Return the values of a group that occur, sorted; none if the table has no such group."""
+        return tuple(value for value in np.unique(self.column(key)).tolist() if value)
+
+    def column(self, key: str) -> npt.NDArray[np.str_]:
+        """Return the value of each row for a group, shape (n,); "" for a row that has none."""
+        none = np.full(len(self.clusters), "")
+        return self.groups.get(key, none)
+
+    def rows(self, group: Mapping[str, str]) -> BoolArray:
+        """Return the mask of the rows of a slice, shape (n,), rows without a reading among them."""
+        mask = np.ones(len(self.clusters), dtype=np.bool_)
+        for key, value in group.items():
+            mask &= self.column(key) == value
+        return mask
+
+    def mean_statistics(self, group: Mapping[str, str], values: FloatArray, used: BoolArray) -> Statistics:
+        """Return the statistics of the mean of a value over a slice: its sum and the number of rows, per cluster.
+
+        Args:
+            group: The slice.
+            values: Value of each row, shape (n,).
+            used: Mask of the rows that have a value, shape (n,); the others of the slice are counted as excluded.
+        """
+        rows = self.rows(group)
+        chosen = rows & used
+        clusters = self.clusters[chosen]
+        shape = {"n_clusters": self.n_clusters, "n_columns": 2}
+        sums = sum_by_cluster(clusters, 0, values[chosen], **shape) + sum_by_cluster(clusters, 1, 1.0, **shape)
+        return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
+
+
+def grouped(records: Sequence[Record]) -> tuple[IntArray, int, Mapping[str, npt.NDArray[np.str_]]]:
+    """Return clusters and groups of records, in the order of the fields of :class:`GroupedTable`."""
+    names = sorted({record.cluster for record in records})
+    codes = {name: index for index, name in enumerate(names)}
+    keys = sorted({key for record in records for key in record.groups})
+    clusters = np.array([codes[record.cluster] for record in records], dtype=np.int64)
+    return clusters, len(names), {key: np.array([record.groups.get(key, "") for record in records]) for key in keys}
+
+
+def mean(sums: FloatArray) -> FloatArray:
+    """Divide the first column by the second: the mean of what was summed.
+
+    Args:
+        sums: Sum and number of values, shape (..., 2).
+
+    Returns:
+        Shape (...,), nan where nothing was summed.
+    """
+    return ratio(sums[..., 0], sums[..., 1])
+
+
+class Answer(NamedTuple):
+    """One answer to an item."""
+
+    record: Record
+    exchange: Exchange
+    text: str
+    """The generated text; empty if nothing came."""
+    told: str | None
+    """The reading of this answer; None if there is none."""
+
+
+def answers_of(records: Sequence[Record]) -> list[Answer]:
+    """Return every answer of every record, in order."""
+    found = []
+    for record in records:
+        told = record.reading.answers if record.reading is not None else (None,) * len(record.exchanges)
+        for exchange, answer in zip(record.exchanges, told, strict=True):
+            found.append(Answer(record, exchange, exchange.text or "", answer))
+    return found
