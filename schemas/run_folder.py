@@ -114,14 +114,16 @@ def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
     """Return the path of a file that a result names.
 
     Raises:
-        DataError: it lies elsewhere: at an address, or outside the folder of the run.
+        DataError: it lies elsewhere, at an address or outside the folder of the run, or does not exist.
     """
-    path = folder / said.path
+    path, field = folder / said.path, "records" if isinstance(said, RecordsFile) else "scores"
     if "://" in said.path or not path.resolve().is_relative_to(folder.resolve()):
         raise DataError(
-            f"{folder / RESULT}: path '{said.path}' is not in this folder; fetch the file, put it beside the result "
-            "and name it there"
+            f"{folder / RESULT}: {field}.path '{said.path}' is not in this folder; put the file beside the result and name it "
+            "there"
         )
+    if not path.is_file():
+        raise DataError(f"{path}: no such file, though {RESULT} names it; put it beside the result")
     return path
 
 

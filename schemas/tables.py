@@ -10,10 +10,7 @@ import hashlib
 import types
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from schemas import contract, strict_json
 from schemas.dataset import Reject
@@ -23,6 +20,9 @@ from schemas.item_shape import Item
 from schemas.record import Record
 from schemas.score import TextScore
 from schemas.strict_json import JsonValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = TypeVar("Row", bound=Item | Reject | Record | TextScore)
 

@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from schemas.result import Interval
 
@@ -107,6 +106,9 @@ def interval_of(
     if method == PERCENTILE:
         low, high = np.quantile(defined, [tail, 1 - tail])
     else:
+        # Loading scipy takes longer than most commands that load this module need in all.
+        from scipy.special import ndtri
+
         half_width = -float(ndtri(tail)) * float(np.std(defined, ddof=1))
         low, high = value - half_width, value + half_width
     interval = Interval(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from evaluators.statistics.bootstrap import FloatArray
 
@@ -119,6 +118,8 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
 
 
 def _compare(first: Candidate, second: Candidate, ideal: float) -> _Paired:
+    from scipy import stats
+
     difference = abs(first.value - ideal) - abs(second.value - ideal)
     if first.n_clusters is None or second.n_clusters is None:
         return _Paired(difference, None, None)

@@ -108,7 +108,7 @@ def test_reasons_do_not_tell_where_the_folders_lie(written: Path, tmp_path: Path
 
 def test_changed_records_are_refused(written: Path, tmp_path: Path) -> None:
     tables.write_rows(written.parent / "records.parquet", make_records(leaning(3.0, 0.0)), Record)
-    assert "the records were changed after the result was written" in reason(tmp_path)
+    assert "the file was changed after the result was written: run or import the model again" in reason(tmp_path)
 
 
 def test_truncated_records_are_refused_even_with_their_own_hash(written: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_records_outside_the_folder_are_not_read(written: Path, tmp_path: Path, 
 
 def test_missing_records_are_refused(written: Path, tmp_path: Path) -> None:
     (written.parent / "records.parquet").unlink()
-    assert "its records records.parquet are missing" in reason(tmp_path)
+    assert "records.parquet: no such file, though result.json names it" in reason(tmp_path)
 
 
 def test_a_metric_that_was_touched_up_is_caught(written: Path, tmp_path: Path) -> None:
@@ -165,14 +165,14 @@ def test_counts_must_be_those_of_the_records(tmp_path: Path) -> None:
     records = make_records(lambda reference, other, gender, pair: None if pair == 0 else 0.8)
     result = make_result(records, "acme/refuser")
     write_result(tmp_path / "a", replace(result, counts=replace(result.counts, scored=100, refused=0)), records)
-    assert "counts are Counts(items=100, scored=100" in reason(tmp_path)
+    assert "counts.scored: 100, but the records have 98; rescore the run" in reason(tmp_path)
 
 
 def test_an_item_that_stands_twice_is_refused(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     records[1] = replace(records[1], item_id=records[0].item_id)
     write_result(tmp_path / "a", make_result(records, "acme/small"), records)
-    assert f"item '{records[0].item_id}' stands twice" in reason(tmp_path)
+    assert f"row 2: item_id: '{records[0].item_id}' stands in row 1 already" in reason(tmp_path)
 
 
 def test_records_of_another_config_are_refused(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_run_is_recounted(tmp_path: Path) -> None:
     assert outcome.exit_code == 1
     assert len(outcome.problems) == 4
     assert outcome.problems[0].startswith(f"{tmp_path}/records.parquet: sha256 ")
-    assert outcome.problems[0].endswith(" of result.json; rescore the run")
+    assert outcome.problems[0].endswith("; the file was changed after the result was written: run or import the model again")
     assert outcome.problems[1:] == [
         f"{tmp_path}/records.parquet: row 2: item_id: 'pair-1-she' stands in row 1 already; one row per item",
         f"{tmp_path}/result.json: counts.scored: 1, but the records have 0; rescore the run",
