@@ -1,32 +1,45 @@
-"""``python -m evaluators run|rescore|texts|index|import|list|cache|doctor``."""
+"""The command line ``python -m evaluators run|rescore|texts|index|import|list|cache|doctor``."""
 
 from __future__ import annotations
 
-import typer
+from schemas.command_line import Place, command_group
 
-from evaluators.commands import cache
-from evaluators.commands.doctor import doctor_command
-from evaluators.commands.imports import import_command
-from evaluators.commands.index import index_command
-from evaluators.commands.listing import list_command
-from evaluators.commands.rescore import rescore_command
-from evaluators.commands.run import run_command
-from evaluators.commands.texts import texts_command
-
-app = typer.Typer(
-    help="Score models on built datasets, and score stored answers again.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+app = command_group(
+    "Score models on built datasets, and score stored answers again.",
+    {
+        "run": Place(
+            "evaluators.commands.run:run_command",
+            "Ask a model every item, or go on where an earlier run stopped; write records and result.",
+        ),
+        "rescore": Place(
+            "evaluators.commands.rescore:rescore_command",
+            "Compute every metric again from the stored answers, without the model and without the dataset.",
+        ),
+        "texts": Place(
+            "evaluators.commands.texts:texts_command",
+            "Write the texts of a run that need scores, for a scorer elsewhere.",
+        ),
+        "index": Place(
+            "evaluators.commands.index:index_command",
+            "Compute the index of a benchmark from the records of several configs.",
+        ),
+        "import": Place(
+            "evaluators.commands.imports:import_command",
+            "Turn published answers into records and results: one run per config.",
+        ),
+        "list": Place(
+            "evaluators.commands.listing:list_command",
+            "List benchmarks with their baselines, backends, scorers, tasks, prompts and metrics.",
+        ),
+        "cache": Place(
+            "evaluators.commands.cache:app", "Look into a store of answers, export its answers, or make it smaller."
+        ),
+        "doctor": Place(
+            "evaluators.commands.doctor:doctor_command",
+            "Check what is installed; with a backend and a model, also compare its scores with those of transformers.",
+        ),
+    },
 )
-app.add_typer(cache.app, name="cache")
-app.command("doctor")(doctor_command)
-app.command("import")(import_command)
-app.command("index")(index_command)
-app.command("run")(run_command)
-app.command("rescore")(rescore_command)
-app.command("texts")(texts_command)
-app.command("list")(list_command)
 
 
 if __name__ == "__main__":

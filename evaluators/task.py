@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from evaluators.backend import Capability, Request
-from evaluators.metric import RecordTable
-from evaluators.text_scores import TextScores
 from schemas import plugins, strict_json
 from schemas.errors import ConfigError
 from schemas.item_shape import shape_of
 from schemas.record import Exchange, Reading, RecordStatus
 from schemas.result import Normalisation, ScoringMode
+
+if TYPE_CHECKING:
+    from evaluators.metric import RecordTable
+    from evaluators.text_scores import TextScores
 
 _PACKAGE = "evaluators.tasks"
 _GENERATION = frozenset({"max_tokens", "temperature", "stop", "top_p", "n_samples"})

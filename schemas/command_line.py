@@ -1,12 +1,15 @@
-"""Turns errors into the exit of a command: one line for a mistake of the user, a stack trace only for a bug."""
+"""Command lines: commands that are loaded when they are called, and errors of one line."""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from schemas.errors import BiasboardError, RunError
 
@@ -15,6 +18,64 @@ EXIT_ERROR = 1
 EXIT_RUN_FAILED = 3
 """Exit status for a run that could not finish; its answers so far are kept. (Status 2 is a wrong option.)"""
 EXIT_INTERRUPTED = 130
+
+
+class Place(NamedTuple):
+    """A command that is imported when it is called."""
+
+    place: str
+    """``module:function``, or ``module:application`` for a group of commands."""
+    summary: str
+    """First sentence of its help, so that the list of commands is printed without importing any."""
+
+
+def command_group(help_text: str, commands: Mapping[str, Place]) -> typer.Typer:
+    """Return an application whose commands are imported when they are called, so that each starts quickly.
+
+    Args:
+        help_text: The help of the application.
+        commands: Place of each command by name.
+    """
+
+    class Group(TyperGroup):
+        """A group that imports no command before it is called."""
+
+        lists_only = False
+
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            """Print the help of the group from the summaries of its commands."""
+            self.lists_only = True
+            super().format_help(ctx, formatter)
+            self.lists_only = False
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            """Return the names of the commands."""
+            return list(commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            """Import a command; None if there is none of this name."""
+            if cmd_name not in commands:
+                return None
+            if self.lists_only:
+                return TyperCommand(cmd_name, help=commands[cmd_name].summary)
+            module, _, attribute = commands[cmd_name].place.partition(":")
+            found = getattr(importlib.import_module(module), attribute)
+            if not isinstance(found, typer.Typer):
+                function, found = found, typer.Typer(add_completion=False)
+                found.command(cmd_name)(function)
+            command = typer.main.get_command(found)
+            command.name = cmd_name
+            return command
+
+    application = typer.Typer(
+        cls=Group, help=help_text, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    )
+
+    @application.callback()
+    def group() -> None:
+        """Do nothing by itself: typer makes a group of an application that has a callback."""
+
+    return application
 
 
 @contextmanager

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import importlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-import jsonschema
 import jsonschema_rs
-from jsonschema.exceptions import ValidationError, best_match
 from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
 
@@ -92,7 +91,7 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     """
     schema = schemas()[document_type]
     if not schema.fast_validator.is_valid(value):
-        raise DataError(f"{where}: {next(_schema_errors(value, schema))}")
+        raise DataError(f"{where}: {next(_worded(value, schema))}")
     try:
         document = cast(D, schema.adapter.validate_python(value))
     except PydanticError as error:
@@ -127,7 +126,7 @@ def check(document: Document, *, where: str) -> dict[str, Any]:
     schema = schemas()[type(document)]
     value = as_python(document)
     if not schema.fast_validator.is_valid(plain(value)):
-        raise DataError(f"{where}: {next(_schema_errors(plain(value), schema))}")
+        raise DataError(f"{where}: {next(_worded(plain(value), schema))}")
     for problem in schema.problems(document):
         raise DataError(f"{where}: {problem}")
     return value
@@ -159,46 +158,10 @@ def errors(value: JsonValue, document_type: type[D]) -> Iterator[str]:
     if schema.fast_validator.is_valid(value):
         yield from schema.problems(schema.adapter.validate_python(value))
     else:
-        yield from _schema_errors(value, schema)
+        yield from _worded(value, schema)
 
 
-def _schema_errors(value: JsonValue, schema: Schema) -> Iterator[str]:
-    found = list(jsonschema.Draft202012Validator(schema.json_schema).iter_errors(value))
-    found.sort(key=lambda error: (len(error.absolute_path), error.json_path))
-    # Of several alternatives that all fail, the deepest failure says most. Several missing fields are one error each.
-    lines = dict.fromkeys(_worded(cast(ValidationError, best_match(iter([error]))), schema.place) for error in found)
-    # The compiled validator refuses numbers that strict JSON cannot spell; the reference one lets them pass.
-    yield from lines or ["holds NaN or an infinity; write null and a reason"]
-
-
-def _worded(error: ValidationError, schema_file: str) -> str:
-    where = error.json_path.removeprefix("$").removeprefix(".") or "top level"
-    found = _shown(error.instance)
-    match error.validator:
-        case "required":
-            missing = [
-                key for key in cast(Iterable[str], error.validator_value) if key not in cast(Any, error.instance)
-            ]
-            return f"{where}: field {_names(missing)} is missing; add it ({schema_file})"
-        case "additionalProperties" if isinstance(error.instance, dict):
-            known = cast(Mapping[str, object], error.schema).get("properties", {})
-            extra = [key for key in error.instance if key not in cast(Mapping[str, object], known)]
-            have = ", ".join(cast(Any, known))
-            return f"{where}: field {_names(extra)} is not in {schema_file}; remove it, have: {have}"
-        case "enum" | "const":
-            allowed = error.validator_value if error.validator == "enum" else [error.validator_value]
-            return f"{where}: {found} is not allowed; have: {', '.join(map(str, cast(Iterable[object], allowed)))}"
-        case "type":
-            types = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
-            return f"{where}: {found} is not of type {' or '.join(cast(Any, types))}; correct it ({schema_file})"
-        case _:
-            return f"{where}: {error.message[:200]}; correct it ({schema_file})"
-
-
-def _shown(value: object) -> str:
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _names(keys: Iterable[str]) -> str:
-    return ", ".join(f"'{key}'" for key in keys)
+def _worded(value: JsonValue, schema: Schema) -> Iterator[str]:
+    # The validator that words errors is loaded when there is one: it takes as long as many a command needs in all.
+    wording = importlib.import_module("schemas.schema_errors")
+    yield from wording.schema_errors(value, schema.json_schema, schema.place)

@@ -119,8 +119,8 @@ def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
     path, field = folder / said.path, "records" if isinstance(said, RecordsFile) else "scores"
     if "://" in said.path or not path.resolve().is_relative_to(folder.resolve()):
         raise DataError(
-            f"{folder / RESULT}: {field}.path '{said.path}' is not in this folder; put the file beside the result and name it "
-            "there"
+            f"{folder / RESULT}: {field}.path '{said.path}' is not in this folder; put the file beside the result and "
+            "name it there"
         )
     if not path.is_file():
         raise DataError(f"{path}: no such file, though {RESULT} names it; put it beside the result")

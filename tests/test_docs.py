@@ -8,7 +8,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import typer
@@ -60,6 +60,14 @@ def application(module: str) -> typer.Typer:
     return found.app
 
 
+def subcommands_of(command: Any) -> dict[str, Any]:
+    """The commands of a group by name; none for a single command."""
+    if not hasattr(command, "list_commands"):
+        return {}
+    context = typer.Context(command)
+    return {name: command.get_command(context, name) for name in command.list_commands(context)}
+
+
 def complaint(line: str) -> str | None:
     """What a command line would say against a documented command, parsed but not run; None if nothing."""
     words = shlex.split(line)
@@ -70,7 +78,7 @@ def complaint(line: str) -> str | None:
     if module not in COMMAND_LINES:
         return f"{line}: there is no python -m {module}; have: {', '.join(COMMAND_LINES)}"
     command = typer.main.get_command(application(module))
-    subcommands = getattr(command, "commands", {})
+    subcommands = subcommands_of(command)
     if subcommands and arguments and not arguments[0].startswith("-"):
         if arguments[0] not in subcommands:
             return f"{line}: '{arguments[0]}' does not exist; have: {', '.join(sorted(subcommands))}"
@@ -126,7 +134,7 @@ def test_every_command_is_in_the_readme() -> None:
     wanted = []
     for module in COMMAND_LINES:
         command = typer.main.get_command(application(module))
-        wanted += [f"python -m {module} {name}" for name in getattr(command, "commands", {})] or [f"python -m {module}"]
+        wanted += [f"python -m {module} {name}" for name in subcommands_of(command)] or [f"python -m {module}"]
     assert [line for line in wanted if line not in readme] == []
 
 
@@ -134,7 +142,7 @@ def test_every_command_and_option_explains_itself() -> None:
     silent = []
     for module in COMMAND_LINES:
         command = typer.main.get_command(application(module))
-        for name, part in getattr(command, "commands", {module: command}).items():
+        for name, part in (subcommands_of(command) or {module: command}).items():
             if not part.help:
                 silent.append(f"{module} {name}")
             # Arguments of typer have help as well; the generated --help and --version need none from us.

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from evaluators.stores.answer_files import export
+from evaluators.commands.options import CACHE_VARIABLE
 from evaluators.stores.maintenance import StoredModel, Summary, find_store, names, prune, summarise
 from schemas import strict_json
 from schemas.command_line import one_line_errors
 
-CACHE_VARIABLE = "BIASBOARD_CACHE"
 _SECONDS_PER_DAY = 86_400
 _IDENTITY = 12
 
@@ -54,6 +53,9 @@ def export_command(
     ] = False,
 ) -> None:
     """Write stored answers to a file that other programs can read, one answer per line or row."""
+    # It brings pyarrow along, which the other commands do without.
+    from evaluators.stores.answer_files import export
+
     n_answers = export(find_store(path), out, model=model, with_prompts=not without_prompts)
     print(f"{n_answers} answers in {out}")
 

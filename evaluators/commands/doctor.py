@@ -11,8 +11,8 @@ import typer
 
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
-from evaluators.commands.cache import CACHE_VARIABLE
 from evaluators.commands.installation import Check, extra_of, extras, installation
+from evaluators.commands.options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
 from schemas import strict_json
 from schemas.command_line import EXIT_ERROR, one_line_errors

@@ -14,33 +14,14 @@ from evaluators.progress import Advance, progress
 from evaluators.runs.environment import environment
 from evaluators.runs.finish import Origin, finish_run, held, scoring_after
 from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.options import RunOptions
 from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import check_failures, early_look, records_of, whole
-from evaluators.scorer import TextScorer
 from evaluators.stores.store import STORE, ResponseStore, Totals
 from schemas.errors import RunError
 from schemas.result import Result, Usage
 
-MAX_FAILURE_RATE = 0.05
 _STATE = "pending.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """Where a run is kept, and when it gives up."""
-
-    root: Path
-    """Folder of all runs."""
-    command: str
-    """The command line that reproduces the run."""
-    max_failure_rate: float = MAX_FAILURE_RATE
-    """Share of requests that may fail before the run ends without a result."""
-    cache: Path | None = None
-    """A store that several runs share: its answers are not asked for again, new ones are added to it."""
-    scorers: Sequence[TextScorer] = ()
-    """Scorers of the texts, for tasks whose metrics read scores."""
-    keep_scores: bool = False
-    """True if scores of an earlier result stay, whoever gave them, so that only other kinds are scored."""
 
 
 class Finished(NamedTuple):

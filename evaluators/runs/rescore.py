@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.runs.finish import Origin, TextScoring, finish_run, held
-from evaluators.runs.pipeline import MAX_FAILURE_RATE
+from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.plan import run_folder
 from evaluators.runs.records import check_failures
 from evaluators.scorer import TextScorer, with_scorers

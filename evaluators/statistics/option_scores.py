@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_softmax
 
 from schemas.record import Exchange
 from schemas.result import Normalisation
@@ -59,6 +58,9 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         return "a log-probability is NaN"
     if np.isneginf(scores).all():
         return "every option has a probability of zero"
+    # Loading scipy takes longer than most commands that load this module need in all.
+    from scipy.special import log_softmax
+
     probabilities = np.exp(log_softmax(np.array(scores, dtype=np.float64)))
     left_open = [
         (option, share)

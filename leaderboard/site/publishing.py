@@ -12,6 +12,8 @@ from pathlib import Path
 from schemas.errors import ConfigError, import_extra
 from schemas.files import replacing_folder
 
+DEFAULT_SITE = Path("site/_build")
+"""Folder of the built site, unless another is named."""
 CONFIG = "mkdocs.yml"
 HANDWRITTEN = "docs"
 COMBINED = "_docs"

@@ -14,7 +14,8 @@ from evaluators.__main__ import app
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend as open_replay
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import ResponseStore, store_key

@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.maintenance import known, summarise

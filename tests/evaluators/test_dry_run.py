@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 from evaluators.__main__ import app
 from evaluators.backend import TokenCount
 from evaluators.runs.estimate import Estimate, StoredAnswers, estimate
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
 from evaluators.task import prompt_of

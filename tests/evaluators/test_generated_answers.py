@@ -24,7 +24,8 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.rescore import rescore
 from evaluators.runs.selection import select

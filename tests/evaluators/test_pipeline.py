@@ -20,7 +20,8 @@ import pytest
 from filelock import FileLock
 
 from evaluators.backend import Request, Response, Sent
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import ResponseStore, read_answers

@@ -14,7 +14,8 @@ from builders.synthbias import published
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.measuring import compute_metrics
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
 from evaluators.statistics.outcomes import certainty

@@ -14,7 +14,8 @@ from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
 from evaluators.runs.measuring import compute_metrics
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.rescore import reread, rescore
 from evaluators.runs.selection import select

@@ -114,7 +114,10 @@ def test_changed_files_are_refused(tmp_path: Path, broken: Callable[[Path], obje
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([row((0.2,)), row((0.2,), scorer="other-2", text="b")], "row 2: toxicity by 'other-2', which result.json does not name"),
+        (
+            [row((0.2,)), row((0.2,), scorer="other-2", text="b")],
+            "row 2: toxicity by 'other-2', which result.json",
+        ),
         ([row((0.2,), kind="sentiment")], "row 1: sentiment by 'made-1', which result.json does not name"),
         ([row((0.2,)), row((0.3,))], "row 2: text .* has a toxicity twice"),
     ],

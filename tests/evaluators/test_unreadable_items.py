@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from evaluators.backend import Request, Response
-from evaluators.runs.pipeline import RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import read_answers

@@ -32,7 +32,8 @@ from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.fleet import Fleet
 from evaluators.models.blocks import BlockLimits, ask_in_blocks
-from evaluators.runs.pipeline import Finished, RunOptions, run
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.stores.store import STORE, read_answers

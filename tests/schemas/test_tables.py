@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas import tables
+from schemas.arrow_files import arrow_schema
 from schemas.dataset import Reject
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
@@ -41,13 +42,13 @@ def test_items_and_rejects_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_columns_have_the_types_of_the_dataclass() -> None:
-    schema = tables.arrow_schema(CoreferenceItem)
+    schema = arrow_schema(CoreferenceItem)
     assert schema.names == [field.name for field in dataclasses.fields(CoreferenceItem)]
     assert schema.field("pronoun_start").type == pa.int64()
     assert not schema.field("sentence").nullable
     assert schema.field("referent").nullable
     assert pa.types.is_list(schema.field("occupations").type)
-    assert pa.types.is_map(tables.arrow_schema(Record).field("groups").type)
+    assert pa.types.is_map(arrow_schema(Record).field("groups").type)
 
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_an_unsound_row_is_named_when_it_is_read(tmp_path: Path) -> None:
     tables.write_rows(path, examples.items(), CoreferenceItem)
     values = pq.read_table(path).to_pylist()
     values[2]["pronoun_gender"] = "neuter"
-    pq.write_table(pa.Table.from_pylist(values, schema=tables.arrow_schema(CoreferenceItem)), path)
+    pq.write_table(pa.Table.from_pylist(values, schema=arrow_schema(CoreferenceItem)), path)
     with pytest.raises(DataError, match=r"items\.parquet: row 3: pronoun_gender: 'neuter' is not allowed; have: masc"):
         tables.read_rows(path, CoreferenceItem)
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas import contract, strict_json, tables
+from schemas.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record
 from tests.schemas import examples
@@ -37,7 +38,7 @@ def replace_rows(path: Path, row_type: type, changes: dict[int, dict[str, object
     values = pq.read_table(path).to_pylist(maps_as_pydicts="strict")
     for number, fields in changes.items():
         values[number - 1].update(fields)
-    pq.write_table(pa.Table.from_pylist(values, schema=tables.arrow_schema(row_type)), path)
+    pq.write_table(pa.Table.from_pylist(values, schema=arrow_schema(row_type)), path)
 
 
 def test_sound_folders_and_files_pass(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_a_run_is_recounted(tmp_path: Path) -> None:
     assert outcome.exit_code == 1
     assert len(outcome.problems) == 4
     assert outcome.problems[0].startswith(f"{tmp_path}/records.parquet: sha256 ")
-    assert outcome.problems[0].endswith("; the file was changed after the result was written: run or import the model again")
+    assert outcome.problems[0].endswith(" was changed after the result was written: run or import the model again")
     assert outcome.problems[1:] == [
         f"{tmp_path}/records.parquet: row 2: item_id: 'pair-1-she' stands in row 1 already; one row per item",
         f"{tmp_path}/result.json: counts.scored: 1, but the records have 0; rescore the run",

@@ -41,10 +41,6 @@ from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.errors import ConfigError
 from schemas.result import Model
 
-SUMMARY = "any OpenAI-compatible endpoint: vLLM's server, a router, OpenAI (OPENAI_API_KEY, --base-url)"
-MODELS: tuple[str, ...] = ()
-EXTRA = "openai"
-
 _OPTIONS = (
     "name",
     "revision",

@@ -1,5 +1,22 @@
 """Runs another backend on the machines of a Ray cluster."""
 
-from evaluators.backends.ray.backend import EXTRA, MODELS, SUMMARY, open_backend
+from __future__ import annotations
 
-__all__ = ["EXTRA", "MODELS", "SUMMARY", "open_backend"]
+from typing import TYPE_CHECKING
+
+from evaluators.backend_options import BackendOptions
+
+if TYPE_CHECKING:
+    from evaluators.backends.ray.backend import RayBackend
+
+SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers, vllm or http"
+MODELS: tuple[str, ...] = ()
+EXTRA = "ray"
+
+
+def open_backend(model: str, options: BackendOptions) -> RayBackend:
+    """Open a model; see :func:`evaluators.backends.ray.backend.open_backend`."""
+    # What lists backends imports none of them.
+    from evaluators.backends.ray import backend
+
+    return backend.open_backend(model, options)

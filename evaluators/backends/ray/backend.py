@@ -20,10 +20,6 @@ from evaluators.backends.ray.worker import EngineOpener
 from schemas.errors import ConfigError
 from schemas.result import Model
 
-SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers, vllm or http"
-MODELS: tuple[str, ...] = ()
-EXTRA = "ray"
-
 ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
 
 

@@ -1,5 +1,22 @@
 """Calls any causal language model of the Hub or of a local folder through the library transformers."""
 
-from evaluators.backends.transformers.backend import EXTRA, MODELS, SUMMARY, open_backend
+from __future__ import annotations
 
-__all__ = ["EXTRA", "MODELS", "SUMMARY", "open_backend"]
+from typing import TYPE_CHECKING
+
+from evaluators.backend_options import BackendOptions
+
+if TYPE_CHECKING:
+    from evaluators.backends.transformers.backend import TransformersBackend
+
+SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
+MODELS: tuple[str, ...] = ()
+EXTRA = "hf"
+
+
+def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
+    """Open a model; see :func:`evaluators.backends.transformers.backend.open_backend`."""
+    # What lists backends imports none of them.
+    from evaluators.backends.transformers import backend
+
+    return backend.open_backend(model, options)

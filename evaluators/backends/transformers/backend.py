@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
-MODELS: tuple[str, ...] = ()
-EXTRA = "hf"
 
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Number of tokens per batch, by type of device. On a CPU, the activations of so many float32 tokens stay in its cache;

@@ -1,5 +1,22 @@
 """Calls any causal language model through vLLM."""
 
-from evaluators.backends.vllm.backend import EXTRA, MODELS, SUMMARY, open_backend
+from __future__ import annotations
 
-__all__ = ["EXTRA", "MODELS", "SUMMARY", "open_backend"]
+from typing import TYPE_CHECKING
+
+from evaluators.backend_options import BackendOptions
+
+if TYPE_CHECKING:
+    from evaluators.backends.vllm.backend import VllmBackend
+
+SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through vLLM on one or more GPUs"
+MODELS: tuple[str, ...] = ()
+EXTRA = "vllm"
+
+
+def open_backend(model: str, options: BackendOptions) -> VllmBackend:
+    """Open a model; see :func:`evaluators.backends.vllm.backend.open_backend`."""
+    # What lists backends imports none of them.
+    from evaluators.backends.vllm import backend
+
+    return backend.open_backend(model, options)

@@ -53,10 +53,6 @@ from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
 from schemas.errors import ConfigError
 from schemas.result import Model
 
-SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through vLLM on one or more GPUs"
-MODELS: tuple[str, ...] = ()
-EXTRA = "vllm"
-
 _OPTIONS = (
     "name",
     "revision",

@@ -1,0 +1,115 @@
+"""``python -m leaderboard build``: results are checked, computed again and written as a site."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from leaderboard.checking.entries import Root
+from leaderboard.checking.loading import Loaded, load
+from leaderboard.ranking.boards import Board, assemble, table_title
+from leaderboard.site import publishing
+from leaderboard.site.pages import generate, make_view
+from leaderboard.site.publishing import DEFAULT_SITE
+from schemas.command_line import one_line_errors
+from schemas.dataset import Manifest
+from schemas.dataset_folder import MANIFEST, read_manifest
+from schemas.errors import DataError
+from schemas.result import Metric
+
+
+@one_line_errors("stopped; the site is as it was")
+def build(
+    results: Annotated[Path, typer.Option(help="Accepted results.")] = Path("leaderboard/results"),
+    runs: Annotated[Path, typer.Option(help="Local runs; skipped if absent.")] = Path("out/runs"),
+    datasets: Annotated[Path, typer.Option(help="Built datasets, for their manifests; skipped if absent.")] = Path(
+        "out/datasets"
+    ),
+    site: Annotated[Path, typer.Option(help="Folder of mkdocs.yml and the hand-written pages.")] = Path("site"),
+    out: Annotated[Path | None, typer.Option(help="Where the site goes; _build in the folder of --site.")] = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="List unsound results on the audit page instead of failing.")
+    ] = False,
+) -> None:
+    """Check every result, compute its metrics again and write the site."""
+    target = out or site / "_build"
+    publishing.check_target(target)
+    handwritten = publishing.handwritten_pages(site)
+    with _progress() as report:
+        loaded = load((Root(results, "accepted"), Root(runs, "local")), progress=report)
+    _refuse_unsound(loaded, skip_invalid=skip_invalid)
+    if not loaded.entries:
+        raise DataError(
+            f"no result in {results} or {runs}; make one first, for example: "
+            "python -m evaluators run --dataset out/datasets/synthbias --backend baseline --model all"
+        )
+    board = assemble(loaded.entries)
+    _say("drawing charts and writing pages")
+    view = make_view(board, loaded.left_out, _manifests(datasets, board))
+    publishing.combine(site, generate(view, handwritten))
+    publishing.render(site, target)
+    _print_rankings(board)
+    elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
+    _say(f"wrote {target / 'index.html'}; look at it with: python -m leaderboard serve{elsewhere}")
+
+
+def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
+    for result in loaded.left_out:
+        _say(f"{'left out' if skip_invalid else 'error'}: {result.reason}")
+    if loaded.left_out and not skip_invalid:
+        n_found = len(loaded.left_out) + len(loaded.entries)
+        raise DataError(
+            f"{len(loaded.left_out)} of {n_found} results are unsound, the site is as it was; mend or remove them, or "
+            "list them on the audit page with --skip-invalid"
+        )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    columns = (TextColumn("recomputing results"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=None)
+        yield lambda n_done, n_found: progress.update(bar, completed=n_done, total=n_found)
+
+
+def _manifests(datasets: Path, board: Board) -> tuple[Manifest, ...]:
+    """Manifests of built datasets that have results, in the version that the results are of."""
+    wanted = {(table.signature.dataset, table.signature.dataset_version) for table in board.tables}
+    folders = sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}"))
+    found = {(manifest.name, manifest.version): manifest for manifest in map(read_manifest, folders)}
+    return tuple(manifest for key, manifest in sorted(found.items()) if key in wanted)
+
+
+def _print_rankings(board: Board) -> None:
+    for index in board.indices.tables:
+        print(f"{index.dataset} {index.dataset_version}, index, {index.protocol}")
+        for model in index.rows:
+            print("  ".join([f"  {model.rank or 'unranked'!s:>8}", _shown("index", model.primary), model.model.id]))
+    for table in board.tables:
+        print(table_title(table, board.tables))
+        # The ranking metric, and beside it what it must be read with.
+        beside = next((column for column in table.columns if column.metric != table.primary), None)
+        for row in table.rows:
+            rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")
+            values = [] if table.primary is None else [_shown(table.primary, row.entry.primary)]
+            if beside is not None:
+                values.append(_shown(beside.metric, beside.of(row.entry)))
+            print("  ".join([f"  {rank:>8}", *values, row.entry.result.model.id]))
+
+
+def _shown(name: str, metric: Metric | None) -> str:
+    if metric is None or metric.value is None:
+        return f"{name} unknown"
+    interval = metric.interval
+    return f"{name} {metric.value:.3f}" + ("" if interval is None else f" [{interval.low:.3f}, {interval.high:.3f}]")

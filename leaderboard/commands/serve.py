@@ -1,0 +1,24 @@
+"""``python -m leaderboard serve``: the built site on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leaderboard.site import serving
+from leaderboard.site.publishing import DEFAULT_SITE
+from schemas.command_line import one_line_errors
+
+
+@one_line_errors("stopped")
+def serve(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of this machine; 0 takes a free one.")] = 8000,
+    folder: Annotated[Path, typer.Option("--dir", help="The built site.")] = DEFAULT_SITE,
+) -> None:
+    """Serve the built site on this machine until Ctrl-C."""
+    with serving.open_server(folder, port) as server:
+        print(f"http://{serving.HOST}:{server.server_port}/ (stop with Ctrl-C)", file=sys.stderr)
+        server.serve_forever()
