@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -29,13 +30,11 @@ def names(package: str) -> tuple[str, ...]:
     Raises:
         ConfigError: ``BIASBOARD_PLUGINS`` names a folder that does not exist, or two files have one name.
     """
-    folder = importlib.import_module(package)
-    own = list(folder.__path__)
-    for added in _added_folders(package):
-        if str(added) not in own:
-            folder.__path__.append(str(added))
+    for root in _roots():
+        if not root.is_dir():
+            raise ConfigError(f"{VARIABLE}: no folder {root}; correct the variable, or unset it")
     places: dict[str, str] = {}
-    for place in folder.__path__:
+    for place in importlib.import_module(package).__path__:
         for module in pkgutil.iter_modules([place]):
             if module.name.startswith("_"):
                 continue
@@ -45,13 +44,19 @@ def names(package: str) -> tuple[str, ...]:
     return tuple(sorted(places))
 
 
-def _added_folders(package: str) -> list[Path]:
-    roots = [Path(entry) for entry in os.environ.get(VARIABLE, "").split(os.pathsep) if entry]
-    for root in roots:
-        if not root.is_dir():
-            raise ConfigError(f"{VARIABLE}: no folder {root}; correct the variable, or unset it")
-    folders = (root.absolute().joinpath(*package.split(".")) for root in roots)
-    return [folder for folder in folders if folder.is_dir()]
+def search_path(package: str, own: Iterable[str]) -> list[str]:
+    """Return the folders in which the modules of a package lie; a package of plug-ins sets its ``__path__`` to it.
+
+    Args:
+        package: Name of the package.
+        own: Its folders so far.
+    """
+    added = (root.absolute().joinpath(*package.split(".")) for root in _roots())
+    return [*own, *(str(folder) for folder in added if folder.is_dir())]
+
+
+def _roots() -> list[Path]:
+    return [Path(entry) for entry in os.environ.get(VARIABLE, "").split(os.pathsep) if entry]
 
 
 @cache

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
+# Plug-ins that one test adds; they are no modules of ours before.
+collect_ignore = ["third_benchmark"]
 SHARED_DATA_ABSENT = "../shared/data is absent: the published data sets may not be copied into the repository"
 LOOPBACK_HOSTS = ("localhost", "::1", "0.0.0.0", "::", "")
 

@@ -1,1 +1,5 @@
 """Pure functions of records: a ``MetricDefinition`` in one of these files is a metric."""
+
+from schemas.plugins import search_path
+
+__path__ = search_path(__name__, __path__)

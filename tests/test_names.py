@@ -1,0 +1,107 @@
+"""General modules know no benchmark: none names one, its tasks, its metrics, an occupation or a pronoun family."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluators.runs.measuring import metric_definitions
+from schemas import plugins
+from schemas.lexicon import occupations, pronoun_families
+
+REPOSITORY = Path(__file__).parents[1]
+PACKAGES = ("schemas", "builders", "evaluators", "leaderboard")
+OWN = (
+    # Folders of plug-ins, and of what they share.
+    "schemas/items/",
+    "schemas/lexicon/",
+    "evaluators/benchmarks/",
+    "evaluators/tasks/",
+    "evaluators/metrics/",
+    "leaderboard/benchmarks/",
+    # Packages of single benchmarks.
+    "builders/gifi/",
+    "builders/synthbias/",
+    "evaluators/coreference/",
+    "evaluators/pronouns/",
+)
+"""Where such names belong."""
+
+BENCHMARKS = plugins.names("evaluators.benchmarks")
+TASKS = plugins.names("evaluators.tasks")
+METRICS = {definition.name for task in TASKS for definition in metric_definitions(task)}
+GROUPS = {*occupations(), *pronoun_families()}
+ANYWHERE = re.compile(rf"(?<![a-z])({'|'.join(BENCHMARKS)})(?![a-z])", re.IGNORECASE)
+"""Names of benchmarks mean nothing else, so that they are found inside strings and identifiers too."""
+
+
+def general_files(pattern: str) -> list[Path]:
+    found = [path for package in PACKAGES for path in sorted((REPOSITORY / package).rglob(pattern))]
+    return [path for path in found if not path.relative_to(REPOSITORY).as_posix().startswith(OWN)]
+
+
+def names_in(source: str) -> Iterator[str]:
+    """Yield every name of a benchmark or of what is its own that code uses; prose is left out.
+
+    Names that are words of English as well count where a string or an identifier is nothing but the name.
+    """
+    tree = ast.parse(source)
+    prose = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        identifier = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", None)
+        text = node.value if isinstance(node, ast.Constant) and id(node) not in prose else None
+        if isinstance(text, str):
+            yield from (match[0] for match in ANYWHERE.finditer(text))
+            if text in {*TASKS, *METRICS, *GROUPS}:
+                yield text
+        if isinstance(identifier, str):
+            yield from (match[0] for match in ANYWHERE.finditer(identifier))
+            if identifier in TASKS:
+                yield identifier
+
+
+def test_no_general_module_names_a_benchmark_or_what_is_its_own() -> None:
+    files = general_files("*.py")
+    assert len(files) > 100
+    found = [
+        f"{path.relative_to(REPOSITORY)}: '{name}'"
+        for path in files
+        for name in names_in(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_no_template_names_a_benchmark_or_a_metric() -> None:
+    templates = general_files("*.j2")
+    assert templates
+    quoted = re.compile(rf"""["']({"|".join(sorted(METRICS, key=len, reverse=True))})["']|UCerF""")
+    found = [
+        f"{path.name}: {match[0]}"
+        for path in templates
+        for pattern in (ANYWHERE, quoted)
+        for match in pattern.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("PRIMARY = {'synthbias': 'x'}", "synthbias"),
+        ("def read_gifi(): pass", "gifi"),
+        ("f'python -m builders.gifi --out {folder}'", "gifi"),
+        ("name == 'ucerf'", "ucerf"),
+        ("task != 'word_problem'", "word_problem"),
+        ("group['occupation'] = 'nurse'", "nurse"),
+        ("family in ('he', 'other')", "he"),
+    ],
+)
+def test_a_name_would_be_seen(source: str, name: str) -> None:
+    assert name in list(names_in(source))
+    assert list(names_in(f'"""{source}"""')) == []

@@ -1,0 +1,126 @@
+"""A benchmark that the repository does not know, from its items to a rendered page, without a change to any file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.evaluators.made_data import save_tiny_llama
+
+REPOSITORY = Path(__file__).parents[1]
+PLUGINS = REPOSITORY / "tests" / "third_benchmark"
+
+
+def run(*arguments: str | Path, status: int = 0) -> str:
+    """Run a command of ours with the folder of plug-ins, and return what it prints."""
+    environment = os.environ | {"BIASBOARD_PLUGINS": str(PLUGINS), "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the dataset, runs of both baselines and of a language model, and the site."""
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    out = tmp_path_factory.mktemp("third")
+    dataset, runs = out / "datasets" / "greetings", out / "runs"
+    run("-m", "builders.greetings", dataset)
+    asked = ("-m", "evaluators", "run", "--dataset", dataset, "--out", runs)
+    run(*asked, "--backend", "baseline", "--model", "all")
+    model = save_tiny_llama(out / "tiny-llama")
+    run(*asked, "--backend", "transformers", "--model", model, "--name", "lab/tiny", "--device", "cpu")
+    shutil.copytree(REPOSITORY / "site" / "docs", out / "site" / "docs")
+    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", out / "site")
+    folders = ("--runs", runs, "--datasets", out / "datasets", "--results", out / "none")
+    run("-m", "leaderboard", "build", *folders, "--site", out / "site", "--out", out / "built")
+    return out
+
+
+def text_of(page: Path) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8")))
+
+
+def test_its_files_are_sound_and_a_broken_item_is_named(built: Path) -> None:
+    assert "no problems" in run("-m", "schemas.validate", built / "datasets", built / "runs")
+    manifest = built / "datasets" / "greetings" / "dataset.json"
+    copy = built / "broken"
+    shutil.copytree(manifest.parent, copy)
+    value = json.loads(manifest.read_text(encoding="utf-8"))
+    value["splits"][0]["item_shape"] = "assignment"
+    (copy / "dataset.json").write_text(json.dumps(value), encoding="utf-8")
+    assert "column text, attribute, stereotype, source_row is missing" in run("-m", "schemas.validate", copy, status=1)
+
+
+def test_its_parts_are_listed(built: Path) -> None:
+    listed = run("-m", "evaluators", "list")
+    for line in (
+        "benchmark greetings",
+        "baseline butler: the polite greeting, always",
+        "index greeting_index: Mean of courtesy and its equality.",
+        "task reply 1.0: asks items of shape greeting",
+        "prompt door-v1: Two greetings, scored as continuations.",
+        "metric courtesy_equality 1.0: ",
+    ):
+        assert line in listed
+    assert (
+        "benchmark greetings"
+        not in subprocess.run(
+            [sys.executable, "-m", "evaluators", "list"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        ).stdout
+    )
+
+
+def test_its_page_shows_columns_the_metric_without_one_its_note_and_its_index(built: Path) -> None:
+    page = text_of(built / "built" / "benchmarks" / "greetings.html")
+    headings = re.search(r"Rank Model (Courtesy .*?) Scored", page)
+    assert headings is not None
+    # The metric that the pages do not describe comes last, under its own name.
+    assert re.fullmatch(r"Courtesy ideal 1 courtesy equality ideal 1", headings[1])
+    assert "The butler is polite to everybody" in page
+    assert "greeting_index" in page
+    assert "lab/tiny" in page
+    values = {
+        result["model"]["id"]: {metric["name"]: metric["value"] for metric in result["metrics"] if not metric["group"]}
+        for path in (built / "runs").rglob("result.json")
+        for result in [json.loads(path.read_text(encoding="utf-8"))]
+    }
+    assert values["baseline/butler"] == {"courtesy": 1.0, "courtesy_equality": 1.0}
+    assert values["baseline/uniform"] == {"courtesy": 0.5, "courtesy_equality": 1.0}
+    assert f"{values['lab/tiny']['courtesy']:.3f}" in page
+    ranked = run("-m", "evaluators", "index", built / "runs", "--json")
+    indices, _ = json.JSONDecoder().raw_decode(ranked[ranked.index("[") :])
+    by_model = {entry["model"]: entry["indices"][0] for entry in indices}
+    parts = values["lab/tiny"]
+    assert by_model["lab/tiny"]["value"] == pytest.approx((parts["courtesy"] + parts["courtesy_equality"]) / 2)
+
+
+def test_its_model_page_has_the_chart_of_its_slices(built: Path) -> None:
+    page = next((built / "built" / "models").glob("lab__tiny*.html"))
+    assert "Courtesy by dress." in text_of(page)
+
+
+def test_a_baseline_of_another_benchmark_is_refused_before_anything_is_asked(built: Path) -> None:
+    dataset = built / "datasets" / "greetings"
+    asked = ("-m", "evaluators", "run", "--dataset", dataset, "--out", built / "other", "--backend", "baseline")
+    said = run(*asked, "--model", "stereotype", status=1)
+    assert said.startswith("error: baseline/stereotype needs to know first_mentioned, last_mentioned, stereotyped, ")
+    assert "item 'kitchen-suit'" in said
+    assert not list((built / "other").rglob("*.sqlite"))
+
+
+def test_a_folder_that_does_not_exist_is_a_one_line_error(tmp_path: Path) -> None:
+    environment = os.environ | {"BIASBOARD_PLUGINS": str(tmp_path / "nowhere")}
+    command = [sys.executable, "-m", "evaluators", "list"]
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: BIASBOARD_PLUGINS: no folder ")
+    assert done.stderr.count("\n") == 1

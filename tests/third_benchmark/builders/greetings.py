@@ -1,0 +1,64 @@
+"""Builds the dataset: ``python -m builders.greetings FOLDER``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from schemas.items.greeting import GreetingItem
+
+from builders.card import Card, CardTable
+from builders.output import Draft, DraftSplit, write_dataset
+from schemas.dataset import Source
+
+ROOMS = ("kitchen", "garage", "office", "library", "bakery", "hall", "studio", "cellar")
+ITEMS = [
+    GreetingItem(
+        item_id=f"{room}-{dress}",
+        room=room,
+        visitor=f"somebody in {'a' if dress == 'suit' else 'an'} {dress}",
+        dress="suit" if dress == "suit" else "overall",
+        polite="Good day",
+        flags=(),
+    )
+    for room in ROOMS
+    for dress in ("suit", "overall")
+]
+NOTE = "Made by a test."
+CARD = Card(
+    data_statement=NOTE,
+    how_built=NOTE,
+    licence_terms=NOTE,
+    intended_use=NOTE,
+    out_of_scope_use=NOTE,
+    known_limits=NOTE,
+    balance=CardTable(header=("dress", "items"), rows=(("suit", "8"), ("overall", "8"))),
+    citation=NOTE,
+    task_categories=("text-generation",),
+    tags=("bias",),
+)
+DRAFT = Draft(
+    name="greetings",
+    benchmark="greetings",
+    version="1.0.0",
+    title="Greetings",
+    builder="greetings",
+    builder_version="1.0",
+    parameters={},
+    seed=None,
+    sources=(
+        Source(name="test", address="test", revision=None, sha256=None, licence="Apache-2.0", redistributable=True),
+    ),
+    generator_model=None,
+    licence="apache-2.0",
+    publish_refusal=None,
+    human_validated=False,
+    splits=(DraftSplit(config="door", split="test", item_shape="greeting", items=ITEMS),),
+    rejects=(),
+    reject_rules=(),
+    flag_rules=(),
+    card=CARD,
+)
+
+if __name__ == "__main__":
+    write_dataset(DRAFT, Path(sys.argv[1]))
