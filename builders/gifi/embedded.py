@@ -12,7 +12,7 @@ from schemas.errors import DataError
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
-from schemas.pronoun_template import parse
+from schemas.lexicon.pronoun_template import parse
 
 T = TypeVar("T")
 

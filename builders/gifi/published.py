@@ -24,7 +24,7 @@ from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGende
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import PronounCase, PronounFamilyName, pronoun_families
-from schemas.pronoun_template import CASE_TAGS, Part, Slot, Template, Verb
+from schemas.lexicon.pronoun_template import CASE_TAGS, Part, Slot, Template, Verb
 
 WRONG_CASE = Rule(name="wrong_case", description="a possessive stands in the form of the accusative, or the other way")
 OTHER_REFERENT = Rule(

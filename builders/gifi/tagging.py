@@ -17,7 +17,7 @@ from importlib import resources
 from builders.output import Rule
 from schemas.errors import import_extra
 from schemas.lexicon import PronounCase
-from schemas.pronoun_template import Part, Slot, Template, Verb
+from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb
 
 NO_PRONOUN = Rule(name="no_pronoun", description="no pronoun of one person, so that all variants would be equal")
 SEVERAL = Rule(

@@ -21,7 +21,7 @@ from schemas.dataset import Reject
 from schemas.errors import DataError
 from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families
-from schemas.pronoun_template import Part, Slot, Template, Verb
+from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb
 
 ADDRESS = "https://github.com/amazon-science/tango"
 FILE = "misgendering_prompts.csv"

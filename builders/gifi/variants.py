@@ -11,7 +11,7 @@ from schemas.dataset import Reject
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import PronounFamilyName, pronoun_families
-from schemas.pronoun_template import Template
+from schemas.lexicon.pronoun_template import Template
 
 SAME_TEXT = Rule(
     name="same_text_as_other_family",

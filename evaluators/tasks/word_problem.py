@@ -24,7 +24,7 @@ from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.task import ItemFacts, Prompt, Read
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
-from schemas.pronoun_template import parse
+from schemas.lexicon.pronoun_template import parse
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation
 

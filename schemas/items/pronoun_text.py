@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from schemas.item_shape import ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
-from schemas.pronoun_variants import variant_problems
+from schemas.lexicon.pronoun_variants import variant_problems
 
 Antecedent: TypeAlias = Literal["masculine_name", "feminine_name", "neutral_name", "distal"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from schemas.item_shape import ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
-from schemas.pronoun_variants import variant_problems
+from schemas.lexicon.pronoun_variants import variant_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

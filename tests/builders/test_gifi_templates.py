@@ -16,7 +16,7 @@ from schemas.errors import DataError
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import CASES, pronoun_families
-from schemas.pronoun_template import parse
+from schemas.lexicon.pronoun_template import parse
 
 SENTENCE = "{Nom} {is|are} late, {pos} friend waits for {acc}, the blame is {psi}, and {nom} {knows|know} it {ref}."
 

@@ -13,7 +13,7 @@ from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
-from schemas.pronoun_template import parse
+from schemas.lexicon.pronoun_template import parse
 from schemas.record import Record
 from schemas.result import Metric
 

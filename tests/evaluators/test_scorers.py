@@ -15,7 +15,7 @@ from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, 
 from schemas import plugins
 from schemas.errors import ConfigError, DataError
 from schemas.lexicon import pronoun_families
-from schemas.pronoun_template import parse
+from schemas.lexicon.pronoun_template import parse
 
 TEXTS = (
     "Kim sold the car. It was a wonderful day!",
