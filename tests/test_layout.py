@@ -12,12 +12,54 @@ from typing import NamedTuple
 
 import pytest
 
+from evaluators.metric import MetricDefinition
+from schemas import plugins
+
 REPOSITORY = Path(__file__).parents[1]
 MAY_IMPORT = {
     "schemas": {"schemas"},
     "builders": {"builders", "schemas"},
     "evaluators": {"evaluators", "schemas"},
     "leaderboard": {"leaderboard", "evaluators", "schemas"},
+}
+# Inside a package each folder may import only those named here; "." is its root. Plug-ins are found by name, so that no
+# folder but their own imports them: commands and runs reach tasks, metrics and benchmarks through their interfaces.
+FOLDERS = {
+    "schemas": {".": set(), "lexicon": {"."}, "items": {".", "lexicon"}},
+    "builders": {".": set(), "gifi": {"."}, "synthbias": {"."}},
+    "evaluators": {
+        "statistics": set(),
+        "detectors": set(),
+        ".": {"statistics"},
+        "coreference": {"statistics"},
+        "pronouns": {".", "statistics", "detectors"},
+        "metrics": {".", "statistics", "coreference", "pronouns"},
+        "tasks": {".", "statistics", "coreference", "pronouns", "detectors"},
+        "models": {"."},
+        "stores": {"."},
+        "backends": {".", "models", "stores"},
+        "scorers": {".", "models"},
+        "benchmarks": {".", "pronouns"},
+        "runs": {".", "statistics", "stores"},
+        "commands": {".", "models", "stores", "runs"},
+    },
+    "leaderboard": {
+        "checking": set(),
+        ".": {"checking"},
+        "benchmarks": {"."},
+        "ranking": {".", "checking"},
+        "site": {".", "checking", "ranking"},
+        "commands": {"checking", "ranking", "site"},
+    },
+}
+# Each folder of plug-ins, and a name that every file in it must define.
+PLUG_INS = {
+    "schemas.items": "SHAPE",
+    "evaluators.backends": "open_backend",
+    "evaluators.benchmarks": "BENCHMARK",
+    "evaluators.scorers": "open_scorer",
+    "evaluators.tasks": "TASK",
+    "leaderboard.benchmarks": "PAGES",
 }
 HEAVY = {
     *("torch", "transformers", "accelerate", "sentence_transformers", "vllm", "ray", "openai"),
@@ -91,6 +133,47 @@ def test_modules_do_not_import_each_other_in_a_circle(trees: dict[str, ast.Modul
         for module in leaves:
             del edges[module]
     assert sorted(edges) == []
+
+
+def folder_of(module: str, trees: dict[str, ast.Module]) -> tuple[str, str]:
+    """The package of a module and its folder inside: ``("evaluators", "backends")``, "." for the root."""
+    package, *inner = module.split(".")
+    is_folder = any(name.startswith(f"{package}.{inner[0]}.") for name in trees) if inner else False
+    return package, inner[0] if is_folder else "."
+
+
+def test_folders_import_only_those_that_their_doors_lead_to(trees: dict[str, ast.Module]) -> None:
+    wrong = []
+    seen = set()
+    for module, tree in trees.items():
+        package, folder = folder_of(module, trees)
+        assert folder in FOLDERS[package], f"{module}: a new folder; say in FOLDERS what it may import"
+        for found in imports(tree):
+            target_package, target = folder_of(found.module, trees) if found.module in trees else ("", "")
+            if target_package == package and target != folder:
+                seen.add((package, folder, target))
+                if target not in FOLDERS[package][folder]:
+                    wrong.append(f"{module} imports {found.module}")
+    assert wrong == []
+    doors = {(package, folder, to) for package, inner in FOLDERS.items() for folder, tos in inner.items() for to in tos}
+    assert doors - seen == set(), "nobody uses these doors; close them"
+
+
+def test_folders_of_plug_ins_hold_plug_ins_alone() -> None:
+    for package, name in PLUG_INS.items():
+        for plug_in in plugins.names(package):
+            module = plugins.load(package, plug_in, kind="plug-in")
+            assert hasattr(module, name), f"{package}.{plug_in} defines no {name}; only plug-ins lie there"
+    for plug_in in plugins.names("evaluators.metrics"):
+        module = plugins.load("evaluators.metrics", plug_in, kind="metric file")
+        defined = [value for value in vars(module).values() if isinstance(value, MetricDefinition)]
+        assert defined, f"evaluators.metrics.{plug_in} defines no metric; only plug-ins lie there"
+
+
+def test_no_module_hides_behind_an_underscore() -> None:
+    # A folder says to whom a module belongs; the underscore would say "private" and "no plug-in" at once.
+    hidden = [path for path in sources(*MAY_IMPORT) if path.stem.startswith("_") and not path.stem.startswith("__")]
+    assert hidden == []
 
 
 def part_of(module: str) -> str:

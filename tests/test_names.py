@@ -28,6 +28,7 @@ OWN = (
     "builders/synthbias/",
     "evaluators/coreference/",
     "evaluators/pronouns/",
+    "evaluators/detectors/",
 )
 """Where such names belong."""
 

@@ -32,7 +32,7 @@ _BACKEND = "import"
 
 @one_line_errors()
 def import_command(
-    source: Annotated[str, typer.Argument(help="Benchmark whose published answers they are, such as gifi.")],
+    source: Annotated[str, typer.Argument(help="Benchmark whose published answers they are.")],
     input_path: Annotated[Path, typer.Option("--input", help="Folder with the files of answers.")],
     model: Annotated[str, typer.Option(help="Model, as in the names of the files.")],
     dataset: Annotated[

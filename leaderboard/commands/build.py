@@ -48,7 +48,7 @@ def build(
     if not loaded.entries:
         raise DataError(
             f"no result in {results} or {runs}; make one first, for example: "
-            "python -m evaluators run --dataset out/datasets/synthbias --backend baseline --model all"
+            "python -m evaluators run --dataset FOLDER --backend baseline --model all"
         )
     board = assemble(loaded.entries)
     _say("drawing charts and writing pages")
