@@ -1,1 +1,1 @@
-"""One file per item shape, with its JSON Schema beside it; found by name."""
+"""The item shapes: one file each, found by its name, with a JSON Schema of the same name beside it."""

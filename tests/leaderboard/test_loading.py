@@ -179,7 +179,7 @@ def test_records_of_another_config_are_refused(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     records[3] = replace(records[3], config="type1")
     write_result(tmp_path / "a", make_result(records, "acme/small"), records)
-    assert "row 4: is of type1/test, the signature says type2/test" in reason(tmp_path)
+    assert "row 4: belongs to type1/test, the signature says type2/test" in reason(tmp_path)
 
 
 def test_results_of_one_signature_must_agree_on_the_right_answers(tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_a_signature_that_this_code_does_not_ask_is_refused(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"id": "baseline/uniform"}, "is a baseline by its id but not by the rest"),
-        ({"endpoint": "baseline"}, "is a baseline by its endpoint but not by the rest"),
-        ({"backend": "baseline", "endpoint": "baseline"}, "is a baseline by its endpoint, backend but not by the rest"),
+        ({"id": "baseline/uniform"}, "marked as a baseline only by id;"),
+        ({"endpoint": "baseline"}, "marked as a baseline only by endpoint;"),
+        ({"backend": "baseline", "endpoint": "baseline"}, "marked as a baseline only by endpoint, backend;"),
     ],
 )
 def test_a_baseline_cannot_take_a_model_s_name(
