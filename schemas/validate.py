@@ -142,7 +142,7 @@ def _dataset_problems(folder: Path) -> Iterator[str]:
         yield from _split_problems(folder, manifest, entry)
     yield from _reject_problems(folder, manifest)
     if manifest.content_sha256 != strict_json.sha256([entry.content_sha256 for entry in manifest.splits]):
-        yield f"{folder / MANIFEST}: content_sha256: is not the hash of the hashes of the splits; build the dataset again"
+        yield f"{folder / MANIFEST}: content_sha256: is not the hash of the splits' hashes; build the dataset again"
     listed = {entry.path for entry in manifest.splits}
     for path in sorted(folder.glob("data/*/*.parquet")):
         if path.relative_to(folder).as_posix() not in listed:

@@ -90,7 +90,7 @@ def test_files_that_disagree_with_the_manifest_are_found(tmp_path: Path) -> None
         "the items were changed after the build: build the dataset again",
         f"{path}: row 2: flags: 'odd' is not in the flags of dataset.json; have: none",
         f"{tmp_path}/rejects.parquet: 1 rows of rule 'one-occupation', dataset.json says 0; build the dataset again",
-        f"{tmp_path}/dataset.json: content_sha256: is not the hash of the hashes of the splits; build the dataset again",
+        f"{tmp_path}/dataset.json: content_sha256: is not the hash of the splits' hashes; build the dataset again",
         f"{tmp_path}/data/type2/extra.parquet: not in the splits of dataset.json; remove it or build the dataset again",
     ]
 
