@@ -110,7 +110,7 @@ def test_a_folder_that_is_no_site_is_left_alone(places: Places, tmp_path: Path) 
     (precious / "thesis.txt").write_text("years of work", encoding="utf-8")
     done = build(places, "--out", str(precious))
     assert done.returncode == 1
-    assert "holds files but no site of ours, so it is left alone" in done.stderr
+    assert "holds files but no earlier site, so it is not replaced" in done.stderr
     assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
 
 

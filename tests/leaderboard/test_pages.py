@@ -127,7 +127,7 @@ def test_local_runs_and_baselines_are_marked(texts: dict[str, str]) -> None:
     page = texts["benchmarks/synthbias.md"]
     assert page.count("local run, not submitted") == 3
     assert page.count('data-baseline="true"') == 1
-    assert "A baseline: it answers by a rule" in texts["models/baseline__uniform.md"]
+    assert "This is a baseline: it answers by a fixed rule" in texts["models/baseline__uniform.md"]
 
 
 def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
