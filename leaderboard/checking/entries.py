@@ -42,8 +42,8 @@ class Entry:
     n_recomputed: int
     """Number of stored metrics that were compared with recomputed ones."""
     primary_resamples: FloatArray | None
-    """Value of the primary metric on each bootstrap resample, shape (n_resamples,), NaN if undefined; None without a
-    value."""
+    """Value of the primary metric on each bootstrap resample, shape (n_resamples,), NaN if undefined; None if the
+    metric has no value."""
     index_resamples: Mapping[str, FloatArray] = field(default_factory=dict)
     """The same arrays for the metrics that an index of the benchmark averages, by name."""
     items_fingerprint: str

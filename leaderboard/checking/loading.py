@@ -85,7 +85,7 @@ def _outcome(found: tuple[Path, Root]) -> Entry | LeftOut:
 
 
 def _with_same_items(entry: Entry, first_of_signature: dict[str, Entry]) -> Entry | LeftOut:
-    """Return the entry, or leave it out if it describes its items differently from the first entry of its signature.
+    """Return the entry, or why it is left out if its items differ from those of the first entry with its signature.
 
     Each record carries the right answer of its item, so results of one signature must agree on the items.
     """
