@@ -1,4 +1,4 @@
-"""The leaderboard: results checked and computed again, what is comparable ranked, the site written.
+"""The leaderboard: checks results, recomputes their metrics, ranks comparable results and writes the site.
 
 Importing the package does nothing; run ``python -m leaderboard``.
 """

@@ -8,7 +8,7 @@ app = command_group(
     "Build and serve the leaderboard.",
     {
         "build": Place(
-            "leaderboard.commands.build:build", "Check every result, compute its metrics again and write the site."
+            "leaderboard.commands.build:build", "Check every result, recompute its metrics and write the site."
         ),
         "serve": Place(
             "leaderboard.commands.serve:serve",

@@ -1,8 +1,8 @@
-"""The interface of a benchmark's pages: columns, charts, slices and notes.
+"""The interface that describes the pages of a benchmark: their columns, charts, slices and notes.
 
-A file in ``leaderboard/benchmarks`` describes the pages of one benchmark. It holds ``PAGES``, a
+Each file in ``leaderboard/benchmarks`` describes the pages of one benchmark. It contains ``PAGES``, a
 :class:`BenchmarkPages`, and has the name that manifests give in their field ``benchmark``. A benchmark without a file
-has pages too, with every metric under its own name.
+also gets pages, which show every metric under its own name.
 """
 
 from __future__ import annotations
@@ -23,32 +23,35 @@ _PACKAGE = "leaderboard.benchmarks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One metric of one slice."""
+    """A column of a table: one metric on one slice of the items."""
 
     key: str
-    """Name in JSON and CSV."""
+    """Name of the column in JSON and CSV."""
     label: str
     metric: str
     group: dict[str, str] = field(default_factory=dict)
-    """The slice that the column shows; empty for all items."""
+    """Slice that the column shows; empty for all items."""
     version: str | None = None
-    """The one version that the column shows if rows have several; values of two never share a column."""
+    """Version of the metric that the column shows, if the rows have several; None if they all have the same."""
 
     @property
     def heading(self) -> str:
-        """The label, with the version where a table has a column for each."""
+        """The label, with the version of the metric if the table has one column for each version."""
         return self.label if self.version is None else f"{self.label}, {self.version}"
 
     def of(self, entry: Entry) -> Metric | None:
-        """Return the metric of a result; None if the scoring of its task does not know it."""
+        """Return the column's metric of a result; None if the task has no such metric.
+
+        If the result has another version of the metric than the column, its value is None, with the reason.
+        """
         metric = entry.metric(self.metric, self.group)
         if metric is None or self.version is None or metric.value is None or metric.version == self.version:
             return metric
-        reason = f"scored as {metric.version}, this column shows {self.version}"
+        reason = f"scored with version {metric.version}, this column shows {self.version}"
         return replace(metric, value=None, reason=reason, interval=None, interval_reason=reason, version=self.version)
 
     def description(self, task: str) -> str:
-        """Describe the metric in the words of its definition, with the slice after it."""
+        """Return the description of the metric, followed by the slice that the column shows."""
         found = {definition.name: definition.description for definition in metric_definitions(task)}.get(
             self.metric, ""
         )
@@ -58,94 +61,99 @@ class Column:
 
 
 class Layout(NamedTuple):
-    """The columns of a kind of table."""
+    """The columns of one kind of table."""
 
     deciders: tuple[str, ...]
-    """Names of metrics: the layout fits a table if one of them has a value in any of its rows."""
+    """Names of metrics; the layout applies to a table if at least one of them has a value in at least one row."""
     columns: tuple[Column, ...]
     without_column: frozenset[str] = frozenset()
-    """Metrics that no column shows. Any other metric that the columns lack comes after them, under its own name."""
+    """Metrics that get no column. Metrics named neither here nor in ``columns`` follow, under their own names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFact:
-    """A fact about each slice of one group, shown as a column of the table of slices, which it sorts."""
+    """A fact about each slice of one group, such as the share of women; a column by which the slices are sorted."""
 
     group: str
     heading: str
     unit: str
     note: str
-    """Where the fact comes from, as the caption of the table says it."""
+    """Words for the caption of the table that name the fact and its source."""
     value: Callable[[str], float | None]
-    """The fact of a value of the group; None if it is unknown."""
+    """Function that returns the fact for a value of the group; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceChart:
-    """A chart of a metric over the slices of one group, on the page of a model."""
+    """A chart of a metric over the slices of one group, shown on the page of a model."""
 
     group: str
     name: str
-    """Ending of the file's name."""
+    """Suffix of the file name."""
     caption: str
-    """Words after the name of the metric."""
+    """Words of the caption that follow the name of the metric."""
     choose: Callable[[Sequence[Column]], Sequence[Column]]
-    """The metrics that are drawn, out of those that have such slices: columns of the table in their order."""
+    """Function that chooses the columns to draw, out of those whose metric has such slices, in the table's order."""
     applies: Callable[[str], bool] = bool
-    """True for the values of the group that are drawn."""
+    """Predicate that is True for the values of the group to draw."""
     label: Callable[[str], str] = str
-    """The name of a value in the chart."""
+    """Function that returns the name of a value in the chart."""
     order: Callable[[str], Any] | None = None
-    """Sort key of a value; None for the order of the table of slices."""
+    """Sort key for a value; None to keep the order of the table of slices."""
 
 
 class ShareChart(NamedTuple):
-    """A chart of several metrics of all items side by side, on the page of a model that has them all."""
+    """A chart of several metrics on all items, shown on the page of a model if its result has all of them."""
 
     name: str
-    """Ending of the file's name."""
+    """Suffix of the file name."""
     title: str
     caption: str
     metrics: Mapping[str, str]
-    """Names in the chart by the names of the metrics."""
+    """Name in the chart for each metric, by the name of the metric."""
 
 
 class BaselinePanel(NamedTuple):
-    """A table of the baselines for a hand-written page, where a line ``<!-- generated: NAME -->`` asks for it."""
+    """A table of baselines that replaces the line ``<!-- generated: NAME -->`` of a hand-written page."""
 
     name: str
+    """Name of the panel in that line."""
     decider: str
-    """Key of a column; the panel shows the first table that has it and has baselines."""
+    """Key of a column; the panel shows the first table with that column that contains baselines."""
     columns: tuple[str, ...]
     """Keys of the columns that the panel shows."""
 
 
 def first(n: int) -> Callable[[Sequence[Column]], Sequence[Column]]:
-    """Return a function that takes the first columns, for :attr:`SliceChart.choose`."""
+    """Return a function for :attr:`SliceChart.choose` that chooses the first n columns."""
     return lambda columns: columns[:n]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkPages:
-    """The pages of a benchmark, as far as they are its own."""
+    """A description of the parts of the pages that are special to one benchmark."""
 
     name: str
     layouts: tuple[Layout, ...] = ()
-    """The first one that fits a table is taken."""
+    """Layouts of the benchmark's tables; the first one that applies to a table is used."""
     group_names: Mapping[str, str] = field(default_factory=dict)
-    """Words for groups in captions, for those whose names are no words."""
+    """Names for captions, by group, if the group's own name would not read well."""
     slice_fact: SliceFact | None = None
     slice_charts: tuple[SliceChart, ...] = ()
-    """Charts of their own for some groups; all other groups share one chart per metric."""
+    """Separate charts for some groups; all other groups share one chart for each metric."""
     share_charts: tuple[ShareChart, ...] = ()
     baseline_note: str | None = None
-    """Sentences under each table that holds baselines: how to read a score beside theirs."""
+    """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
     baseline_panel: BaselinePanel | None = None
 
 
 @cache
 def pages_of_benchmarks() -> tuple[BenchmarkPages, ...]:
-    """Return the pages of every benchmark that has a file, by name."""
+    """Return the page description of every benchmark that has a file, sorted by name.
+
+    Raises:
+        ConfigError: the name of a description differs from the name of its file.
+    """
     found = []
     for name in plugins.names(_PACKAGE):
         pages: BenchmarkPages = plugins.load(_PACKAGE, name, kind="benchmark").PAGES
@@ -156,5 +164,5 @@ def pages_of_benchmarks() -> tuple[BenchmarkPages, ...]:
 
 
 def load_pages(name: str) -> BenchmarkPages:
-    """Return the pages of a benchmark, plain ones if it has no file."""
+    """Return the page description of a benchmark, an empty one if the benchmark has no file."""
     return next((pages for pages in pages_of_benchmarks() if pages.name == name), BenchmarkPages(name=name))

@@ -1,15 +1,15 @@
-"""The contract between the packages: what every file on disk holds, and how it is read and written.
+"""The contract between the packages: the contents of every file on disk, and how they are read and written.
 
-Words, each used in exactly this sense everywhere:
+Each of these words has the same meaning everywhere in the code:
 
-* *dataset*: built, versioned, with a manifest; *config* and *split* as in Hugging Face.
-* *item*: one row of a dataset.  *request* to *response*: one call of a model.
-* *record*: an item, what was asked, what came back, what was read from it.
-* *metric*: a number with its version, count, interval and ideal value.  *result*: one model on one config of one
+* *dataset*: built data with a version and a manifest. *Config* and *split* mean the same as in Hugging Face datasets.
+* *item*: one row of a dataset. *request* and *response*: one call of a model.
+* *record*: an item, the requests, the responses, and the answer that was read from them.
+* *metric*: a number with its version, count, interval and ideal value. *result*: one model on one config of one
   dataset.
-* *group*: what is compared (pronoun, occupation, label).  *cluster*: items that share a template or an occupation pair,
-  the unit of resampling.
-* *signature*: what must be equal for two results to be comparable.
+* *group*: a set of items that is compared with others, such as those of one pronoun, occupation or label. *cluster*:
+  items that share a template or an occupation pair, the unit of resampling.
+* *signature*: everything that must be equal for two results to be comparable.
 
-This package imports none of the others. It initialises nothing: import the module that you need.
+This package imports none of the other packages. Importing it does nothing: import the module that you need.
 """

@@ -1,4 +1,7 @@
-"""Rules that a JSON Schema cannot say, one small generator per kind of document; those of items are in their shapes."""
+"""The rules that a JSON Schema cannot express, one generator for each kind of document.
+
+The rules for items are in the files of their shapes.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from schemas.score import TextScore
 
 _PROBABILITY_TOLERANCE = 1e-9
 _LENGTH_TOLERANCE = 1e-4
-"""Scorers compute in single precision."""
+"""Largest deviation from a length or sum of 1, because scorers compute in single precision."""
 
 
 def problems(document: object) -> Iterator[str]:
-    """Every rule that a document breaks, worded for its owner; nothing for a sound one."""
+    """Yield a message for each rule that a document breaks."""
     match document:
         case TextScore():
             yield from _score_problems(document)
@@ -30,13 +33,13 @@ def problems(document: object) -> Iterator[str]:
 
 def _record_problems(record: Record) -> Iterator[str]:
     if record.target is not None and record.target != record.reference:
-        yield f"target: '{record.target}' is not the reference '{record.reference}'; a target is its own reference"
+        yield f"target: '{record.target}' differs from reference '{record.reference}'; set both to the target"
     if len({frozenset(exchange.outcomes) for exchange in record.exchanges}) > 1:
-        yield "exchanges: ask about different outcomes; one item has one set of them"
+        yield "exchanges: have different sets of outcomes; all exchanges of an item must share one set"
     for index, exchange in enumerate(record.exchanges):
         if exchange.kind == "generate":
             if exchange.options or exchange.option_logprobs:
-                yield f"exchanges[{index}]: a generation has options to be scored; empty the lists of options"
+                yield f"exchanges[{index}]: kind 'generate' has no options to score; empty the lists of options"
             continue
         counts = {
             "options": len(exchange.options),
@@ -50,7 +53,7 @@ def _record_problems(record: Record) -> Iterator[str]:
         if exchange.option_is_bound:
             counts["option_is_bound"] = len(exchange.option_is_bound)
         if len(set(counts.values())) > 1:
-            yield f"exchanges[{index}]: lists differ in length: {counts}; one entry per option"
+            yield f"exchanges[{index}]: lists differ in length: {counts}; give one entry per option"
     reading = record.reading
     if reading is not None and reading.answers and len(reading.answers) != len(record.exchanges):
         yield (
@@ -58,7 +61,7 @@ def _record_problems(record: Record) -> Iterator[str]:
         )
     if reading is not None and reading.outcomes:
         if len(reading.outcomes) != len(reading.probabilities):
-            yield "reading: outcomes and probabilities differ in length; one probability per outcome"
+            yield "reading: outcomes and probabilities differ in length; give one probability per outcome"
         elif abs(math.fsum(reading.probabilities) - 1) > _PROBABILITY_TOLERANCE:
             yield f"reading.probabilities: sum to {math.fsum(reading.probabilities)}, not to 1; renormalise them"
 
@@ -100,7 +103,7 @@ def _result_problems(result: Result) -> Iterator[str]:
     }
     if len(set(marks.values())) > 1:
         told = ", ".join(name for name, is_baseline in marks.items() if is_baseline)
-        yield f"model: is a baseline by its {told} but not by the rest; correct endpoint, backend and id together"
+        yield f"model: marked as a baseline only by {told}; make endpoint, backend and id agree"
     if result.signature_sha256 != result.signature.sha256():
         yield "signature_sha256: is not the hash of the signature; rescore the run"
     for metric in result.metrics:
@@ -121,7 +124,7 @@ def _result_problems(result: Result) -> Iterator[str]:
 def _manifest_problems(manifest: Manifest) -> Iterator[str]:
     if manifest.redistributable and not all(source.redistributable for source in manifest.sources):
         names = ", ".join(source.name for source in manifest.sources if not source.redistributable)
-        yield f"redistributable: true, but the licence of {names} forbids it; set false and publish_refusal"
+        yield f"redistributable: true, but the licence of {names} forbids it; set false and fill in publish_refusal"
     places = [(entry.config, entry.split) for entry in manifest.splits]
     if len(set(places)) < len(places):
-        yield "splits: a config and split stands twice; one file each"
+        yield "splits: two entries have the same config and split; keep one file for each"

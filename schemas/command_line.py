@@ -73,7 +73,7 @@ def command_group(help_text: str, commands: Mapping[str, Place]) -> typer.Typer:
 
     @application.callback()
     def group() -> None:
-        """Do nothing by itself: typer makes a group of an application that has a callback."""
+        """Make a group of the application: typer takes one that has a callback for a group."""
 
     return application
 

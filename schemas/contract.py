@@ -1,4 +1,4 @@
-"""Checks a value against its JSON Schema and turns it into the frozen dataclass that mirrors the schema, and back."""
+"""Checks values against their JSON Schemas and converts them to the dataclasses that mirror the schemas, and back."""
 
 from __future__ import annotations
 
@@ -37,22 +37,23 @@ _FILES: Mapping[type[Any], str] = {
 
 @dataclass(frozen=True)
 class Schema:
-    """The JSON Schema of one kind of document, with the rules that a schema cannot say."""
+    """The JSON Schema of one kind of document, with the rules that a schema cannot express."""
 
     document_type: type[Any]
     place: str
-    """Path of the schema in the repository, for messages."""
+    """Path of the schema relative to the repository, for messages."""
     path: Path
     problems: Callable[[Any], Iterator[str]]
+    """Generator of messages, one for each further rule that a schema-valid document breaks."""
 
     @cached_property
     def json_schema(self) -> dict[str, JsonValue]:
-        """The JSON Schema as it stands in its file."""
+        """The contents of the schema file."""
         return cast(dict[str, JsonValue], strict_json.loads(self.path.read_text(encoding="utf-8"), where=self.place))
 
     @cached_property
     def fast_validator(self) -> jsonschema_rs.Draft202012Validator:
-        """The compiled validator: it decides, a hundred times faster than the one that words errors."""
+        """The compiled validator, a hundred times faster than the validator that words the errors."""
         return jsonschema_rs.Draft202012Validator(self.json_schema)
 
     @cached_property
@@ -63,7 +64,7 @@ class Schema:
 
 @cache
 def schemas() -> Mapping[type[Any], Schema]:
-    """Return the schema of each dataclass of the contract, those of the item shapes among them."""
+    """Return the schemas of all dataclasses of the contract, including those of the item shapes."""
     folder = Path(__file__).parent
     own = {
         document_type: Schema(document_type, f"schemas/{name}.schema.json", folder / f"{name}.schema.json", problems)
@@ -79,15 +80,15 @@ def schemas() -> Mapping[type[Any], Schema]:
 
 
 def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
-    """Check a value and turn it into its dataclass.
+    """Check a value and convert it to its dataclass.
 
     Args:
-        value: Parsed strict JSON, or a row of a parquet file.
-        document_type: The dataclass that it should be.
-        where: File (and row), for the error.
+        value: Value parsed from strict JSON, or a row of a parquet file.
+        document_type: Dataclass to convert it to.
+        where: File, and row if there is one, for the error message.
 
     Raises:
-        DataError: the value breaks the schema or a rule that a schema cannot say.
+        DataError: the value breaks its schema or a rule that a schema cannot express.
     """
     schema = schemas()[document_type]
     if not schema.fast_validator.is_valid(value):
@@ -104,24 +105,24 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
 
 
 def dump(document: Document) -> dict[str, JsonValue]:
-    """The JSON value of a dataclass: tuples become lists, a log-probability of minus infinity the text ``-inf``."""
+    """Return a dataclass as a JSON value: tuples become lists, and minus infinity becomes the text ``-inf``."""
     return cast(dict[str, JsonValue], plain(as_python(document)))
 
 
 def as_python(document: Document) -> dict[str, Any]:
-    """Nested dictionaries and lists of a dataclass, with minus infinity as a float: what a parquet column takes."""
+    """Return a dataclass as nested dictionaries and lists for a parquet file, with minus infinity as a float."""
     # Several times faster than dataclasses.asdict, which copies every string.
     return cast(dict[str, Any], schemas()[type(document)].adapter.dump_python(document, mode="json"))
 
 
 def check(document: Document, *, where: str) -> dict[str, Any]:
-    """Check a document that was made here, before it is written.
+    """Check a document before it is written.
 
     Returns:
-        What :func:`as_python` gives.
+        The document as nested dictionaries and lists, as :func:`as_python` returns it.
 
     Raises:
-        DataError: it breaks its schema or a rule that a schema cannot say.
+        DataError: the document breaks its schema or a rule that a schema cannot express.
     """
     schema = schemas()[type(document)]
     value = as_python(document)
@@ -136,11 +137,11 @@ _ATOMS = frozenset({str, int, bool, type(None)})
 
 
 def plain(value: object) -> JsonValue:
-    """A JSON value out of tuples, lists, dictionaries and numbers."""
+    """Convert nested dictionaries, lists and tuples to a JSON value, with minus infinity as the text ``-inf``."""
     if isinstance(value, dict):
         return {key: item if type(item) in _ATOMS else plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        # Embeddings: what needs no change is not looked at number by number.
+        # Embeddings are long lists of floats: copy them whole instead of visiting each number.
         if set(map(type, value)) == {float} and float("-inf") not in value:
             return cast(JsonValue, list(value))
         return [item if type(item) in _ATOMS else plain(item) for item in value]
@@ -150,9 +151,9 @@ def plain(value: object) -> JsonValue:
 
 
 def errors(value: JsonValue, document_type: type[D]) -> Iterator[str]:
-    """Everything that is wrong with a value: field, value and remedy; nothing for a sound one.
+    """Yield a message (field, value, remedy) for everything that is wrong with a value.
 
-    Rules that a schema cannot say are checked once the schema holds.
+    The rules that a schema cannot express are checked only if the value satisfies the schema.
     """
     schema = schemas()[document_type]
     if schema.fast_validator.is_valid(value):

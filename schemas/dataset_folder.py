@@ -1,4 +1,4 @@
-"""Reads a built dataset folder; every hash is checked on the way."""
+"""Reads the folder of a built dataset and checks every hash."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ REJECTS = "rejects.parquet"
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The checked manifest of a dataset folder.
+    """Read and check the manifest of a dataset folder.
 
     Raises:
-        DataError: the folder or its manifest is missing or broken.
+        DataError: the folder or its manifest is missing, or the manifest is invalid.
     """
     path = folder / MANIFEST
     if not path.is_file():
@@ -30,10 +30,15 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
-    """The checked items of one config and split.
+    """Read and check the items of one config and split.
+
+    Args:
+        folder: The dataset folder.
+        entry: The manifest's entry for the split.
 
     Raises:
-        DataError: the file is missing or truncated, an item is unsound, or the content is not what the manifest says.
+        DataError: the file is missing or truncated, an item is invalid, or the items differ from what the manifest
+            says about them.
     """
     path = folder / entry.path
     items = tables.read_rows(path, shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type)
@@ -43,7 +48,13 @@ def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
 
 
 def content_problems(path: Path, items: Sequence[Item], entry: SplitEntry) -> Iterator[str]:
-    """Where sound items are not those that the manifest speaks of."""
+    """Yield a message if the number of items or their hash differs from the manifest.
+
+    Args:
+        path: The file that the items were read from, for the messages.
+        items: All items of the file; each is valid by itself.
+        entry: The manifest's entry for the split.
+    """
     if len(items) != entry.n_items:
         yield f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
     found = tables.content_sha256(items)

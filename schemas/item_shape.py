@@ -1,7 +1,7 @@
-"""The interface of an item shape: the rows of a dataset of one kind.
+"""The interface of an item shape, which describes one kind of dataset row.
 
-A file in ``schemas/items`` is an item shape, with a JSON Schema of the same name beside it. It holds the frozen
-dataclass of a row, and ``SHAPE``, an :class:`ItemShape`. Several tasks may ask items of one shape.
+Each file in ``schemas/items`` defines one item shape and has a JSON Schema of the same name beside it. The file
+contains the frozen dataclass of a row, and ``SHAPE``, an :class:`ItemShape`. Several tasks can use items of one shape.
 """
 
 from __future__ import annotations
@@ -19,41 +19,42 @@ _PACKAGE = "schemas.items"
 
 
 class Item(Protocol):
-    """A row of a dataset, whatever its shape."""
+    """A row of a dataset, of any shape."""
 
     @property
     def item_id(self) -> str:
-        """Identifier that no other item of its split has."""
+        """The identifier of the item, unique within its split."""
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Rules of the manifest's flags that hold for this item."""
+        """The names of the manifest's flag rules that apply to this item."""
 
     @property
     def unit(self) -> str:
-        """Identifier of the set of items that is drawn whole when only a part of the data is asked."""
+        """The identifier of the set of items that is drawn as a whole when only a part of the data is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemShape:
-    """A kind of row."""
+    """A kind of dataset row."""
 
     row_type: type[Any]
-    """Frozen dataclass of a row; it fits :class:`Item`."""
+    """Frozen dataclass of a row, which satisfies :class:`Item`."""
     problems: Callable[[Any], Iterator[str]]
-    """Yields every rule broken by a row that the JSON Schema accepts: field, value, remedy."""
+    """Generator of messages (field, value, remedy), one for each further rule that a schema-valid row breaks."""
     unit_name: str
-    """Word for the set of items that is drawn whole, in the singular, such as ``minimal pair``."""
+    """Word, in the singular, for the set of items that is drawn as a whole, such as ``minimal pair``."""
     also_called: tuple[str, ...] = ()
-    """Other names under which manifests list the shape, each that of a task which asks it."""
+    """Other names of the shape in manifests; each is the name of a task that uses the shape."""
     name: str = ""
-    """Name of the file, filled in when the file is found, like the path of the JSON Schema."""
+    """Name of the file without ``.py``; set when the file is loaded."""
     schema_path: Path = Path()
+    """Path of the JSON Schema; set when the file is loaded."""
 
 
 @cache
 def item_shapes() -> Mapping[str, ItemShape]:
-    """Return every item shape by the names under which manifests list it, their own names first."""
+    """Return the item shapes by each name that manifests use for them; their own names come first."""
     loaded = {name: _load(name) for name in plugins.names(_PACKAGE)}
     others = {other: shape for shape in loaded.values() for other in shape.also_called}
     return {**loaded, **others}
@@ -66,14 +67,14 @@ def _load(name: str) -> ItemShape:
 
 
 def shape_of(listed: str, *, where: str) -> ItemShape:
-    """Return the item shape that a manifest lists.
+    """Return the item shape with the name that a manifest gives.
 
     Args:
-        listed: The name in the manifest.
-        where: The manifest's file, for the error.
+        listed: Name in the manifest.
+        where: Path of the manifest, for the error message.
 
     Raises:
-        DataError: there is no such shape.
+        DataError: no shape has that name.
     """
     shapes = item_shapes()
     if listed not in shapes:

@@ -1,4 +1,4 @@
-"""Comparison of metrics that were stored with metrics that were computed again."""
+"""Compares stored metrics with metrics that were computed again."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TypeAlias
 from schemas.result import Interval, Metric
 
 MetricKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
-"""Name and sorted group: a result holds each key once."""
+"""Name and sorted group of a metric; unique within a result."""
 
 TOLERANCE = 1e-9
-"""Largest absolute difference that comes from the order of floating-point sums."""
+"""Largest absolute difference that the order of floating-point sums can explain."""
 
 
 def metric_key(metric: Metric) -> MetricKey:
@@ -20,7 +20,7 @@ def metric_key(metric: Metric) -> MetricKey:
 
 
 def key_of(name: str, group: Mapping[str, str]) -> MetricKey:
-    """Return the key of the metric of a name on a slice.
+    """Return the key of a metric, given its name and group.
 
     >>> key_of("accuracy", {"stereotype": "pro"})
     ('accuracy', (('stereotype', 'pro'),))
@@ -29,7 +29,7 @@ def key_of(name: str, group: Mapping[str, str]) -> MetricKey:
 
 
 def label(name: str, group: Mapping[str, str]) -> str:
-    """Name a metric of a slice, as errors and tables do.
+    """Return the name of a metric with its group, as shown in errors and tables.
 
     >>> label("accuracy", {"stereotype": "pro"})
     'accuracy (stereotype=pro)'
@@ -40,7 +40,7 @@ def label(name: str, group: Mapping[str, str]) -> str:
 
 
 def same_interval(stored: Interval | None, computed: Interval | None) -> bool:
-    """Return True if two intervals agree but for the order of floating-point sums."""
+    """Return True if two intervals are equal up to the order of floating-point sums."""
     if stored is None or computed is None:
         return stored is computed
     same_method = (stored.level, stored.method, stored.n_clusters, stored.n_resamples) == (
@@ -53,7 +53,7 @@ def same_interval(stored: Interval | None, computed: Interval | None) -> bool:
 
 
 def is_close(stored: float | None, computed: float | None) -> bool:
-    """Return True if two values agree but for the order of floating-point sums; null agrees with null alone."""
+    """Return True if two values are equal up to the order of floating-point sums; None equals only None."""
     if stored is None or computed is None:
         return stored is computed
     return abs(stored - computed) <= TOLERANCE

@@ -1,8 +1,8 @@
-"""Finds plug-ins: files in a folder, known by their names. There is no registry to edit.
+"""Finds plug-ins: each file in a certain folder is a plug-in with the name of the file. There is no registry to edit.
 
-Folders outside the repository join in through the environment variable ``BIASBOARD_PLUGINS``: folders, separated as in
-``PATH``, that repeat the layout of the repository. A file ``evaluators/metrics/x.py`` in one of them is then the module
-``evaluators.metrics.x``, found, listed and imported like any other.
+The environment variable ``BIASBOARD_PLUGINS`` adds folders outside the repository. It lists them as ``PATH`` does, and
+each repeats the layout of the repository. A file ``evaluators/metrics/x.py`` in such a folder becomes the module
+``evaluators.metrics.x``, which is found, listed and imported like any other.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ VARIABLE = "BIASBOARD_PLUGINS"
 
 @cache
 def names(package: str) -> tuple[str, ...]:
-    """Return the sorted names of the plug-ins of a package; none of them is imported.
+    """Return the sorted names of the plug-ins in a package, without importing them.
 
     Args:
-        package: The package whose files are plug-ins, such as ``evaluators.backends``.
+        package: Dotted name of the package, such as ``evaluators.backends``.
 
     Raises:
-        ConfigError: ``BIASBOARD_PLUGINS`` names a folder that does not exist, or two files have one name.
+        ConfigError: ``BIASBOARD_PLUGINS`` names a folder that does not exist, or two files have the same name.
     """
     for root in _roots():
         if not root.is_dir():
@@ -64,12 +64,12 @@ def load(package: str, name: str, *, kind: str) -> ModuleType:
     """Import a plug-in by name.
 
     Args:
-        package: The package that holds it, such as ``evaluators.backends``.
-        name: The name of its file without ``.py``.
-        kind: The word for such a plug-in in an error, such as ``backend``.
+        package: Dotted name of the package that contains it, such as ``evaluators.backends``.
+        name: Name of its file without ``.py``.
+        kind: Word for such a plug-in in the error message, such as ``backend``.
 
     Raises:
-        ConfigError: there is no such file.
+        ConfigError: no plug-in has that name.
     """
     if name not in names(package):
         raise ConfigError(f"{kind} '{name}' does not exist; have: {', '.join(names(package))}")

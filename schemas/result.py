@@ -161,7 +161,7 @@ class Environment:
 
     @property
     def corruption(self) -> str | None:
-        """Why the answers cannot be the model's own, as an import found out; None if nothing speaks against them."""
+        """The reason, found by an import, why the answers cannot be the model's own; None if there is none."""
         return self.settings.get(CORRUPTED)
 
 

@@ -1,7 +1,7 @@
 """Finds, reads and checks the folder of a run: its result, its records and the scores of its texts.
 
-Whoever reads a run reads it here, so that a fault has one message. :func:`read_run` stops at the first fault;
-``python -m schemas.validate`` lists them all.
+All code that reads a run uses this module, so that each error has the same message everywhere. :func:`read_run` stops
+at the first error; ``python -m schemas.validate`` lists all of them.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ RESCORE_TEXTS = "score the texts again: python -m evaluators rescore RUN --score
 
 
 class Run(NamedTuple):
-    """A finished run."""
+    """The result and the records of a finished run."""
 
     result: Result
     records: list[Record]
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """Return the folders of all finished runs in a folder and below it, sorted; none in hidden folders.
+    """Return the folders of all finished runs in a folder and below it, sorted.
 
-    A hidden folder, whose name begins with a dot, is one that is still being written.
+    Hidden folders, whose names begin with a dot, are skipped, because they are still being written.
     """
     found = (path.parent for path in folder.glob(f"**/{RESULT}"))
     return sorted(run for run in found if not any(part.startswith(".") for part in run.relative_to(folder).parts))
 
 
 def finished_runs(path: Path) -> list[Path]:
-    """Return the folders of the finished runs that a user names, sorted.
+    """Return the folders of the finished runs at a path that the user gave, sorted.
 
     Args:
-        path: The folder of a run, its ``result.json``, or a folder above runs.
+        path: The folder of a run, its ``result.json``, or a folder that contains runs at any depth.
 
     Raises:
-        DataError: there is none.
+        DataError: there is no finished run.
     """
     folder = path.parent if path.name == RESULT else path
     found = [folder] if (folder / RESULT).is_file() else find_runs(folder)
@@ -58,10 +58,10 @@ def finished_runs(path: Path) -> list[Path]:
 
 
 def read_result(folder: Path) -> Result:
-    """Return the checked result of a run; its records are not read.
+    """Read and check the result of a run, without its records.
 
     Raises:
-        DataError: the folder holds no finished run, or its result is unsound.
+        DataError: the folder holds no finished run, or its result is invalid.
     """
     path = folder / RESULT
     if not path.is_file():
@@ -70,20 +70,20 @@ def read_result(folder: Path) -> Result:
 
 
 def write_result(folder: Path, result: Result) -> None:
-    """Check a result and write it.
+    """Check a result and write it into the folder of its run.
 
     Raises:
-        DataError: the result breaks its schema; nothing is written.
+        DataError: the result is invalid; nothing is written.
     """
     contract.check(result, where=str(folder / RESULT))
     strict_json.write(folder / RESULT, contract.dump(result))
 
 
 def read_run(folder: Path) -> Run:
-    """Return the checked result and records of a run.
+    """Read and check the result and the records of a run.
 
     Raises:
-        DataError: a file is missing or unsound, or the records are not those that the result was computed from.
+        DataError: a file is missing or invalid, or the records are not those that the result was computed from.
     """
     result = read_result(folder)
     path = place_of(folder, result.records)
@@ -94,14 +94,14 @@ def read_run(folder: Path) -> Run:
 
 
 def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
-    """Return the checked scores of the texts of a run.
+    """Read and check the scores of the texts of a run.
 
     Args:
         folder: The folder of the run.
-        said: The entry of the result that names the file.
+        said: The result's reference to the file.
 
     Raises:
-        DataError: the file is missing or unsound, or its rows are not those that the result was computed from.
+        DataError: the file is missing or invalid, or its rows are not those that the result was computed from.
     """
     path = place_of(folder, said)
     rows = tables.read_rows(path, TextScore)
@@ -113,8 +113,12 @@ def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
 def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
     """Return the path of a file that a result names.
 
+    Args:
+        folder: The folder of the run.
+        said: The result's reference to the file.
+
     Raises:
-        DataError: it lies elsewhere, at an address or outside the folder of the run, or does not exist.
+        DataError: the file is at an https address, outside the folder of the run, or missing.
     """
     path, field = folder / said.path, "records" if isinstance(said, RecordsFile) else "scores"
     if "://" in said.path or not path.resolve().is_relative_to(folder.resolve()):
@@ -128,7 +132,13 @@ def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
 
 
 def record_problems(folder: Path, result: Result, records: Sequence[Record]) -> Iterator[str]:
-    """Yield every way in which sound records are not those that the result speaks of."""
+    """Yield a message for each difference between the records and what the result says about them.
+
+    Args:
+        folder: The folder of the run, for the messages.
+        result: The result of the run.
+        records: All rows of the file of records; each is valid by itself.
+    """
     path = folder / result.records.path
     yield from _file_problems(folder, result.records, len(records), "run or import the model again")
     yield from repeated_items(path, [record.item_id for record in records])
@@ -136,7 +146,7 @@ def record_problems(folder: Path, result: Result, records: Sequence[Record]) -> 
     for number, record in enumerate(records, start=1):
         if record.config != signature.config or record.split not in signature.splits:
             yield (
-                f"{path}: row {number}: is of {record.config}/{record.split}, the signature says "
+                f"{path}: row {number}: belongs to {record.config}/{record.split}, the signature says "
                 f"{signature.config}/{'+'.join(signature.splits)}; run or import the model again"
             )
     counted = count(records)
@@ -147,7 +157,13 @@ def record_problems(folder: Path, result: Result, records: Sequence[Record]) -> 
 
 
 def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
-    """Yield every way in which sound scores are not those that the result speaks of."""
+    """Yield a message for each difference between the text scores and what the result says about them.
+
+    Args:
+        folder: The folder of the run, for the messages.
+        said: The result's reference to the file of scores.
+        rows: All rows of that file; each is valid by itself.
+    """
     path = folder / said.path
     yield from _file_problems(folder, said, len(rows), RESCORE_TEXTS)
     labels = {scorer.kind: scorer.label for scorer in said.scorers}
@@ -180,8 +196,8 @@ def repeated_items(path: Path, identifiers: Sequence[str]) -> Iterator[str]:
     """Yield a line for every item that has more than one row.
 
     Args:
-        path: The file, for the message.
-        identifiers: The ``item_id`` of each row.
+        path: Path of the file, for the message.
+        identifiers: ``item_id`` of each row, in order.
     """
     first_rows: dict[str, int] = {}
     for number, identifier in enumerate(identifiers, start=1):
@@ -191,7 +207,7 @@ def repeated_items(path: Path, identifiers: Sequence[str]) -> Iterator[str]:
 
 
 def count(records: Sequence[Record]) -> Counts:
-    """Count how many records ended how."""
+    """Count the records by status."""
     by_status = Counter(record.status for record in records)
     return Counts(
         items=len(records),

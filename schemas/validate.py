@@ -1,8 +1,8 @@
 """Checks files against the contract: ``python -m schemas.validate PATH...``.
 
-A path is a file (``dataset.json``, ``result.json``, ``records.parquet``, ``scores.parquet``, ``rejects.parquet``,
-items), the folder of a dataset or of a run, or any folder above them. Every problem is one line: file, row, field,
-value, remedy.
+A path is a file (``dataset.json``, ``result.json``, ``records.parquet``, ``scores.parquet``, ``rejects.parquet`` or a
+parquet file of items), the folder of a dataset or of a run, or any folder above them. Each problem is printed as one
+line: file, row, field, value, remedy.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ KNOWN_FILES = f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {REJECTS}, data/<conf
 
 T = TypeVar("T")
 Check: TypeAlias = Generator[str, None, T]
-"""Yields problems, and returns what was read: None where it is unsound."""
+"""A generator that yields problems and returns the value that was read, or None if that is invalid."""
 
 
 def targets(path: Path) -> list[Path]:
-    """The dataset folders, run folders and loose files at or below a path, sorted.
+    """Return the dataset folders, run folders and single files at or below a path, sorted.
 
-    Hidden files and folders are passed over: they are writes that did not finish.
+    Hidden files and folders are skipped, because they are left by writes that did not finish.
 
     Raises:
-        DataError: the path does not exist, or nothing there belongs to the contract.
+        DataError: the path does not exist, or there is nothing to check at or below it.
     """
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     found = [path] if path.is_file() else list(_targets_below(path))
     if not found:
-        raise DataError(f"{path}: nothing to validate here; have looked for: {KNOWN_FILES}")
+        raise DataError(f"{path}: nothing to validate here; looked for: {KNOWN_FILES}")
     return found
 
 
@@ -74,7 +74,7 @@ def _targets_below(folder: Path) -> Iterator[Path]:
 
 
 def problems(target: Path) -> Iterator[str]:
-    """Every problem of one dataset folder, run folder or file."""
+    """Yield every problem of one dataset folder, run folder or file."""
     if target.is_dir():
         if (target / MANIFEST).is_file():
             yield from _dataset_problems(target)
@@ -142,7 +142,7 @@ def _dataset_problems(folder: Path) -> Iterator[str]:
         yield from _split_problems(folder, manifest, entry)
     yield from _reject_problems(folder, manifest)
     if manifest.content_sha256 != strict_json.sha256([entry.content_sha256 for entry in manifest.splits]):
-        yield f"{folder / MANIFEST}: content_sha256: is not the hash of those of the splits; build the dataset again"
+        yield f"{folder / MANIFEST}: content_sha256: is not the hash of the splits' hashes; build the dataset again"
     listed = {entry.path for entry in manifest.splits}
     for path in sorted(folder.glob("data/*/*.parquet")):
         if path.relative_to(folder).as_posix() not in listed:
@@ -189,7 +189,7 @@ def _reject_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
 def _item_file_problems(path: Path) -> Iterator[str]:
     folder = next((parent for parent in path.absolute().parents[:4] if (parent / MANIFEST).is_file()), None)
     if folder is None:
-        yield f"{path}: no {MANIFEST} above it says what its rows are; name a dataset folder, or a file in one"
+        yield f"{path}: no {MANIFEST} above it, so its kind is unknown; name a dataset folder, or a file in one"
         return
     manifest = yield from _document(folder / MANIFEST, Manifest)
     if manifest is None:
@@ -222,7 +222,7 @@ def _run_problems(folder: Path) -> Iterator[str]:
 def _listed(
     folder: Path, said: RecordsFile | ScoresFile, row_type: type[Row], whole: Callable[[list[Row]], Iterator[str]]
 ) -> Iterator[str]:
-    """Yield the problems of a file that a result names: of its rows, and of all of them together."""
+    """Yield the problems of a file that a result names: first those of single rows, then those of all rows together."""
     try:
         path = place_of(folder, said)
     except DataError as error:
@@ -240,7 +240,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @one_line_errors("stopped")
 def validate(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to search.")],
-    limit: Annotated[int, typer.Option(min=1, help="Stop after so many problems.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Stop after this many problems.")] = 100,
 ) -> None:
     """Check datasets, runs and results against the contract; exit with 1 if anything is wrong."""
     found: list[Path] = []

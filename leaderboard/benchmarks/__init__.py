@@ -1,4 +1,4 @@
-"""One file per benchmark whose pages have something of their own; found by name."""
+"""The descriptions of benchmark pages: one file for each benchmark with special pages, found by its name."""
 
 from schemas.plugins import search_path
 

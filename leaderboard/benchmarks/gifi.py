@@ -1,4 +1,4 @@
-"""Pages of eleven pronoun families in seven dimensions."""
+"""Describes the pages of the benchmark gifi: eleven pronoun families in seven dimensions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONTINUATION = {
     "sn_gifi_repo": "SN, gifi repo",
     "nts_gifi_repo": "NTS, gifi repo",
 }
-"""Headings by metric."""
+"""Headings of columns by name of the metric, in the order of the columns."""
 
 _RATES = frozenset(
     {
@@ -38,11 +38,11 @@ _RATES = frozenset(
         "occupation_pronoun_rate",
     }
 )
-"""Metrics that say how often something is found or missing, rather than what was read from the answers."""
+"""Metrics that count how often something is found or missing, instead of judging the content of the answers."""
 
 
 def _by_family(columns: Sequence[Column]) -> list[Column]:
-    """Return everything that is read from answers, and rates only where fewer than two such metrics are left."""
+    """Return the columns other than rates, filled up with rates to at least two columns."""
     read = [column for column in columns if column.metric not in _RATES]
     rates = [column for column in columns if column.metric in _RATES]
     return read + rates[: max(0, 2 - len(read))]
@@ -71,8 +71,8 @@ PAGES = BenchmarkPages(
         ShareChart(
             name="given",
             title="Share of answers",
-            caption="Which pronouns the answers give to a person; none is of all answers, the others of those with "
-            "one.",
+            caption="Pronouns that the answers give to the person. None is a share of all answers, the others are "
+            "shares of the answers with a pronoun.",
             metrics={
                 "he_share": "he",
                 "she_share": "she",

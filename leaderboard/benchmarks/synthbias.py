@@ -1,4 +1,4 @@
-"""Pages of gender and occupation in coreference."""
+"""Describes the pages of the benchmark synthbias: gender and occupation in coreference."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ PAGES = BenchmarkPages(
         group="occupation",
         heading="Women",
         unit="%",
-        note="women's share of an occupation: US labour force survey 2017, as WinoBias gives it",
+        note="share of women in each occupation: US labour force survey of 2017, as listed by WinoBias",
         value=_percent_women,
     ),
     slice_charts=(
         SliceChart(
             group="occupation",
             name="occupations",
-            caption="by occupation, women's share in brackets, rising; the dashed line is the ideal.",
+            caption="by occupation, sorted by the share of women (in brackets); the dashed line is the ideal.",
             choose=first(2),
             applies=lambda occupation: _percent_women(occupation) is not None,
             label=lambda occupation: f"{occupation} ({_percent_women(occupation):g} %)",
         ),
     ),
     baseline_note=(
-        "Baselines answer by a rule and are never ranked. They show what a number is worth: a coin toss, or always "
-        "taking the same place in the sentence, is a perfect UCerF of 1 without reading it. A model is worth its place "
-        "only where it beats them on accuracy too."
+        "Baselines answer by a fixed rule and are never ranked. They help to judge a score: a coin toss, or always "
+        "choosing the occupation in the same place, reaches a perfect UCerF of 1 without reading the sentence. The "
+        "rank of a model means something only if the model beats the baselines on accuracy too."
     ),
     baseline_panel=BaselinePanel(
         name="baselines",

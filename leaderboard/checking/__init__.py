@@ -1,1 +1,1 @@
-"""Finding results, checking them and computing their metrics again."""
+"""The code that finds results, checks them and recomputes their metrics."""

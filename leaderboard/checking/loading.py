@@ -1,4 +1,4 @@
-"""Finds results and verifies each, on all cores where there is much to read."""
+"""Finds results and verifies each of them, on all cores if there is much to read."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from schemas.errors import BiasboardError
 
 RESULT = "result.json"
 
-# Below this many bytes of records, starting processes takes longer than the work.
+# For fewer bytes of parquet files, starting processes takes longer than the work itself.
 _MUCH_TO_READ = 2_000_000
 
 
 class Loaded(NamedTuple):
-    """Every result that was found."""
+    """The results that were found: the valid ones, and those that were left out."""
 
     entries: tuple[Entry, ...]
     left_out: tuple[LeftOut, ...]
 
 
 def find(root: Root) -> list[Path]:
-    """Every ``result.json`` below a folder, sorted; unfinished ones in dotted folders are not results."""
+    """Return the path of every ``result.json`` below a folder, sorted, except unfinished ones in hidden folders."""
     found = root.folder.glob(f"**/{RESULT}")
     return sorted(path for path in found if not _is_hidden(path.relative_to(root.folder)))
 
@@ -37,14 +37,14 @@ def _is_hidden(path: Path) -> bool:
 
 
 def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None = None) -> Loaded:
-    """Load every result below some folders, on all cores where there is much to read.
+    """Load and verify every result below some folders, on all cores if there is much to read.
 
     Args:
-        roots: Where to look; a folder that does not exist holds nothing.
-        progress: Called after each result with how many are done, and of how many.
+        roots: Folders to search; one that does not exist is treated as empty.
+        progress: Function called after each result with the number of results done and the number of all results.
 
     Returns:
-        The sound results, and the unsound ones with the reason.
+        The valid results, and the invalid ones with the reason for each.
     """
     found = [(path, root) for root in roots for path in find(root)]
     entries: list[Entry] = []
@@ -62,13 +62,13 @@ def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None =
 
 
 def _outcomes(found: Sequence[tuple[Path, Root]]) -> Iterator[Entry | LeftOut]:
-    """The outcome of each result, in the order of ``found``."""
+    """Yield the verified entry of each result, or the reason why it is left out, in the order of ``found``."""
     n_bytes = sum(file.stat().st_size for path, _ in found for file in path.parent.glob("*.parquet"))
     n_workers = min(os.cpu_count() or 1, len(found))
     if n_bytes < _MUCH_TO_READ or n_workers < 2:
         yield from map(_outcome, found)
         return
-    # Spawned, as a forked process inherits locks of the threads that pyarrow has started.
+    # Spawn processes: a forked one would inherit the locks of the threads that pyarrow has started.
     with ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(_outcome, found)
 
@@ -77,15 +77,18 @@ def _outcome(found: tuple[Path, Root]) -> Entry | LeftOut:
     path, root = found
     try:
         return verified_entry(path, root)
-    # A path that a stranger wrote can be too long for the system, or hold a null character.
+    # The path in a result from outside can be too long for the system or contain a null character.
     except (BiasboardError, OSError, ValueError, ArithmeticError) as error:
-        # Pages must not depend on where the folders lie.
+        # Pages must not depend on the location of the folders.
         reason = str(error).replace(f"{root.folder}{os.sep}", "")
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
 
 
 def _with_same_items(entry: Entry, first_of_signature: dict[str, Entry]) -> Entry | LeftOut:
-    """A record carries the right answer of its item: results of one signature must agree on it."""
+    """Return the entry, or why it is left out if its items differ from those of the first entry with its signature.
+
+    Each record carries the right answer of its item, so results of one signature must agree on the items.
+    """
     first = first_of_signature.setdefault(entry.result.signature_sha256, entry)
     if first.items_fingerprint == entry.items_fingerprint:
         return entry

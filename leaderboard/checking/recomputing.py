@@ -1,4 +1,4 @@
-"""Holds the metrics of a result against the ones computed again from its records."""
+"""Compares the stored metrics of a result with metrics recomputed from its records."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from schemas.result import Interval, Metric
 
 
 def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterator[str]:
-    """Everything in which the metrics of a result are not those of its records.
+    """Yield every difference between the stored metrics of a result and those computed from its records.
 
-    Metrics of another version cannot be compared and are passed over, as are metrics that the result does not have at
-    all. A slice that is missing from a metric that the result does have is a difference.
+    Metrics of different versions cannot be compared and are skipped. Metrics that the result lacks completely are
+    skipped too. But if the result has a metric without one of its slices, that is a difference.
 
     Args:
-        stored: The metrics of ``result.json``.
-        computed: The metrics computed from the records.
+        stored: Metrics in ``result.json``.
+        computed: Metrics computed from the records.
 
     Yields:
-        One line per difference, worded for the owner of the result.
+        One message for each difference.
     """
     ours = {metric_key(metric): metric for metric in computed}
     theirs = {metric_key(metric): metric for metric in stored}
@@ -58,11 +58,11 @@ def _spelt(interval: Interval | None) -> str:
 
 
 def shown_metrics(stored: Iterable[Metric], computed: Iterable[Metric]) -> dict[MetricKey, Metric]:
-    """The metrics that a table may show: one version of each, older ones as null with the reason.
+    """Return the metrics that a table may show; a stored metric of another version has no value, but a reason.
 
     Args:
-        stored: The metrics of ``result.json``, free of ``differences``.
-        computed: The metrics computed from the records; their versions are the ones that tables show.
+        stored: Metrics in ``result.json``, without ``differences`` from the computed ones.
+        computed: Metrics computed from the records; tables show their versions.
 
     Returns:
         One metric for each computed one, by key.
@@ -73,9 +73,9 @@ def shown_metrics(stored: Iterable[Metric], computed: Iterable[Metric]) -> dict[
         key = metric_key(metric)
         found = theirs.get(key)
         if found is None:
-            shown[key] = _unknown(metric, "not in this result; rescore")
+            shown[key] = _unknown(metric, "not in this result; rescore the run")
         elif found.version != metric.version:
-            reason = f"scored with {metric.name} {found.version}, table shows {metric.version}; rescore"
+            reason = f"scored with {metric.name} {found.version}, the table shows {metric.version}; rescore the run"
             shown[key] = _unknown(metric, reason)
         else:
             shown[key] = found

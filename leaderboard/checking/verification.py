@@ -1,4 +1,4 @@
-"""Checks one result strictly: schema, records, readings, and every metric computed again."""
+"""Verifies one result: its schema, records and readings, and every metric, which is recomputed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from schemas.score import text_sha256
 
 
 def verified_entry(path: Path, root: Root) -> Entry:
-    """Read one result and compute its metrics again.
+    """Read one result and verify it by recomputing its metrics.
 
     Args:
-        path: The ``result.json``.
-        root: The folder in which it was found.
+        path: Path of the ``result.json``.
+        root: Folder in which it was found.
 
     Raises:
-        DataError: the result or its records are unsound, or its numbers do not follow from its records.
+        DataError: the result or its records are invalid, or its metrics do not follow from its records.
     """
     result, records = read_run(path.parent)
     _check_signature(path, result)
@@ -63,32 +63,32 @@ def verified_entry(path: Path, root: Root) -> Entry:
 
 
 def _check_signature(path: Path, result: Result) -> None:
-    """What the signature says of task and prompt must be what this code asks and reads."""
+    """Check that the task version and the prompt of the signature are those of this code."""
     signature = result.signature
     task = load_task(signature.task)
     if signature.task_version != task.version:
         raise DataError(
-            f"{path}: was read by task {task.name} {signature.task_version}, the board has {task.version}; rescore it"
+            f"{path}: read by task {task.name} {signature.task_version}, the code has {task.version}; rescore the run"
         )
     prompt = prompt_of(task, signature.prompt)
     if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != prompt.n_outcomes:
-        raise DataError(f"{path}: prompt '{signature.prompt}' is not the one of that name here; run the model again")
+        raise DataError(f"{path}: prompt '{signature.prompt}' differs from the one in this code; run the model again")
 
 
 def _check_reading(where: str, result: Result, record: Record) -> None:
-    """What was read must follow from what the model answered, not only the metrics from what was read."""
+    """Check that the requests of a record match its prompts, and that its reading follows from the model's answers."""
     signature = result.signature
     for exchange in record.exchanges:
         request = ChoiceRequest(prompt=exchange.prompt or "", options=exchange.options, outcomes=exchange.outcomes)
         is_choice = exchange.kind == "choice" and exchange.prompt is not None
         if is_choice and request.sha256 != exchange.request_sha256:
-            raise DataError(f"{where}: request_sha256 is not that of its prompt and options; run the model again")
+            raise DataError(f"{where}: request_sha256 is not the hash of its prompt and options; run the model again")
         if len(exchange.outcomes) != (signature.n_outcomes or 0):
             raise DataError(
                 f"{where}: has {len(exchange.outcomes)} outcomes, the signature {signature.n_outcomes}; rescore the run"
             )
     if not record.exchanges:
-        raise DataError(f"{where}: holds no answer of the model to read from; run the model again")
+        raise DataError(f"{where}: holds no answer of the model; run the model again")
     read = load_task(signature.task).read(record.exchanges, signature.normalisation)
     if read.status != record.status:
         raise DataError(f"{where}: status is '{record.status}', its answers give '{read.status}'; rescore the run")
@@ -106,7 +106,7 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
 
 
 def _check_scores(path: Path, task: str, records: Sequence[Record], scores: TextScores) -> None:
-    """What a quick scorer is said to have said of a text, it must say; the others are taken as they are stored."""
+    """Check the stored scores of quick scorers by scoring the texts again; other scores are taken as stored."""
     loaded = load_task(task)
     if not isinstance(loaded, ReadsScores) or not scores.scorers:
         return
@@ -118,7 +118,7 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
         for index, values in scorer.score(texts):
             said = scores.values[kind].get(text_sha256(texts[index]))
             if said is None or any(abs(one - other) > TOLERANCE for one, other in zip(said, values, strict=True)):
-                raise DataError(f"{path}: {label} gives a text {values}, its scores say {said}; {RESCORE_TEXTS}")
+                raise DataError(f"{path}: {label} gives a text {values}, the stored scores say {said}; {RESCORE_TEXTS}")
 
 
 def _items_fingerprint(records: Sequence[Record]) -> str:

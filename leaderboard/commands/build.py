@@ -25,20 +25,20 @@ from schemas.errors import DataError
 from schemas.result import Metric
 
 
-@one_line_errors("stopped; the site is as it was")
+@one_line_errors("stopped; the site was not changed")
 def build(
-    results: Annotated[Path, typer.Option(help="Accepted results.")] = Path("leaderboard/results"),
-    runs: Annotated[Path, typer.Option(help="Local runs; skipped if absent.")] = Path("out/runs"),
-    datasets: Annotated[Path, typer.Option(help="Built datasets, for their manifests; skipped if absent.")] = Path(
+    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
+    runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
+    datasets: Annotated[Path, typer.Option(help="Folder of built datasets, for the data page; may be absent.")] = Path(
         "out/datasets"
     ),
     site: Annotated[Path, typer.Option(help="Folder of mkdocs.yml and the hand-written pages.")] = Path("site"),
-    out: Annotated[Path | None, typer.Option(help="Where the site goes; _build in the folder of --site.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the finished site; _build in --site by default.")] = None,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="List unsound results on the audit page instead of failing.")
+        bool, typer.Option("--skip-invalid", help="List invalid results on the audit page instead of failing.")
     ] = False,
 ) -> None:
-    """Check every result, compute its metrics again and write the site."""
+    """Check every result, recompute its metrics and write the site."""
     target = out or site / "_build"
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
@@ -66,8 +66,8 @@ def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
     if loaded.left_out and not skip_invalid:
         n_found = len(loaded.left_out) + len(loaded.entries)
         raise DataError(
-            f"{len(loaded.left_out)} of {n_found} results are unsound, the site is as it was; mend or remove them, or "
-            "list them on the audit page with --skip-invalid"
+            f"{len(loaded.left_out)} of {n_found} results are invalid, the site was not changed; correct or remove "
+            "them, or list them on the audit page with --skip-invalid"
         )
 
 
@@ -84,7 +84,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _manifests(datasets: Path, board: Board) -> tuple[Manifest, ...]:
-    """Manifests of built datasets that have results, in the version that the results are of."""
+    """Return the manifests of the built datasets that results on the board used, matched by name and version."""
     wanted = {(table.signature.dataset, table.signature.dataset_version) for table in board.tables}
     folders = sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}"))
     found = {(manifest.name, manifest.version): manifest for manifest in map(read_manifest, folders)}
@@ -98,7 +98,7 @@ def _print_rankings(board: Board) -> None:
             print("  ".join([f"  {model.rank or 'unranked'!s:>8}", _shown("index", model.primary), model.model.id]))
     for table in board.tables:
         print(table_title(table, board.tables))
-        # The ranking metric, and beside it what it must be read with.
+        # Beside the ranking metric, print the first other column: the ranking metric alone can mislead.
         beside = next((column for column in table.columns if column.metric != table.primary), None)
         for row in table.rows:
             rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")

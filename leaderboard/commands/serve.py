@@ -15,8 +15,8 @@ from schemas.command_line import one_line_errors
 
 @one_line_errors("stopped")
 def serve(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of this machine; 0 takes a free one.")] = 8000,
-    folder: Annotated[Path, typer.Option("--dir", help="The built site.")] = DEFAULT_SITE,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
+    folder: Annotated[Path, typer.Option("--dir", help="Folder of the built site.")] = DEFAULT_SITE,
 ) -> None:
     """Serve the built site on this machine until Ctrl-C."""
     with serving.open_server(folder, port) as server:

@@ -1,1 +1,1 @@
-"""Tables of comparable results: columns, rank ranges, and what no table shows."""
+"""The tables of comparable results: their columns and rank ranges, and the results that are in no table."""

@@ -1,4 +1,4 @@
-"""Puts results that may be compared into one table, ranks them, and says which are not shown."""
+"""Groups comparable results into tables, ranks them, and lists the results that are not shown."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from schemas.result import Metric, Signature
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A result in its table."""
+    """A row of a table: one result and its rank."""
 
     entry: Entry
     rank: RankRange | None
     unranked: str | None
-    """Why the row has no rank; null if it has one."""
+    """Reason why the row has no rank; None if it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultTable:
-    """Every result of one signature, nearest to the ideal first, unknown values last."""
+    """A table of all results with one signature. Rows nearest to the ideal come first, unknown values last."""
 
     signature: Signature
     signature_sha256: str
     columns: tuple[Column, ...]
     undefined: tuple[Undefined, ...]
     primary: str | None
-    """The metric that the rows are ranked by; null where none is agreed on."""
+    """Name of the metric by which the rows are ranked; None if the benchmark names none."""
     rows: tuple[Row, ...]
     comparisons: tuple[Comparison, ...]
-    """Of the ranked models with each other, by ``model_label``."""
+    """Comparisons of all pairs of ranked models, which are named by ``model_label``."""
 
     @property
     def ranked(self) -> tuple[Row, ...]:
@@ -46,7 +46,7 @@ class ResultTable:
 
 
 class Duplicate(NamedTuple):
-    """A sound result that is not shown, because another one of the same model and signature is."""
+    """A valid result that is not shown, because another result of the same model and signature is shown."""
 
     entry: Entry
     shown: Entry
@@ -54,21 +54,21 @@ class Duplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """All tables, by benchmark, dataset and configuration."""
+    """All tables, sorted by benchmark, dataset and config."""
 
     tables: tuple[ResultTable, ...]
     duplicates: tuple[Duplicate, ...]
     indices: Indices
-    """Of benchmarks that have an index over their configs."""
+    """Tables of the indices, for benchmarks that have an index over their configs."""
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
-        """Names of the benchmarks, sorted."""
+        """The names of the benchmarks, sorted."""
         return tuple(sorted({table.signature.benchmark for table in self.tables}))
 
 
 def table_title(table: ResultTable, tables: Sequence[ResultTable]) -> str:
-    """Dataset, config and prompt; what else differs only where another table would have the same title."""
+    """Return the title of a table: dataset, config and prompt, and more if another table would have the same title."""
     signature = table.signature
     title = _short_title(signature)
     same = [other.signature for other in tables if _short_title(other.signature) == title]
@@ -88,8 +88,9 @@ def _short_title(signature: Signature) -> str:
 def assemble(entries: Sequence[Entry]) -> Board:
     """Group results by signature, one row per model identity.
 
-    Where several results are of one model and one signature, an accepted one is shown rather than a local one, then
-    the first by place; the others are listed as duplicates. Another revision, precision or backend is another model.
+    If a model has several results with one signature, only one is shown: an accepted one before a local one, then the
+    first by place. The others are listed as duplicates. A different revision, precision or backend makes a different
+    model.
     """
     by_signature: dict[str, dict[str, Entry]] = {}
     duplicates = []
@@ -107,7 +108,7 @@ def assemble(entries: Sequence[Entry]) -> Board:
 
 def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, str, int, str]:
     signature = table.signature
-    # The newest version and the whole dataset first.
+    # The newest version comes first, and the table with the most items before those of parts of the dataset.
     version = tuple(-int(part) for part in signature.dataset_version.split("."))
     return (
         signature.benchmark,
@@ -151,14 +152,14 @@ def _why_unranked(entry: Entry) -> str | None:
     if primary is None:
         benchmark = entry.result.signature.benchmark
         if load_benchmark(benchmark).indices:
-            return "no config by itself ranks models, the index of all configs does"
-        return f"no metric ranks the models of benchmark {benchmark}"
+            return "models are ranked by the index of all configs, not by one config"
+        return f"benchmark {benchmark} has no metric that ranks models"
     if primary.value is None:
         return primary.reason
-    # An item without an answer takes its whole pair along: few missing items can hide many pairs.
+    # A pair is lost if either of its items has no answer, so few missing items can exclude many pairs.
     total = primary.n + primary.n_excluded
     if primary.n < MIN_COVERAGE * total:
-        return f"{primary.n} of {total} {primary.unit} could be scored, a rank needs {MIN_COVERAGE:.0%}"
+        return f"{primary.n} of {total} {primary.unit} could be scored; a rank needs at least {MIN_COVERAGE:.0%}"
     return None
 
 
@@ -188,7 +189,7 @@ def _row_order(entry: Entry) -> tuple[bool, float, str, str]:
 
 
 def distance_to_ideal(metric: Metric | None) -> tuple[bool, float]:
-    """Sort key: whether the distance is unknown, and the distance."""
+    """Return a sort key: True if the distance to the ideal is unknown, and the distance."""
     if metric is None or metric.value is None or metric.ideal is None:
         return True, 0.0
     return False, abs(metric.value - metric.ideal)

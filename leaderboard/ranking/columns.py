@@ -1,4 +1,4 @@
-"""Which metrics the columns of a table show, and in which order."""
+"""Chooses the metrics that the columns of a table show, and their order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leaderboard.checking.entries import Entry
 
 
 class Undefined(NamedTuple):
-    """A metric that has no value in any row of a table, and why."""
+    """A metric without a value in any row of a table, and the reason."""
 
     metric: str
     reason: str
@@ -20,13 +20,13 @@ class Undefined(NamedTuple):
 def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     """Choose the columns of a table.
 
-    The columns that the benchmark describes come first. Every other metric of all items follows under its own name,
-    unless the benchmark says that it has no column. A column without a value in any row is left out:
-    :func:`undefined` says why it has none.
+    The columns that the benchmark describes come first. Every other metric on all items follows under its own name,
+    unless the benchmark says that it gets no column. A column without a value in any row is left out;
+    :func:`undefined` gives the reason.
 
     Args:
         benchmark: Name of the benchmark.
-        entries: The results in the table.
+        entries: Results in the table.
     """
     layout = next((layout for layout in load_pages(benchmark).layouts if _fits(layout, entries)), Layout((), ()))
     described = {column.metric for column in layout.columns} | layout.without_column
@@ -41,7 +41,7 @@ def _fits(layout: Layout, entries: Sequence[Entry]) -> bool:
 
 
 def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tuple[Column, ...]:
-    """Columns of which each shows one version: where rows have several, as by two scorers, one column for each."""
+    """Split each column whose rows have several versions, such as those of two scorers, into one column per version."""
     found: list[Column] = []
     for column in columns:
         metrics = [metric for entry in entries if (metric := column.of(entry)) is not None]
@@ -54,7 +54,7 @@ def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tupl
 
 
 def undefined(entries: Sequence[Entry]) -> tuple[Undefined, ...]:
-    """Metrics of all items that are null in every one of these results, with the reason of the first."""
+    """Return the metrics on all items that have no value in any of the results, with the reason from the first."""
     found = {}
     for name, group in dict.fromkeys(key for entry in entries for key in entry.metrics):
         metrics = [metric for entry in entries if (metric := entry.metrics.get((name, group)))]

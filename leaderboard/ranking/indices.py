@@ -1,4 +1,4 @@
-"""Tables of an index: a model per row, from its results on several configs, ranked where they may be compared."""
+"""Builds the tables of an index, with one row per model that combines its results on several configs."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from schemas.score import Scorer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRow:
-    """A model in the table of an index."""
+    """A row in the table of an index: one model and its rank."""
 
     entries: tuple[Entry, ...]
-    """Its results, in the order of the configs."""
+    """Results of the model, in the order of the configs."""
     indices: tuple[Index, ...]
-    """The index that ranks, then those beside it."""
+    """Index that ranks the models, followed by its variants."""
     rank: RankRange | None
     unranked: str | None
-    """Why the row has no rank; null if it has one."""
+    """Reason why the row has no rank; None if it has one."""
 
     @property
     def model(self) -> Model:
-        """Whose row it is."""
+        """The model of the row."""
         return self.entries[0].result.model
 
     @property
     def label(self) -> str:
-        """Model id with revision and precision."""
+        """The model id with revision and precision."""
         return model_label(self.entries[0])
 
     @property
     def primary(self) -> Metric:
-        """The index that ranks."""
+        """The index that ranks the models."""
         return self.indices[0].metric
 
     @property
     def parts(self) -> tuple[Metric, ...]:
-        """The metrics that it is the mean of."""
+        """The metrics whose mean is the ranking index."""
         return self.indices[0].parts
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was noted of the answers themselves."""
+        """Notes on results whose answers look corrupted: the config and the reason."""
         return tuple(
             f"{entry.result.signature.config}: {reason}"
             for entry in self.entries
@@ -57,12 +57,12 @@ class IndexRow:
 
     @property
     def others(self) -> tuple[Metric, ...]:
-        """The other variants."""
+        """The variants of the index, which do not rank."""
         return tuple(index.metric for index in self.indices[1:])
 
 
 class Incomplete(NamedTuple):
-    """A model without an index, and why."""
+    """A model without an index, and the reason."""
 
     label: str
     reason: str
@@ -70,22 +70,22 @@ class Incomplete(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexTable:
-    """Models whose results are of the same items, prompts and versions of all metrics."""
+    """A table of the models whose results agree in items, prompts and the versions of all metrics."""
 
     benchmark: str
     dataset: str
     dataset_version: str
     protocol: str
     version: str
-    """Of the index that ranks: it stands for the versions of all parts, scorers included."""
+    """Version of the ranking index, which covers the versions of all its parts and of their scorers."""
     signatures: tuple[str, ...]
-    """Of the results, in the order of the configs."""
+    """Signatures of the results, in the order of the configs."""
     rows: tuple[IndexRow, ...]
     comparisons: tuple[Comparison, ...]
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:
-        """Who scored the texts, for all rows alike."""
+        """The scorers of the texts, the same for all rows."""
         stored = [entry.result.scores for entry in self.rows[0].entries]
         return tuple(scorer for scores in stored if scores is not None for scorer in scores.scorers)
 
@@ -96,7 +96,7 @@ class IndexTable:
 
 
 class IndexPlace(NamedTuple):
-    """What an index is of."""
+    """The benchmark, dataset and protocol that an index belongs to."""
 
     benchmark: str
     dataset: str
@@ -105,7 +105,7 @@ class IndexPlace(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """All tables of indices, and who is in none."""
+    """All tables of indices, and the models that are in none."""
 
     tables: tuple[IndexTable, ...]
     incomplete: dict[IndexPlace, tuple[Incomplete, ...]]
@@ -121,7 +121,11 @@ class _Key(NamedTuple):
 
 
 def index_tables(entries: Sequence[Entry]) -> Indices:
-    """Every table of an index that some entries give, by dataset, version and protocol, and who has no index."""
+    """Build the tables of all indices, and list the models that have no index.
+
+    Args:
+        entries: Results to combine; those of benchmarks without an index are ignored.
+    """
     by_result = {_identity(entry.result): entry for entry in entries}
     rows: dict[_Key, list[IndexRow]] = defaultdict(list)
     incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)
@@ -172,17 +176,20 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> IndexRow:
 
 
 def _why_uncovered(entry: Entry, index: Index) -> str | None:
-    """A part of the index that rests on too few answers of a config: refusing is no way up."""
+    """Return why a part of the index rests on too few answers of a result; None if none does.
+
+    Without this rule, a model could rise by refusing to answer.
+    """
     ours = {name for name, group in entry.metrics if not group}
     for part in index.parts:
         total = part.n + part.n_excluded
         if part.name not in ours or total == 0:
             continue
-        # Of a pair both answers are needed.
+        # A pair needs both of its answers, so the share of answers is about the square root of the share of pairs.
         covered = (part.n / total) ** (0.5 if part.unit == "pairs" else 1.0)
         if covered < MIN_COVERAGE:
             return (
-                f"{part.name} rests on {part.n} of {total} {part.unit}, a rank needs {MIN_COVERAGE:.0%} of the answers"
+                f"{part.name} rests on {part.n} of {total} {part.unit}; a rank needs {MIN_COVERAGE:.0%} of the answers"
             )
     return None
 

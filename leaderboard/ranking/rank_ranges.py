@@ -1,4 +1,4 @@
-"""Rank ranges: which models the data can tell apart, by paired differences over the same bootstrap resamples."""
+"""Computes rank ranges: models are compared in pairs on the same bootstrap resamples to see which can be told apart."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 from evaluators.statistics.bootstrap import FloatArray
 
 LEVEL = 0.95
-"""Confidence level of the family of all comparisons in one table."""
+"""Confidence level for all comparisons in one table together."""
 
-# Differences below this come from the order of floating-point sums.
+# Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
 
 
@@ -24,49 +24,51 @@ class Candidate:
     """A model to be ranked."""
 
     name: str
-    """Unique within the table."""
+    """Name of the model, unique within the table."""
     value: float
-    """The primary metric."""
+    """Value of the primary metric."""
     resamples: FloatArray
-    """The primary metric in each bootstrap resample, shape (n_resamples,), nan where undefined."""
+    """Value of the primary metric on each bootstrap resample, shape (n_resamples,); NaN if undefined."""
     n_clusters: int | None
-    """How many clusters were resampled; null where there are too few for an interval."""
+    """Number of clusters that were resampled; None if there are too few for an interval."""
 
 
 class RankRange(NamedTuple):
-    """The ranks that a model can have, given what the data can tell apart."""
+    """The range of ranks that the data allow for a model."""
 
     best: int
     worst: int
     n_ranked: int
 
     def __str__(self) -> str:
-        """As tables print it: one rank, or the first and the last of the range."""
+        """Return the text for tables: a single rank, or the first and the last rank of the range."""
         return str(self.best) if self.best == self.worst else f"{self.best}\N{EN DASH}{self.worst}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two models compared on the same resamples."""
+    """A comparison of two models on the same resamples."""
 
     first: str
     second: str
     difference: float
-    """Distance to the ideal of the first minus that of the second: negative where the first is nearer."""
+    """Distance of the first model to the ideal minus that of the second; negative if the first is nearer."""
     low: float | None
-    """Of the interval of this one difference at ``LEVEL``, before the adjustment; null where it is unknown."""
+    """Lower end of the interval of this difference at ``LEVEL``, not adjusted for other pairs; None if unknown."""
     high: float | None
+    """Upper end of the same interval."""
     p_adjusted: float | None
-    """Two-sided, adjusted by Holm for all comparisons of the table; null where it is unknown."""
+    """Two-sided p-value, adjusted by Holm's method for all comparisons in the table; None if unknown."""
     separable: bool
+    """True if the adjusted p-value is below 1 - ``LEVEL``, so that the data can tell the two models apart."""
 
     def named(self, labels: Mapping[str, str]) -> Comparison:
-        """The same with other names for the two."""
+        """Return the comparison with other names for the two models."""
         return replace(self, first=labels[self.first], second=labels[self.second])
 
 
 class Ranking(NamedTuple):
-    """Rank ranges by name, and the comparisons that they follow from."""
+    """The rank range of each model by its name, and the comparisons from which the ranges follow."""
 
     ranges: dict[str, RankRange]
     comparisons: tuple[Comparison, ...]
@@ -79,21 +81,23 @@ class _Paired(NamedTuple):
 
 
 def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
-    """Rank models by how near the primary metric is to its ideal value.
+    """Rank models by the distance of the primary metric to its ideal value.
 
-    Every pair is compared by the difference of its distances to the ideal, resample by resample: the clusters drawn
-    are the same for both, so that what is hard for both cancels. The standard error is the standard deviation of the
-    difference over the resamples, the reference distribution Student's t with (clusters - 1) degrees of freedom: a
-    quantile of a few thousand resamples would be too coarse for the levels that many pairs need. P-values are adjusted
-    by Holm's step-down method, and a pair is *separable* if the adjusted one is below 1 - ``LEVEL``.
+    Each pair of models is compared by the difference of their distances to the ideal on each resample. Both models use
+    the same clusters in a resample, so variation that affects both alike cancels. The standard error is the standard
+    deviation of the difference over the resamples. The p-value comes from Student's t distribution with
+    (clusters - 1) degrees of freedom, because quantiles of a few thousand resamples would be too coarse for the small
+    levels that many pairs need. P-values are adjusted by Holm's step-down method. A pair is *separable* if its adjusted
+    p-value is below 1 - ``LEVEL``.
 
     Args:
-        candidates: Models with pairwise different names; their resamples must be paired and of one length.
-        ideal: The value of the primary metric that is best.
+        candidates: Models with unique names; their resamples must be paired and have the same length.
+        ideal: Best value of the primary metric.
 
     Returns:
-        For each model, best rank = 1 + models separably nearer to the ideal, worst rank = models - models separably
-        farther. The order of ``candidates`` does not matter.
+        The ranges and comparisons. The best rank of a model is 1 + the number of models that are separable from it and
+        nearer to the ideal. The worst rank is the number of all models minus those that are separable from it and
+        farther away. The order of ``candidates`` does not matter.
 
     References:
         Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6.
@@ -139,7 +143,7 @@ def _compare(first: Candidate, second: Candidate, ideal: float) -> _Paired:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """P-values adjusted by Holm's step-down method; unknown ones stay unknown, but count as comparisons.
+    """Adjust p-values by Holm's step-down method; unknown ones stay None, but count as comparisons.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]

@@ -1,1 +1,1 @@
-"""The pages: views of tables and models, charts, exports, and the site that they make up."""
+"""The generator of the site: views of tables and models, charts, exports and pages."""

@@ -1,4 +1,4 @@
-"""The numbers of every table as JSON and CSV."""
+"""Exports the numbers of every table as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from schemas.strict_json import JsonValue
 
 Scalar: TypeAlias = str | int | float | bool | None
 Line: TypeAlias = Mapping[str, Scalar]
-"""One row of a table, by column name; all rows of a table have the same columns."""
+"""One row of an export, as values by column name; all rows of an export have the same columns."""
 
-# What spreadsheets take for a formula when a cell begins with it.
+# A cell that begins with one of these is a formula to a spreadsheet.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csv(lines: Sequence[Line]) -> str:
-    """CSV with a header; a text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """Format rows as CSV with a header.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front.
 
     >>> to_csv([{"model": "=1+1", "gap": -0.5, "reason": None}]).splitlines()
     ['model,gap,reason', "'=1+1,-0.5,"]
@@ -46,18 +48,23 @@ def _cell(value: Scalar) -> Scalar:
 
 
 def to_json(lines: Sequence[Line], **about: JsonValue) -> str:
-    """JSON with the rows under ``rows``, after what is said about the table."""
+    """Format rows as a JSON object.
+
+    Args:
+        lines: Rows, which become the value of the key ``rows``.
+        about: Other keys of the object, which describe the table.
+    """
     rows: list[JsonValue] = [dict(line) for line in lines]
     return strict_json.dumps({**about, "rows": rows})
 
 
 def table_lines(table: ResultTable) -> list[Line]:
-    """The rows of a benchmark table."""
+    """Return the export rows of a table of results."""
     return [_row_line(table, row) for row in table.rows]
 
 
 def placed(model: Model, rank: RankRange | None, unranked: str | None) -> dict[str, Scalar]:
-    """The fields of a model and of its rank in a table's row."""
+    """Return the fields of an export row that describe the model and its rank."""
     return {
         "model": model.id,
         "revision": model.revision,
@@ -95,7 +102,12 @@ def _row_line(table: ResultTable, row: Row) -> Line:
 
 
 def metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
-    """The fields of a metric in a table's row, named after it."""
+    """Return the fields of an export row that describe one metric.
+
+    Args:
+        metric: Metric to export; None if the task has no such metric.
+        prefix: Name of the field with the value, and beginning of the names of the other fields.
+    """
     interval = metric.interval if metric else None
     return {
         prefix: metric.value if metric else None,
@@ -109,7 +121,7 @@ def metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
 
 
 def comparison_lines(comparisons: Sequence[Comparison]) -> list[Line]:
-    """The pairwise comparisons that the rank ranges of a table follow from."""
+    """Return the export rows of the pairwise comparisons behind the rank ranges of a table."""
     return [
         {
             "first": comparison.first,
@@ -125,7 +137,7 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> list[Line]:
 
 
 def metric_lines(entry: Entry) -> list[Line]:
-    """Every metric of one result, slice by slice."""
+    """Return the export rows of all metrics of one result, one row for each metric and slice."""
     return [
         {
             "metric": metric.name,
@@ -149,13 +161,13 @@ def metric_lines(entry: Entry) -> list[Line]:
 
 
 def audit_lines(board: Board, left_out: Sequence[LeftOut]) -> list[Line]:
-    """Every result that was found: shown, a duplicate, or left out with the reason."""
+    """Return one export row for each result that was found, shown or not, with the reason if it is not shown."""
     lines = [_audit_line(row.entry, "shown", None) for table in board.tables for row in table.rows]
     lines += [
         _audit_line(
             duplicate.entry,
             "duplicate",
-            f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown",
+            f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown instead",
         )
         for duplicate in board.duplicates
     ]

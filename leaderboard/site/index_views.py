@@ -1,4 +1,4 @@
-"""What the pages show of an index: title, facts, exports and charts."""
+"""Prepares an index for its pages: title, facts, exports and charts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemas.result import Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexView:
-    """A table of an index with its place on a page."""
+    """A table of an index and its place on a page."""
 
     table: IndexTable
     title: str
@@ -31,7 +31,7 @@ class IndexView:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a reader should know before the table, one sentence each."""
+        """The sentences above the table."""
         n_ranked, n_rows = len(self.table.ranked), len(self.table.rows)
         models = "1 model" if n_rows == 1 else f"{n_rows} models"
         sentences = [f"{models} ({n_ranked} ranked) with a result on each of {len(self.table.signatures)} configs."]
@@ -49,28 +49,28 @@ class IndexView:
 
     @property
     def summary(self) -> tuple[IndexRow, ...]:
-        """The rows that the front page shows."""
+        """The best ranked rows, which the front page shows."""
         return self.table.ranked[:SUMMARY_ROWS]
 
     @property
     def summary_note(self) -> str:
-        """What the front page says above them."""
+        """The sentence above the summary on the front page."""
         if not self.table.ranked:
-            return f"No ranked model yet; rows without a rank: {len(self.table.rows)}."
-        return f"By the index, {len(self.summary)} of {len(self.table.ranked)} ranked models."
+            return f"No model is ranked yet. Models without a rank: {len(self.table.rows)}."
+        return f"Ranked by the index: {len(self.summary)} of {len(self.table.ranked)} ranked models."
 
     def description(self, name: str) -> str:
-        """What one of the indices is."""
+        """Return the description of the index with the given name."""
         return next(index.description for index in load_benchmark(self.table.benchmark).indices if index.name == name)
 
     def model_page(self, row: IndexRow) -> str:
-        """The page of a row's model."""
+        """Return the path of the page of a row's model."""
         return model_page(row.model.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPlacement:
-    """A model in the table of an index, for its own page."""
+    """A row of an index table, for the page of its model."""
 
     view: IndexView
     row: IndexRow
@@ -78,18 +78,18 @@ class IndexPlacement:
 
     @property
     def rows(self) -> tuple[tuple[Metric, tuple[Metric, ...]], ...]:
-        """Each index with the metrics that it is the mean of."""
+        """The index and each variant, with the metrics that each averages."""
         return tuple((index.metric, index.parts) for index in self.row.indices)
 
 
 def index_views(board: Board) -> tuple[IndexView, ...]:
-    """A view of each table of an index."""
+    """Return a view of each index table of a board."""
     tables = board.indices.tables
     return tuple(_view(table, _title(table, tables)) for table in tables)
 
 
 def _title(table: IndexTable, tables: Sequence[IndexTable]) -> str:
-    """Dataset and protocol; what else differs only where another table would have the same title."""
+    """Return the title of a table: dataset and protocol, and more if another table would have the same title."""
     title = _short_title(table)
     same = [other for other in tables if _short_title(other) == title]
     if len({_n_items(other) for other in same}) > 1:
@@ -131,7 +131,7 @@ def _view(table: IndexTable, title: str) -> IndexView:
 
 
 def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:
-    """Where a model stands in tables of an index."""
+    """Return the rows of a model in the tables of all indices."""
     return tuple(
         IndexPlacement(view=view, row=row, picture=_parts_picture(view, row))
         for view in views
@@ -141,7 +141,7 @@ def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPl
 
 
 def _parts_picture(view: IndexView, row: IndexRow) -> Picture | None:
-    """The parts of the index, each with its interval, and the index below them."""
+    """Draw the parts of the index with their intervals, and the index below them."""
     dots = [plots.Dot(part.name.upper(), part) for part in row.parts] + [plots.Dot("index", row.primary)]
     chart = plots.dots(dots, title="Value")
     stem = f"charts/{slug(row.model.id)}-{view.anchor}-{row.model.identity_sha256[:8]}"
@@ -149,7 +149,7 @@ def _parts_picture(view: IndexView, row: IndexRow) -> Picture | None:
 
 
 def index_lines(table: IndexTable) -> list[Line]:
-    """The rows of a table of an index."""
+    """Return the export rows of an index table."""
     lines: list[Line] = []
     for row in table.rows:
         line = placed(row.model, row.rank, row.unranked)

@@ -1,4 +1,4 @@
-"""Finds room for the labels of a scatter plot."""
+"""Finds places for the labels of a scatter plot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
-    """A mark with its interval on both axes and its label; coordinates of the data."""
+    """A mark with its label and an interval on each axis, in the coordinates of the data."""
 
     text: str
     x: float
@@ -17,7 +17,7 @@ class Point(NamedTuple):
 
 
 class LabelPlace(NamedTuple):
-    """Left end and middle of a label; coordinates of the data."""
+    """The left end and vertical middle of a label, in the coordinates of the data."""
 
     x: float
     y: float
@@ -31,7 +31,7 @@ class _Box(NamedTuple):
     bottom: float
 
     def overlap(self, other: _Box) -> float:
-        """Area that two boxes share."""
+        """Return the area that two boxes share."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(width, 0.0) * max(height, 0.0)
@@ -46,18 +46,18 @@ _OUTSIDE_WEIGHT = 10.0
 def place_labels(
     points: Sequence[Point], *, width: float, height: float, low: float, high: float, font_size: float
 ) -> list[LabelPlace]:
-    """Put each label beside its mark where it covers least.
+    """Place each label near its mark, where it covers the least.
 
     Args:
-        points: Marks in the order in which they choose.
-        width: Of the plane, in pixels.
-        height: Of the plane, in pixels.
+        points: Marks to label; labels of earlier ones are placed first.
+        width: Width of the plane in pixels.
+        height: Height of the plane in pixels.
         low: Smallest coordinate of the plane, on both axes.
         high: Largest coordinate of the plane, on both axes.
-        font_size: In pixels; letters are taken to be half as wide as that.
+        font_size: Font size in pixels; each letter is assumed to be about half as wide.
 
     Returns:
-        One place per point, long labels shortened. The same points give the same places.
+        One place for each point, in the same order, with long labels shortened. Equal points give equal places.
     """
     span = high - low
 
@@ -87,7 +87,7 @@ def place_labels(
 
 
 def _candidates(x: float, y: float, width: float, height: float) -> list[_Box]:
-    """Right, left, above and below, then the same farther off."""
+    """Return the boxes to try for a label: beside, above and below its mark, then the same farther away."""
     boxes = []
     for step in range(4):
         for side in (-1, 1):

@@ -1,4 +1,4 @@
-"""Small pieces of HTML and Markdown: numbers, drawn intervals, escaped text of strangers."""
+"""Formats small pieces of HTML and Markdown: numbers, drawn intervals and escaped text from outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from markupsafe import Markup
 from schemas.result import Interval, Metric
 
 _MINUS = "\N{MINUS SIGN}"
-# A double underscore stands for a slash, so that a name with one of its own is not plain.
+# A slug writes a slash as a double underscore, so a name that contains one already is not plain.
 _PLAIN_PART = r"[a-z0-9][a-z0-9.-]*(?:_[a-z0-9.-]+)*"
 _PLAIN_NAME = re.compile(rf"{_PLAIN_PART}(?:/{_PLAIN_PART})*")
 _WIDTH = 84
@@ -19,7 +19,7 @@ _HEIGHT = 12
 
 
 def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
-    """A value for people: fixed digits, a real minus sign, no negative zero.
+    """Format a value for readers, with fixed digits, a typographic minus sign and no negative zero.
 
     >>> number(0.25, signed=True), number(-0.0001, signed=True)
     ('+0.250', '0.000')
@@ -32,18 +32,22 @@ def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
 
 
 def metric_number(metric: Metric, *, digits: int = 3) -> str:
-    """The value of a metric; signed ones, which can be negative, show their sign."""
+    """Format the value of a metric, with its sign if the metric can be negative; empty without a value."""
     return "" if metric.value is None else number(metric.value, signed=metric.minimum < 0, digits=digits)
 
 
 def interval_text(interval: Interval, *, signed: bool = False, digits: int = 3) -> str:
-    """An interval in brackets."""
+    """Format an interval in brackets."""
     low, high = (number(end, signed=signed, digits=digits) for end in (interval.low, interval.high))
     return f"[{low}, {high}]"
 
 
 def whisker(metric: Metric) -> Markup:
-    """The interval drawn on the range of the metric: a tick at the ideal, a line, a dot; empty without a value."""
+    """Draw a metric on its range as SVG: a line for the interval, a dot for the value and a tick at the ideal.
+
+    Returns:
+        The SVG element; empty if the metric has no value.
+    """
     if metric.value is None or metric.maximum <= metric.minimum:
         return Markup("")
 
@@ -67,12 +71,14 @@ def whisker(metric: Metric) -> Markup:
 
 
 def sort_key(value: float | None) -> str:
-    """Text of a value for ``data-sort``; empty for an unknown one, which is sorted last."""
+    """Return the text of a value for ``data-sort``; it is empty for an unknown value, which is sorted last."""
     return "" if value is None else repr(float(value))
 
 
 def plain_markdown(text: str) -> Markup:
-    """A stranger's text for a Markdown line: every character that Markdown or HTML could act on becomes a reference.
+    """Escape a text from outside for a Markdown line.
+
+    Every character that Markdown or HTML could interpret becomes a character reference.
 
     >>> str(plain_markdown("a_b <i>"))
     'a&#95;b &#60;i&#62;'
@@ -81,13 +87,15 @@ def plain_markdown(text: str) -> Markup:
 
 
 def front_matter(text: str) -> Markup:
-    """A stranger's text as a quoted YAML value of a page's front matter, escaped for HTML as themes print it raw."""
+    """Quote a text from outside as a YAML value for front matter, escaped for HTML because themes print it raw."""
     escaped = html.escape(" ".join(text.split())).replace("\\", "&#92;")
     return Markup(f'"{escaped}"')
 
 
 def slug(text: str) -> str:
-    """A file name out of a stranger's text: characters that any file system takes, never the same for two texts.
+    """Turn a text from outside into a file name that any file system accepts.
+
+    A hash of the text is added unless the text is a plain lower-case name, so that two texts get different file names.
 
     >>> slug("acme/small_1b"), slug("Acme/Small 1B"), slug("index")
     ('acme__small_1b', 'acme__small-1b-528f11', 'index-1bc04b')

@@ -1,4 +1,4 @@
-"""What the pages show of a model: its results with metrics, slices and charts."""
+"""Prepares a model for its page: its results with their metrics, slices and charts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from schemas.result import Metric
 
 
 class Slice(NamedTuple):
-    """One slice of the items with its metrics."""
+    """One slice of the items and its metrics."""
 
     key: str
     value: str
     fact: float | None
-    """The fact that the benchmark tells of such a slice; None if it tells none."""
+    """Fact about the slice, such as the share of women; None if the benchmark gives none."""
     metrics: tuple[Metric | None, ...]
-    """In the order of the slice metrics; none where a metric has no such slice."""
+    """Metrics in the order of ``Placement.slice_metrics``; None if a metric has no such slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """One result of a model, and the table in which it stands."""
+    """One result of a model and the table that contains it."""
 
     section: Section
     row: Row
@@ -42,14 +42,14 @@ class Placement:
 
     @property
     def slice_fact(self) -> SliceFact | None:
-        """The fact that the table of slices has a column for; None if no slice has one."""
+        """The fact that is a column in the table of slices; None if no slice has one."""
         has_any = any(slice_.fact is not None for slice_ in self.slices)
         return self.section.pages.slice_fact if has_any else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """A model with all its results on the board."""
+    """A model and all its results on the board."""
 
     id: str
     page: str
@@ -57,22 +57,22 @@ class ModelView:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it is a yardstick rather than a model."""
+        """True if all its results come from a baseline and not from a language model."""
         return all(placement.row.entry.is_baseline for placement in self.placements)
 
     @property
     def backends(self) -> str:
-        """Names of the backends that asked it."""
+        """The names of the backends that called the model, separated by commas."""
         return ", ".join(sorted({placement.row.entry.result.model.backend for placement in self.placements}))
 
     @property
     def status(self) -> str:
-        """Whether results of it are accepted, local or both."""
+        """The origins of its results (accepted, local), separated by commas."""
         return ", ".join(sorted({placement.row.entry.origin for placement in self.placements}))
 
 
 def make_models(sections: Sequence[Section]) -> tuple[ModelView, ...]:
-    """Every model of some sections, by id."""
+    """Return a view of each model that has a result in the sections, sorted by id."""
     placements: dict[str, list[Placement]] = {}
     for section in sections:
         for row in section.table.rows:
@@ -105,7 +105,7 @@ def _placement(section: Section, row: Row) -> Placement:
 
 
 def _overall(section: Section, entry: Entry) -> tuple[Metric, ...]:
-    """Metrics of all items: first as the columns of the table, then the others, unknown ones last."""
+    """Return the metrics on all items: in the order of the table's columns, then the others, unknown values last."""
     order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
     metrics = [metric for (_, group), metric in entry.metrics.items() if not group]
     return tuple(sorted(metrics, key=lambda metric: (metric.value is None, order.get(metric.name, len(order)))))
@@ -123,7 +123,7 @@ def _slices(section: Section, entry: Entry, slice_metrics: Sequence[str]) -> tup
 
 
 def _pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
-    """Draw the two first metrics of the table by group, then the charts that the benchmark describes."""
+    """Draw the first two metrics of the table by group, then the charts that the benchmark describes."""
     columns = [column for column in section.table.columns if not column.group and _is_shown(column, entry)]
     pictures = [_groups_picture(section, entry, column, slices, stem) for column in columns[:2]]
     for chart in section.pages.slice_charts:
@@ -133,7 +133,7 @@ def _pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str
 
 
 def _is_shown(column: Column, entry: Entry) -> bool:
-    """Return False for a column of another version than the result's, which has nothing to draw."""
+    """Return True if a result has the metric of a column, and in the version of the column."""
     metric = column.of(entry)
     return metric is not None and (column.version is None or metric.value is not None)
 
@@ -141,7 +141,7 @@ def _is_shown(column: Column, entry: Entry) -> bool:
 def _groups_picture(
     section: Section, entry: Entry, column: Column, slices: Sequence[Slice], stem: str
 ) -> Picture | None:
-    """Draw a metric on all items and on the slices of the groups that have no chart of their own."""
+    """Draw a metric on all items and on the slices of all groups without a separate chart."""
     own = {chart.group for chart in section.pages.slice_charts}
     found = _of_slices(entry, column, [slice_ for slice_ in slices if slice_.key not in own])
     if not found:
@@ -176,7 +176,7 @@ def _share_picture(chart: ShareChart, entry: Entry, stem: str) -> Picture | None
 
 
 def _of_slices(entry: Entry, column: Column, slices: Sequence[Slice]) -> list[tuple[Slice, Metric]]:
-    """Return the slices that a metric has, with its values."""
+    """Return the slices for which a result has the metric, each with that metric."""
     found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in slices)
     return [(slice_, metric) for slice_, metric in found if metric is not None]
 

@@ -1,4 +1,4 @@
-"""Makes the texts of the site: Markdown out of templates, exports and charts beside it; nothing touches a disk."""
+"""Generates all texts of the site in memory: Markdown pages from templates, exports and charts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 
 
 class View(NamedTuple):
-    """Everything that the pages are made of."""
+    """The data that the pages are made from."""
 
     board: Board
     sections: tuple[Section, ...]
@@ -36,20 +36,27 @@ class View(NamedTuple):
 
 
 def make_view(board: Board, left_out: Sequence[LeftOut], manifests: Sequence[Manifest]) -> View:
-    """Arrange a board for its pages and draw the charts."""
+    """Arrange a board for its pages and draw the charts.
+
+    Args:
+        board: Tables and indices to show.
+        left_out: Invalid results, for the audit page.
+        manifests: Manifests of the datasets that have results, for the data page.
+    """
     sections = make_sections(board)
     return View(board, sections, index_views(board), make_models(sections), tuple(left_out), tuple(manifests))
 
 
 def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
-    """Every text file of the site.
+    """Generate every text file of the site.
 
     Args:
-        view: What to show.
-        handwritten: Markdown pages by path. A line ``<!-- generated: NAME -->`` is replaced with that block.
+        view: Data to show.
+        handwritten: Markdown pages by path. Each line ``<!-- generated: NAME -->`` is replaced with the block of that
+            name.
 
     Returns:
-        Texts by path relative to the root of the site.
+        The text of each file by its path relative to the root of the site.
 
     Raises:
         ConfigError: a hand-written page asks for a block that does not exist, or has the path of a generated one.
@@ -139,7 +146,7 @@ def _files(stem: str) -> Files:
 
 
 def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
-    """Return what hand-written pages can ask for: the rankings, and a table of baselines per benchmark."""
+    """Return the blocks for hand-written pages: the rankings, and the panel of baselines of each benchmark."""
     panels = {
         pages.baseline_panel.name: _panel(environment, view, pages.name, pages.baseline_panel)
         for pages in pages_of_benchmarks()
@@ -168,12 +175,16 @@ def _panel(environment: jinja2.Environment, view: View, benchmark: str, panel: B
 
 
 def _fullest(sections: Sequence[Section]) -> list[Section]:
-    """Of tables that differ in items or normalisation alone the first one with the most items: slices stay inside."""
+    """Return the tables that the front page summarises.
+
+    Of the tables that have the same dataset, version, config and prompt, this is the first one with the most items.
+    Benchmarks that are ranked by an index have no tables there.
+    """
     best: dict[tuple[str, ...], Section] = {}
     for section in sections:
         signature = section.table.signature
         if load_benchmark(signature.benchmark).indices:
-            continue  # Its index ranks.
+            continue  # The index ranks its models.
         key = (signature.dataset, signature.dataset_version, signature.config, signature.prompt)
         if key not in best or signature.n_items > best[key].table.signature.n_items:
             best[key] = section
@@ -234,7 +245,7 @@ def _model_line(model: ModelView) -> Line:
 
 
 def data_lines(view: View) -> list[Line]:
-    """The datasets and slices that have results, with what their manifest says where it is at hand."""
+    """Return one export row for each set of items that has results, with facts from the manifest if it is available."""
     manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
     n_results: dict[tuple[str, str, str, str, str], int] = {}
     items: dict[tuple[str, str, str, str, str], int] = {}

@@ -1,4 +1,4 @@
-"""Charts as SVG: drawn by Vega-Lite without a browser, once, and recoloured for the dark scheme."""
+"""Draws charts as SVG with Vega-Lite, without a browser, and recolours each for the dark colour scheme."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 _FONT_SIZE = 12
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
-# Light colour to dark colour; every colour of a chart is a key, so that one drawing serves both schemes.
+# Dark colours by light colours. Every colour of a chart is a key, so that one drawing can serve both schemes.
 _TEXT, _MUTED, _GRID, _MODEL, _BASELINE, _SECOND = "#21252b", "#59616d", "#dfe3e8", "#1f5fbf", "#7a4b00", "#2a7d46"
 _DARK = {
     _TEXT: "#e7eaf0",
@@ -27,16 +27,17 @@ _DARK = {
 
 
 class Chart(NamedTuple):
-    """A chart for both colour schemes, with what it shows in words."""
+    """A chart in both colour schemes, with a description in words."""
 
     light: str
-    """SVG text."""
+    """Text of the SVG file for the light colour scheme."""
     dark: str
     alt: str
+    """Description of the chart for readers who cannot see it."""
 
 
 class ScatterPoint(NamedTuple):
-    """A row of a table, in the plane of two metrics."""
+    """A row of a table, as a point in the plane of two metrics."""
 
     label: str
     x: Metric
@@ -45,22 +46,22 @@ class ScatterPoint(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """One slice of a metric."""
+    """A dot of a chart: a metric and its label."""
 
     label: str
     metric: Metric
 
 
 def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Chart | None:
-    """Two metrics of every row against each other, each with its interval; baselines are hollow.
+    """Draw two metrics of each row against each other, with their intervals; the marks of baselines are hollow.
 
     Args:
-        points: Rows; those that lack one of the two values are left out.
+        points: Rows to draw; rows that lack one of the two values are left out.
         x_title: Title of the horizontal axis.
         y_title: Title of the vertical axis.
 
     Returns:
-        None if no row has both values.
+        The chart, or None if no row has both values.
     """
     width, height = 520, 380
     drawn = [point for point in points if point.x.value is not None and point.y.value is not None]
@@ -123,7 +124,7 @@ def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Ch
     return Chart(light=svg, dark=_darkened(svg), alt=alt)
 
 
-# Room around [0, 1], so that marks and labels at the ends are whole.
+# Leave room around [0, 1], so that marks and labels at the ends are not cut off.
 _PLANE_LOW, _PLANE_HIGH = -0.06, 1.06
 
 
@@ -172,7 +173,7 @@ def _layer(
 
 
 def _interval(metric: Metric) -> tuple[float, float]:
-    """Ends of the interval; the value itself where there is none."""
+    """Return the ends of the interval, or the value twice if there is no interval."""
     value = metric.value or 0.0
     return (value, value) if metric.interval is None else (metric.interval.low, metric.interval.high)
 
@@ -183,14 +184,16 @@ def _ends(metric: Metric, axis: str) -> dict[str, JsonValue]:
 
 
 def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
-    """One metric by slice: a dot and its interval per row, in the order given.
+    """Draw a dot and its interval for each row, in the given order.
+
+    The axis covers the range of the first metric; a dashed line marks its ideal value.
 
     Args:
-        rows: Slices of one metric; those without a value are left out.
-        title: Title of the axis, which is the range of the metric; a dashed line stands at its ideal value.
+        rows: Labels and metrics with the same range; those without a value are left out.
+        title: Title of the axis.
 
     Returns:
-        None if no slice has a value.
+        The chart, or None if no row has a value.
     """
     drawn = [row for row in rows if row.metric.value is not None]
     if not drawn:
@@ -223,12 +226,12 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
         }
         layers.insert(0, rule)
     svg = _svg({"width": 230, "height": {"step": 16}, "data": {"values": values}, "layer": layers})
-    alt = f"{title} of {len(drawn)} slices, each with its interval; the numbers are in the table of all metrics."
+    alt = f"Dot plot of {title} with {len(drawn)} rows and their intervals; the numbers are in the tables of this page."
     return Chart(light=svg, dark=_darkened(svg), alt=alt)
 
 
 def _room(labels: Iterable[str]) -> float:
-    """Width of the widest label in any sans-serif font: readers have others than the one of the layout."""
+    """Return the width in pixels to reserve for labels, enough for any sans-serif font that a reader may have."""
     return max(len(label) for label in labels) * _FONT_SIZE * 0.62
 
 

@@ -1,4 +1,4 @@
-"""Builds the site: hand-written and generated pages together, then MkDocs, then one rename."""
+"""Builds the site: combines hand-written and generated pages, runs MkDocs, and replaces the old site at the end."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CONFIG = "mkdocs.yml"
 HANDWRITTEN = "docs"
 COMBINED = "_docs"
 SITE_MARK = "assets/board.js"
-"""A file that every finished site has."""
+"""Path of a file that every finished site contains."""
 
 
 def handwritten_pages(site: Path) -> dict[str, str]:
-    """The Markdown pages of ``site/docs`` by path.
+    """Return the text of each Markdown page in ``site/docs`` by its path relative to that folder.
 
     Raises:
-        ConfigError: there is no such folder, or no ``mkdocs.yml`` beside it.
+        ConfigError: there is no folder ``docs`` or no ``mkdocs.yml`` in the site folder.
     """
     for name in (CONFIG, HANDWRITTEN):
         if not (site / name).exists():
@@ -37,11 +37,11 @@ def handwritten_pages(site: Path) -> dict[str, str]:
 
 
 def combine(site: Path, texts: Mapping[str, str]) -> None:
-    """Fill ``site/_docs``, what MkDocs reads, with the assets of ``site/docs`` and all pages.
+    """Fill ``site/_docs``, which MkDocs reads, with the assets of ``site/docs`` and all pages.
 
     Args:
-        site: The folder of ``mkdocs.yml``.
-        texts: Every text file by path.
+        site: Folder that contains ``mkdocs.yml``.
+        texts: Text of each file by its path.
     """
     with replacing_folder(site / COMBINED) as folder:
         shutil.copytree(site / HANDWRITTEN, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md", ".*"))
@@ -52,32 +52,32 @@ def combine(site: Path, texts: Mapping[str, str]) -> None:
 
 
 def check_target(out: Path) -> None:
-    """Refuse to replace a folder that is no earlier site; called before the work.
+    """Check before the build that the output folder may be replaced: it is absent, empty or an earlier site.
 
     Raises:
-        ConfigError: there is something else.
+        ConfigError: the path is a link or a file, or the folder holds something else.
     """
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ConfigError(f"--out {out}: is a link or a file; give a folder")
     if out.exists() and any(out.iterdir()) and not (out / SITE_MARK).is_file():
-        raise ConfigError(f"--out {out}: holds files but no site of ours, so it is left alone; give another folder")
+        raise ConfigError(f"--out {out}: holds files but no earlier site, so it is not replaced; give another folder")
 
 
 def render(site: Path, out: Path) -> None:
-    """Turn ``site/_docs`` into the finished site; ``out`` is replaced only on success.
+    """Run MkDocs to turn ``site/_docs`` into the finished site; ``out`` is replaced only on success.
 
     Raises:
         MissingExtraError: MkDocs is not installed.
-        ConfigError: MkDocs found a fault in the configuration or a page.
+        ConfigError: MkDocs found an error in its configuration or in a page.
     """
     import_extra("mkdocs", "site")
     import_extra("material", "site")
     with replacing_folder(out) as folder:
-        # Not --quiet: it hides the warnings from --strict too.
+        # No --quiet: it would hide the warnings from --strict too.
         command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(site / CONFIG)]
         done = subprocess.run(
             [*command, "--site-dir", str(folder.resolve())],
-            # A fixed date for what MkDocs stamps: the same results give the same bytes.
+            # MkDocs writes the date into the site. A fixed one makes the same results give the same bytes.
             env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": "0"},
             capture_output=True,
             text=True,
@@ -88,7 +88,7 @@ def render(site: Path, out: Path) -> None:
 
 
 def _complaint(said: str) -> str:
-    """The line that says what is wrong, out of everything that MkDocs said."""
+    """Return the line of the MkDocs output that says what is wrong."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     wrong = [line for line in lines if line.startswith(("WARNING", "ERROR", "Error"))]
-    return next(iter([*wrong, *reversed(lines)]), "without a word")
+    return next(iter([*wrong, *reversed(lines)]), "it gave no reason")

@@ -1,4 +1,4 @@
-"""What the pages show of a table: title, facts, files and chart."""
+"""Prepares a table for its page: title, facts, files and chart."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from leaderboard.site.markup import slug
 from schemas.result import Metric
 
 SUMMARY_ROWS = 5
-"""How many models the front page shows of each table."""
+"""Number of models from each table that the front page shows."""
 
 
 class Files(NamedTuple):
-    """The two exports of a table, relative to the root of the site."""
+    """The paths of the two exports of a table, relative to the root of the site."""
 
     json: str
     csv: str
 
 
 class Picture(NamedTuple):
-    """A chart and where its two drawings lie, relative to the root of the site."""
+    """A chart and the paths of its two drawings, relative to the root of the site; sizes are in pixels."""
 
     chart: plots.Chart
     light: str
@@ -37,13 +37,13 @@ class Picture(NamedTuple):
 
     @property
     def alt(self) -> str:
-        """What the chart shows, in words."""
+        """The description of the chart in words."""
         return self.chart.alt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A table with its place on a page."""
+    """A table and its place on a page."""
 
     table: ResultTable
     title: str
@@ -55,39 +55,39 @@ class Section:
 
     @property
     def pages(self) -> BenchmarkPages:
-        """The description of the benchmark's pages."""
+        """The page description of the benchmark."""
         return load_pages(self.table.signature.benchmark)
 
     @property
     def n_baselines(self) -> int:
-        """How many rows are baselines."""
+        """The number of rows that are baselines."""
         return sum(row.entry.is_baseline for row in self.table.rows)
 
     @property
     def n_separable(self) -> int:
-        """How many pairs of ranked models can be told apart."""
+        """The number of pairs of ranked models that the data can tell apart."""
         return sum(comparison.separable for comparison in self.table.comparisons)
 
     @property
     def primary_label(self) -> str:
-        """The metric that ranks, as the column is headed."""
+        """The heading of the metric that ranks the rows, or ``none``."""
         labels = {column.key: column.heading for column in self.table.columns}
         return labels.get(self.table.primary or "", self.table.primary or "none")
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a reader should know before the table, one sentence each."""
+        """The sentences above the table."""
         signature = self.table.signature
         n_ranked, n_models = len(self.table.ranked), len(self.table.rows) - self.n_baselines
         models = "1 model" if n_models == 1 else f"{n_models} models"
         sentences = [f"{signature.n_items:,} items, {models} ({n_ranked} ranked) and {self.n_baselines} baselines."]
         if self.table.primary is None:
             ranks = (
-                "no config by itself ranks models, its index does"
+                "the index of all configs ranks the models, not this table"
                 if load_benchmark(signature.benchmark).indices
-                else "nothing ranks"
+                else "no metric ranks the models"
             )
-            sentences.append(f"In {signature.benchmark} {ranks}; the rows are in order of their names.")
+            sentences.append(f"In {signature.benchmark} {ranks}; the rows are sorted by name.")
         elif n_ranked == 1:
             sentences.append("Only one model is ranked, so its rank says nothing yet.")
         elif n_ranked > 1:
@@ -99,32 +99,37 @@ class Section:
 
     @property
     def ranking_note(self) -> str:
-        """What a summary of the ranking leaves out, in one line."""
+        """The sentence above the summary on the front page, which says what the summary leaves out."""
         n_ranked = len(self.table.ranked)
         if n_ranked == 0:
             n_rows = len(self.table.rows)
             rows = "1 row" if n_rows == 1 else f"{n_rows} rows"
-            return f"No ranked model yet; {rows} without a rank, baselines among them: {self.n_baselines}."
+            return f"No model is ranked yet. The full table has {rows}, baselines among them: {self.n_baselines}."
         shown = (
-            f"the {SUMMARY_ROWS} nearest to the ideal of {n_ranked} models" if n_ranked > SUMMARY_ROWS else "all models"
+            f"the {SUMMARY_ROWS} of {n_ranked} models that are nearest to the ideal"
+            if n_ranked > SUMMARY_ROWS
+            else "all models"
         )
-        told_apart = "; none can be told apart from another" if n_ranked > 1 and self.n_separable == 0 else ""
-        return f"By {self.primary_label}, {shown}{told_apart}; {self.n_baselines} baselines are in the full table."
+        told_apart = "; no two models can be told apart" if n_ranked > 1 and self.n_separable == 0 else ""
+        return f"Ranked by {self.primary_label}: {shown}{told_apart}. Baselines in the full table: {self.n_baselines}."
 
     def example(self, column: Column) -> Metric | None:
-        """A metric of the column, for what all its cells share: version and ideal value."""
+        """Return one metric of a column, for the version and ideal value that all its cells share."""
         return next((metric for row in self.table.rows if (metric := column.of(row.entry))), None)
 
     def description(self, column: Column) -> str:
-        """What the column shows."""
+        """Return the description of a column."""
         return column.description(self.table.signature.task)
 
     def model_page(self, row: Row) -> str:
-        """The page of a row's model."""
+        """Return the path of the page of a row's model."""
         return model_page(row.entry.result.model.id)
 
     def detail(self, row: Row) -> str:
-        """What tells a row from others of the same model: precision, short revision, backend."""
+        """Return what distinguishes rows with the same model id: backend, precision and short revision.
+
+        The text is empty for a baseline.
+        """
         model = row.entry.result.model
         if row.entry.is_baseline:
             return ""
@@ -137,12 +142,12 @@ def _short_revision(revision: str | None) -> str | None:
 
 
 def model_page(model_id: str) -> str:
-    """The page of a model, relative to the root of the site."""
+    """Return the path of the page of a model, relative to the root of the site."""
     return f"models/{slug(model_id)}.html"
 
 
 def make_sections(board: Board) -> tuple[Section, ...]:
-    """A section for each table of the board."""
+    """Return a section for each table of the board."""
     return tuple(_section(table, board.tables) for table in board.tables)
 
 
@@ -169,7 +174,7 @@ def _plain(part: str) -> str:
 
 
 def _scatter(table: ResultTable) -> plots.Chart | None:
-    """The second column against the first: how often it is right, or what it prefers, against how alike it behaves."""
+    """Draw the first column of a table against the second, for example UCerF against accuracy."""
     if len(table.columns) < 2:
         return None
     y_column, x_column = table.columns[:2]
@@ -183,7 +188,13 @@ def _scatter(table: ResultTable) -> plots.Chart | None:
 
 
 def make_picture(chart: plots.Chart, stem: str, caption: str) -> Picture:
-    """A chart with its place in the site and its size in pixels."""
+    """Return a chart with the paths of its drawings and its size, which is read from the SVG.
+
+    Args:
+        chart: Chart to place.
+        stem: Path of the drawings without the ending.
+        caption: Caption below the chart.
+    """
     size = re.search(r'width="(\d+)" height="(\d+)"', chart.light)
     width, height = (int(size[1]), int(size[2])) if size else (0, 0)
     return Picture(chart, f"{stem}.svg", f"{stem}-dark.svg", caption, width, height)

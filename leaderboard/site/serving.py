@@ -1,4 +1,4 @@
-"""Serves a built site on this machine alone."""
+"""Serves a built site to browsers on this machine only."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ HOST = "127.0.0.1"
 
 class _QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal is for errors."""
+        """Discard the line for each request, so that the terminal shows only errors."""
 
 
 def open_server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server of a folder that is bound, but does not answer before ``serve_forever``.
+    """Open a server for a folder; it listens on its port, but answers only when ``serve_forever`` is called.
 
     Args:
-        folder: The built site.
-        port: 0 takes any free one; ``server_port`` says which.
+        folder: Folder of the built site.
+        port: Port to listen on; 0 picks a free one, which the server's ``server_port`` holds.
 
     Raises:
-        ConfigError: the site is not built, or the port is taken.
+        ConfigError: the site is not built, or the port cannot be used.
     """
     if not (folder / "index.html").is_file():
         raise ConfigError(f"{folder}: no site here; build it first: python -m leaderboard build")

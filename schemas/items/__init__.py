@@ -1,4 +1,4 @@
-"""One file per item shape, with its JSON Schema beside it; found by name."""
+"""The item shapes: one file each, found by its name, with a JSON Schema of the same name beside it."""
 
 from schemas.plugins import search_path
 

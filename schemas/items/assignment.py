@@ -1,4 +1,4 @@
-"""The beginning of a text about a person of whom no pronoun tells."""
+"""Item shape: the beginning of a text about a person, without a pronoun for that person."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ StereotypedGender: TypeAlias = Literal["masculine", "feminine", "neutral"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentItem:
-    """The beginning of a text about a person of whom no pronoun tells; the model assigns one by going on."""
+    """The beginning of a text without a pronoun for its person; the model assigns one when it continues the text."""
 
     item_id: str
     text: str
     attribute: Attribute
-    """What is said of the person."""
+    """Kind of attribute that the text gives the person."""
     stereotype: StereotypedGender | None
-    """Whom common belief gives the attribute to; null where the source does not say."""
+    """Gender that is commonly associated with the attribute; None if the source does not say."""
     source_row: str | None
     flags: tuple[str, ...]
 
     @property
     def unit(self) -> str:
-        """What is drawn whole where a part of the data is asked."""
+        """The id of the item, because items are drawn one by one when only a part of the data is asked."""
         return self.item_id
 
 
 def _no_problems(item: AssignmentItem) -> Iterator[str]:
-    """Yield nothing: the JSON Schema says all."""
+    """Yield nothing: the JSON Schema covers every rule of this shape."""
     yield from ()
 
 

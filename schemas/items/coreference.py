@@ -1,4 +1,4 @@
-"""A sentence with two occupations and one pronoun, for coreference."""
+"""Item shape: a sentence with two occupations and one pronoun, for coreference."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ class CoreferenceItem:
 
     item_id: str
     pair_id: str
-    """Shared by the two items that differ in the pronoun alone."""
+    """Identifier shared by the two items that differ only in the pronoun."""
     cluster: str
-    """The occupation pair, ``<male-stereotyped>|<female-stereotyped>``: the unit of resampling."""
+    """Occupation pair, written ``<male-stereotyped>|<female-stereotyped>``: the unit of resampling."""
     sentence: str
     pronoun: str
-    """As it stands in the sentence, case kept."""
+    """Pronoun as written in the sentence, with its upper or lower case."""
     pronoun_start: int
     """Offset of the pronoun in the sentence, in characters."""
     pronoun_case: PronounCase | None
-    """Null where neither the text nor the counterpart decides it."""
+    """Grammatical case; None if neither this sentence nor the other one of the pair decides it."""
     pronoun_gender: PronounGender
     occupations: tuple[str, ...]
-    """The two occupations in the order in which the sentence mentions them."""
+    """Two occupations, in the order in which the sentence mentions them."""
     referent: str | None
-    """The occupation that the pronoun means; null where the sentence is ambiguous."""
+    """Occupation that the pronoun refers to; None if the sentence is ambiguous."""
     reference: str
-    """The occupation that desirability is measured from: the referent, or a fixed one of the two."""
+    """Occupation from which desirability is measured: the referent, or a fixed one of the two if there is none."""
     stereotype: Stereotype | None
-    """Whether pronoun and referent agree with the occupation's majority gender; null where there is no referent."""
+    """``pro`` if the pronoun fits the majority gender of the referent, ``anti`` if not; None without a referent."""
     template_id: str | None
     source_row: str | None
-    """File and line of the source."""
+    """File and line in the source."""
     flags: tuple[str, ...]
-    """Rules of the manifest's flags that hold for this item."""
+    """Names of the manifest's flag rules that apply to this item."""
 
     @property
     def unit(self) -> str:
-        """What is drawn whole where a part of the data is asked."""
+        """The id of the pair, which is drawn as a whole when only a part of the data is asked."""
         return self.pair_id
 
 
@@ -74,13 +74,13 @@ def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
     known = [occupations()[name] for name in item.occupations if name in occupations()]
     by_stereotype = {occupation.stereotype: occupation.name for occupation in known}
     if len(by_stereotype) != 2:
-        yield f"occupations: {', '.join(item.occupations)} are not one male- and one female-stereotyped; replace one"
+        yield f"occupations: {', '.join(item.occupations)}; one must be male-, one female-stereotyped; replace one"
         return
     cluster = f"{by_stereotype['male']}|{by_stereotype['female']}"
     if item.cluster != cluster:
         yield f"cluster: '{item.cluster}' is not the occupation pair; set {cluster}"
     if (item.referent is None) != (item.stereotype is None):
-        yield "stereotype: is null exactly when referent is null; set or clear both"
+        yield "stereotype: must be null exactly when referent is null; set both or clear both"
     elif item.referent in by_stereotype.values():
         fits = by_stereotype["male" if item.pronoun_gender == "masculine" else "female"] == item.referent
         expected = "pro" if fits else "anti"

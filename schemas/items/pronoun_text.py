@@ -1,4 +1,4 @@
-"""A text about one person in one pronoun family, to be continued."""
+"""Item shape: a text about one person in one pronoun family, to be continued by the model."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Antecedent: TypeAlias = Literal["masculine_name", "feminine_name", "neutral_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PronounTextItem:
-    """A text about one person in one pronoun family, to be gone on with; one of the variants of its template."""
+    """A text about one person in one pronoun family, to be continued by the model; one variant of its template."""
 
     item_id: str
     template_id: str
-    """Shared by the variants, which differ in the pronoun family alone: the unit of resampling."""
+    """Identifier shared by the variants, which differ only in the pronoun family: the unit of resampling."""
     text: str
     family: PronounFamilyName
     cases: tuple[PronounCase, ...]
-    """Of the pronouns that stand in the text, in their order."""
+    """Grammatical cases of the pronouns in the text, in their order."""
     antecedent: Antecedent | None
-    """How the person is introduced: by a name that is mostly given to men, to women, to both, or by a description.
-    Null where nobody is introduced or the source does not tell."""
+    """Way in which the person is introduced: by a name that is mostly given to men, to women or to both, or by a
+    description; None if nobody is introduced or the source does not say."""
     topic: str | None
     source_row: str | None
-    """Where the template comes from: file and line."""
+    """File and line of the template in the source."""
     flags: tuple[str, ...]
-    """Rules of the manifest's flags that hold for this item."""
+    """Names of the manifest's flag rules that apply to this item."""
 
     @property
     def unit(self) -> str:
-        """What is drawn whole where a part of the data is asked."""
+        """The id of the template, which is drawn as a whole when only a part of the data is asked."""
         return self.template_id
 
 

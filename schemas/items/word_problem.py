@@ -1,4 +1,4 @@
-"""A word problem about one person in one pronoun family, with its answer."""
+"""Item shape: a word problem about one person in one pronoun family, with its answer."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from schemas.lexicon.pronoun_variants import variant_problems
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordProblemItem:
-    """A word problem about one person in one pronoun family; one of the variants of its template."""
+    """A word problem about one person in one pronoun family; one variant of its template."""
 
     item_id: str
     template_id: str
-    """Shared by the variants, which differ in the pronoun family alone: the unit of resampling."""
+    """Identifier shared by the variants, which differ only in the pronoun family: the unit of resampling."""
     text: str
     family: PronounFamilyName
     cases: tuple[PronounCase, ...]
-    """Of the pronouns that stand in the text, in their order."""
+    """Grammatical cases of the pronouns in the text, in their order."""
     answer: str
-    """The right number, as a plain decimal: ``40000``, ``12.5``, ``-3``."""
+    """Correct number as a plain decimal, such as ``40000``, ``12.5`` or ``-3``."""
     source_row: str | None
     flags: tuple[str, ...]
 
     @property
     def unit(self) -> str:
-        """What is drawn whole where a part of the data is asked."""
+        """The id of the template, which is drawn as a whole when only a part of the data is asked."""
         return self.template_id
 
 

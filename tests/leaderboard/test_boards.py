@@ -54,13 +54,13 @@ def test_baselines_stand_in_place_without_a_rank(board: Board) -> None:
         ("acme/leaning", RankRange(2, 2, 2)),
         ("baseline/stereotype", None),
     ]
-    assert board.tables[0].rows[0].unranked == "baseline: a yardstick, never ranked"
+    assert board.tables[0].rows[0].unranked == "baselines are shown for comparison and never ranked"
 
 
 def test_a_model_that_answers_too_little_is_shown_without_a_rank(board: Board) -> None:
     silent = next(row for row in board.tables[1].rows if row.entry.result.model.id == "acme/silent")
     assert silent.rank is None
-    assert silent.unranked == "90 of 100 items scored, a rank needs 95%"
+    assert silent.unranked == "90 of 100 items scored; a rank needs at least 95%"
     assert silent.entry.primary is not None
     assert silent.entry.primary.value is not None
     assert [row.rank.n_ranked for row in board.tables[1].ranked if row.rank] == [2, 2]
@@ -149,7 +149,7 @@ def test_an_older_metric_is_not_ranked_with_the_newer_one(tmp_path: Path) -> Non
     rows = board_of(tmp_path).tables[0].rows
     assert [row.entry.result.model.id for row in rows] == ["acme/new", "acme/old"]
     assert rows[1].rank is None
-    assert rows[1].unranked == "scored with ucerf 0.9, table shows 1.0; rescore"
+    assert rows[1].unranked == "scored with ucerf 0.9, the table shows 1.0; rescore the run"
 
 
 def test_another_benchmark_is_shown_but_not_ranked(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_another_benchmark_is_shown_but_not_ranked(tmp_path: Path) -> None:
     write_result(tmp_path / "local" / "a", moved, records)
     table = board_of(tmp_path).tables[0]
     assert table.primary is None
-    assert table.rows[0].unranked == "no metric ranks the models of benchmark winning"
+    assert table.rows[0].unranked == "benchmark winning has no metric that ranks models"
 
 
 def test_the_order_of_results_changes_nothing(board: Board) -> None:

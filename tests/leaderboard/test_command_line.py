@@ -88,7 +88,7 @@ def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -
     errors = done.stderr.strip().splitlines()
     assert errors[0].startswith("error: synthbias@1.0.0/acme__small/type2/result.json: metric ")
     assert "n is 101, the records give 100" in errors[0]
-    assert errors[-1].startswith("error: 1 of 2 results are unsound, the site is as it was;")
+    assert errors[-1].startswith("error: 1 of 2 results are invalid, the site was not changed;")
     assert (places.built / "index.html").read_text(encoding="utf-8") == "old"
 
 
@@ -110,7 +110,7 @@ def test_a_folder_that_is_no_site_is_left_alone(places: Places, tmp_path: Path) 
     (precious / "thesis.txt").write_text("years of work", encoding="utf-8")
     done = build(places, "--out", str(precious))
     assert done.returncode == 1
-    assert "holds files but no site of ours, so it is left alone" in done.stderr
+    assert "holds files but no earlier site, so it is not replaced" in done.stderr
     assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
 
 

@@ -85,7 +85,7 @@ def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:
     assert there is not None
     assert (there.value, there.reason) == (
         None,
-        "scored as 1.0+careful-1.another-1, this column shows 1.0+careful-1.made-1",
+        "scored with version 1.0+careful-1.another-1, this column shows 1.0+careful-1.made-1",
     )
     # What no scorer is asked for stays one column.
     assert "refusal_rate" in shown
@@ -94,7 +94,7 @@ def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:
 def test_no_config_by_itself_ranks(board: Board) -> None:
     for table in board.tables:
         assert {row.unranked for row in table.rows} == {
-            "no config by itself ranks models, the index of all configs does"
+            "models are ranked by the index of all configs, not by one config"
         }
 
 
@@ -112,9 +112,9 @@ def test_an_answer_without_a_number_is_a_wrong_one_and_keeps_nobody_from_a_rank(
         return replace(entries[task], result=replace(result, counts=replace(result.counts, scored=n_scored, **counts)))
 
     assert why_unranked(with_counts("word_problem", unparsed=300)) is None
-    reason = "30 of 330 items judged, a rank needs 95%"
+    reason = "30 of 330 items scored or counted as wrong; a rank needs at least 95%"
     assert why_unranked(with_counts("word_problem", refused=300)) == reason
-    assert why_unranked(with_counts("recognition", unparsed=300)) == reason.replace("judged", "scored")
+    assert why_unranked(with_counts("recognition", unparsed=300)) == reason.replace(" or counted as wrong", "")
 
 
 def test_pages_and_files_show_the_index(board: Board) -> None:
@@ -122,7 +122,7 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     files = generate(view, {"index.md": "<!-- generated: rankings -->\n"})
     page = files["benchmarks/gifi.md"]
     assert "Texts were scored for embedding by made-1, sentiment by made-1, toxicity by made-1." in page
-    assert "Without an index on gifi 1.0.0, sampled-v1: lab/partial" in page
+    assert "Models without an index on gifi 1.0.0, sampled-v1: lab/partial" in page
     assert "gifi 1.0.0, index, sampled-v1" in files["index.md"]
     main = max(view.indices, key=lambda index: len(index.table.rows))
     rows = list(csv.DictReader(io.StringIO(files[main.files.csv])))
@@ -169,7 +169,7 @@ def test_scores_that_a_quick_scorer_did_not_give_are_refused(tmp_path: Path) -> 
     write_result(folder, replace(result, scores=replace(result.scores, sha256=sha256)))
     assert rescore(folder).changes
     (left_out,) = loaded_from(tmp_path).left_out
-    assert "lexicon-1 gives a text (0.0,), its scores say (0.9,)" in left_out.reason
+    assert "lexicon-1 gives a text (0.0,), the stored scores say (0.9,)" in left_out.reason
 
 
 def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_part_that_rests_on_few_answers_keeps_a_model_from_its_rank(tmp_path: 
     assert unranked["lab/full"] is None
     reason = unranked["lab/thin"] or ""
     assert reason.startswith("continuation: sn rests on ")
-    assert reason.endswith(" of 330 answers, a rank needs 95% of the answers")
+    assert reason.endswith(" of 330 answers; a rank needs 95% of the answers")
 
 
 def test_tables_of_other_items_have_names_and_files_of_their_own(tmp_path: Path) -> None:

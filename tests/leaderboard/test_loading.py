@@ -158,7 +158,7 @@ def test_a_status_that_does_not_follow_from_the_answers_is_caught(tmp_path: Path
 def test_records_without_answers_prove_nothing(tmp_path: Path) -> None:
     records = [replace(record, exchanges=()) for record in make_records(leaning(0.2, 0.9))]
     write_result(tmp_path / "a", make_result(records, "acme/cheat"), records)
-    assert "holds no answer of the model to read from" in reason(tmp_path)
+    assert "holds no answer of the model;" in reason(tmp_path)
 
 
 def test_counts_must_be_those_of_the_records(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_records_of_another_config_are_refused(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     records[3] = replace(records[3], config="type1")
     write_result(tmp_path / "a", make_result(records, "acme/small"), records)
-    assert "row 4: is of type1/test, the signature says type2/test" in reason(tmp_path)
+    assert "row 4: belongs to type1/test, the signature says type2/test" in reason(tmp_path)
 
 
 def test_results_of_one_signature_must_agree_on_the_right_answers(tmp_path: Path) -> None:
@@ -201,9 +201,9 @@ def test_results_of_one_signature_must_agree_on_the_right_answers(tmp_path: Path
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task_version": "9.9"}, "was read by task coreference 9.9, the board has 1.0; rescore it"),
-        ({"prompt_sha256": "0" * 64}, "prompt 'intrinsic-v1' is not the one of that name here; run the model again"),
-        ({"n_outcomes": 5}, "prompt 'intrinsic-v1' is not the one of that name here; run the model again"),
+        ({"task_version": "9.9"}, "read by task coreference 9.9, the code has 1.0; rescore the run"),
+        ({"prompt_sha256": "0" * 64}, "prompt 'intrinsic-v1' differs from the one in this code; run the model again"),
+        ({"n_outcomes": 5}, "prompt 'intrinsic-v1' differs from the one in this code; run the model again"),
         ({"prompt": "own-v1"}, "prompt 'own-v1' does not exist for task 'coreference'; have: intrinsic-v1"),
         ({"normalisation": None}, "normalisation: null is not of type string"),
     ],
@@ -222,9 +222,9 @@ def test_a_signature_that_this_code_does_not_ask_is_refused(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"id": "baseline/uniform"}, "is a baseline by its id but not by the rest"),
-        ({"endpoint": "baseline"}, "is a baseline by its endpoint but not by the rest"),
-        ({"backend": "baseline", "endpoint": "baseline"}, "is a baseline by its endpoint, backend but not by the rest"),
+        ({"id": "baseline/uniform"}, "marked as a baseline only by id;"),
+        ({"endpoint": "baseline"}, "marked as a baseline only by endpoint;"),
+        ({"backend": "baseline", "endpoint": "baseline"}, "marked as a baseline only by endpoint, backend;"),
     ],
 )
 def test_a_baseline_cannot_take_a_model_s_name(
@@ -242,7 +242,7 @@ def test_a_request_that_was_never_asked_is_refused(tmp_path: Path) -> None:
     exchanges = (replace(records[0].exchanges[0], prompt="Never asked"),)
     records[0] = replace(records[0], exchanges=exchanges)
     write_result(tmp_path / "a", make_result(records, "acme/small"), records)
-    assert "row 1: request_sha256 is not that of its prompt and options" in reason(tmp_path)
+    assert "row 1: request_sha256 is not the hash of its prompt and options" in reason(tmp_path)
 
 
 @pytest.mark.parametrize(

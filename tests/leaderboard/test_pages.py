@@ -127,7 +127,7 @@ def test_local_runs_and_baselines_are_marked(texts: dict[str, str]) -> None:
     page = texts["benchmarks/synthbias.md"]
     assert page.count("local run, not submitted") == 3
     assert page.count('data-baseline="true"') == 1
-    assert "A baseline: it answers by a rule" in texts["models/baseline__uniform.md"]
+    assert "This is a baseline: it answers by a fixed rule" in texts["models/baseline__uniform.md"]
 
 
 def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
@@ -170,5 +170,5 @@ def test_a_model_that_lacks_one_number_says_so(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/mute", lambda reference, other, gender, pair: None)
     board = assemble(load([Root(tmp_path, "local")]).entries)
     page = generate(make_view(board, (), ()), {})["benchmarks/synthbias.md"]
-    assert "not ranked: 0 of 100 items scored, a rank needs 95%" in page
+    assert "not ranked: 0 of 100 items scored; a rank needs at least 95%" in page
     assert "nan" not in page.lower()

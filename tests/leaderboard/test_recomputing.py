@@ -78,11 +78,11 @@ def test_another_version_is_shown_as_unknown_with_the_reason(computed: tuple[Met
     shown = shown_metrics(older, computed)[key_of("ucerf", {})]
     assert shown.value is None
     assert shown.interval is None
-    assert shown.reason == "scored with ucerf 0.9, table shows 1.0; rescore"
+    assert shown.reason == "scored with ucerf 0.9, the table shows 1.0; rescore the run"
     assert shown_metrics(older, computed)[key_of("accuracy", {})].value is not None
 
 
 def test_a_metric_that_the_result_lacks_is_shown_as_unknown(computed: tuple[Metric, ...]) -> None:
     without = [metric for metric in computed if metric.name != "ucerf_macro"]
     assert list(differences(without, computed)) == []
-    assert shown_metrics(without, computed)[key_of("ucerf_macro", {})].reason == "not in this result; rescore"
+    assert shown_metrics(without, computed)[key_of("ucerf_macro", {})].reason == "not in this result; rescore the run"

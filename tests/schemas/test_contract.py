@@ -93,7 +93,7 @@ def test_a_broken_result_is_one_line_that_names_field_value_and_remedy(change: B
             r"occupations: 'wizard' is not in the lexicon; have: CEO, accountant",
         ),
         (changed("driver", "reference"), r"reference: 'driver' is not one of the item's occupations"),
-        (changed(None, "referent"), r"stereotype: is null exactly when referent is null"),
+        (changed(None, "referent"), r"stereotype: must be null exactly when referent is null"),
         (changed(["nurse", "nurse"], "occupations"), r"occupations: \['nurse', 'nurse'\] has non-unique elements"),
     ],
 )

@@ -91,7 +91,7 @@ def test_files_that_disagree_with_the_manifest_are_found(tmp_path: Path) -> None
         "the items were changed after the build: build the dataset again",
         f"{path}: row 2: flags: 'odd' is not in the flags of dataset.json; have: none",
         f"{tmp_path}/rejects.parquet: 1 rows of rule 'one-occupation', dataset.json says 0; build the dataset again",
-        f"{tmp_path}/dataset.json: content_sha256: is not the hash of those of the splits; build the dataset again",
+        f"{tmp_path}/dataset.json: content_sha256: is not the hash of the splits' hashes; build the dataset again",
         f"{tmp_path}/data/type2/extra.parquet: not in the splits of dataset.json; remove it or build the dataset again",
     ]
 
@@ -142,7 +142,7 @@ def test_nothing_to_validate_is_an_error(tmp_path: Path) -> None:
     assert validate(tmp_path, tmp_path / "absent", tmp_path / "notes.txt") == Outcome(
         1,
         [
-            f"{tmp_path}: nothing to validate here; have looked for: {known}",
+            f"{tmp_path}: nothing to validate here; looked for: {known}",
             f"{tmp_path}/absent: no such file or folder",
             f"{tmp_path}/notes.txt: not a file of the contract; have: {known}",
         ],
@@ -161,7 +161,7 @@ def test_items_without_a_manifest_cannot_be_checked(tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
     tables.write_rows(path, examples.items(), CoreferenceItem)
     assert validate(path).problems == [
-        f"{path}: no dataset.json above it says what its rows are; name a dataset folder, or a file in one"
+        f"{path}: no dataset.json above it, so its kind is unknown; name a dataset folder, or a file in one"
     ]
 
 
