@@ -1,4 +1,4 @@
-"""``python -m evaluators run|rescore|texts|index|import|list|cache|doctor``."""
+"""The command line ``python -m evaluators run|rescore|texts|index|import|list|cache|doctor``."""
 
 from __future__ import annotations
 
