@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""Reads options that several commands have in common."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from schemas.result import Normalisation
 
 
 def normalisation_named(text: str | None) -> Normalisation | None:
-    """Return the normalisation that a user names.
+    """Return the normalisation that a user names; None if none is named.
 
     Raises:
-        ConfigError: there is none of this name.
+        ConfigError: there is no normalisation of this name.
     """
     if text is None:
         return None
@@ -23,7 +23,7 @@ def normalisation_named(text: str | None) -> Normalisation | None:
 
 
 def opened_scorers(given: list[str] | None) -> Opened:
-    """Find the scorers that a user names, the default ones for None, and print which of those are missing."""
+    """Open the scorers that a user names, or the default ones for None, and print which default ones are missing."""
     opened = open_scorers(given)
     for line in opened.missing:
         print(line)

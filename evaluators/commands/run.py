@@ -1,4 +1,4 @@
-"""``python -m evaluators run``: a model is asked, its answers become records and results."""
+"""The command ``python -m evaluators run``: asks a model and writes records and results."""
 
 from __future__ import annotations
 
@@ -28,53 +28,58 @@ from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
 from schemas.result import Normalisation
 
-KEPT = "stopped; what was answered is kept, the same command goes on from there"
+KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 
 
 @one_line_errors(KEPT)
 @with_backend_options
 def run_command(
     dataset: Annotated[Path, typer.Option(help="Folder of a built dataset.")],
-    backend: Annotated[str, typer.Option(help="How the model is called: see 'list'.")],
-    model: Annotated[str, typer.Option(help="Hub id, local folder, baseline (or 'all'), or stored answers.")],
+    backend: Annotated[str, typer.Option(help="Backend that calls the model; see 'list'.")],
+    model: Annotated[
+        str,
+        typer.Option(help="Model: a Hub id, a folder, a file of stored answers, or a baseline (or 'all' baselines)."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
-    config: Annotated[
-        list[str] | None, typer.Option(help="Config of the dataset; all if left out. Repeatable.")
+    config: Annotated[list[str] | None, typer.Option(help="Config of the dataset; by default all. Repeatable.")] = None,
+    split: Annotated[
+        list[str] | None, typer.Option(help="Split; by default all splits of the config. Repeatable.")
     ] = None,
-    split: Annotated[list[str] | None, typer.Option(help="Split; all of the config if left out. Repeatable.")] = None,
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, help="At most N items per config, in whole sets that belong together, such as minimal pairs."
+            min=1, help="Largest number of items per config; sets such as minimal pairs are taken as a whole."
         ),
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Task that asks the items, where several can; see 'list'.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task, if several fit the items; see 'list'.")] = None,
     prompt: Annotated[
         list[str] | None,
         typer.Option(
-            help="Prompt id; the task's first if left out. Repeatable: each task takes the first that it has."
+            help="Prompt id; by default the task's first. Repeatable: each task takes the first one that it has."
         ),
     ] = None,
     normalisation: Annotated[
         str | None,
-        typer.Option(help="sum, sum_with_end, token_mean or byte_mean; sum if left out. None for generated texts."),
+        typer.Option(help="sum, sum_with_end, token_mean or byte_mean; by default sum. Not for generated texts."),
     ] = None,
     max_failure_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of requests that may fail before the run ends without a result.")
+        float,
+        typer.Option(min=0, max=1, help="Share of requests that may fail; with more, the run ends without a result."),
     ] = MAX_FAILURE_RATE,
     cache: Annotated[
         Path | None,
-        typer.Option(envvar=CACHE_VARIABLE, help="File of answers that runs share: what is in it is not asked."),
+        typer.Option(envvar=CACHE_VARIABLE, help="File of the cache that runs share: answers in it are reused."),
     ] = None,
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count requests and tokens, name the price; ask and write nothing.")
+        bool,
+        typer.Option("--dry-run", help="Print numbers of requests and tokens and the price; ask and write nothing."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON instead of a table.")] = False,
     *,
     options: BackendOptions,
 ) -> None:
-    """Ask a model every item, or go on where an earlier run stopped; write records and result."""
+    """Ask a model about each item, or continue where an earlier run stopped; write records and results."""
     _check_outputs(cache, only_json=as_json and not dry_run)
     mode = normalisation_named(normalisation)
     plans = _plans(_selections(dataset, config, split, limit), _How(task, prompt or [], mode))
@@ -104,15 +109,15 @@ def run_command(
 
 
 class _Scorers(NamedTuple):
-    """The scorers of the texts of a run."""
+    """The scorers of a run."""
 
     scorers: tuple[TextScorer, ...]
     given: tuple[str, ...]
-    """The same as the command line names them."""
+    """Names of the scorers on the command line."""
 
 
 def _scorers(plans: Sequence[Plan], given: list[str] | None) -> _Scorers:
-    """Find the scorers before the first request: one that does not exist must not cost an answer."""
+    """Open the scorers before the first request, so that a wrong name is found before anything is asked."""
     if not any(isinstance(plan.task, ReadsScores) for plan in plans):
         if given is not None:
             names = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
@@ -130,7 +135,7 @@ def _selections(
 
 
 class _How(NamedTuple):
-    """The user's choice of how items are asked and read."""
+    """The user's choice of task, prompts and normalisation."""
 
     task: str | None
     prompts: Sequence[str]
@@ -138,13 +143,17 @@ class _How(NamedTuple):
 
 
 def _plans(selections: Sequence[Selection], how: _How) -> list[Plan]:
-    """Return a plan for each selection. A prompt that nothing is asked with is refused: it is a slip."""
+    """Return a plan for each selection; refuse a prompt that no plan uses, since it is probably a mistake.
+
+    Raises:
+        ConfigError: no plan uses a prompt that the user named.
+    """
     plans = [_plan(selection, how) for selection in selections]
     for name in how.prompts:
         if all(plan.prompt.id != name for plan in plans):
             asked = ", ".join(dict.fromkeys(f"{plan.task.name} with {plan.prompt.id}" for plan in plans))
             raise ConfigError(
-                f"--prompt {name} is asked of no task: {asked}; leave it out, or name it before the others"
+                f"--prompt {name} is not used; the run would ask {asked}; leave it out, or name it before the others"
             )
     return plans
 
@@ -153,7 +162,7 @@ def _plan(selection: Selection, how: _How) -> Plan:
     task = task_for(selection.item_shape, how.task)
     known = [prompt_id for prompt_id in how.prompts if prompt_id in task.prompts]
     plan = Plan(selection, task, prompt_of(task, next(iter([*known, *how.prompts]), None)), how.normalisation)
-    _ = plan.normalisation  # Refuses one that the prompt cannot have, before a model is loaded.
+    _ = plan.normalisation  # Raises if the prompt cannot have it, before a model is loaded.
     return plan
 
 
@@ -173,7 +182,7 @@ def _baselines(plans: Sequence[Plan]) -> list[str]:
 
 
 def _command(plan: Plan, backend: Backend, limit: int | None, scorers: Sequence[str]) -> str:
-    """Return the command line that reproduces a run, without the paths of the machine that it ran on."""
+    """Return the command line that reproduces a run, without paths of this machine."""
     selection = plan.selection
     parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
     parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]
