@@ -1,1 +1,1 @@
-"""One file per benchmark, found by name."""
+"""The benchmarks, one file each."""

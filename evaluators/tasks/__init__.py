@@ -1,1 +1,1 @@
-"""One file per item shape: item to requests, responses to record; found by name."""
+"""The tasks, one file each: they turn items into requests, and responses into records."""
