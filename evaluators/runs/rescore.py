@@ -87,8 +87,8 @@ def rescore(
     check_failures(reread_records, max_failure_rate)
     if signature == before and reread_records != records:
         raise DataError(
-            f"{folder}: the answers are read otherwise than when they were scored, under the same task version "
-            f"{task.version}; the stored readings were changed, or the task was without raising its version"
+            f"{folder}: the answers are read differently now than when they were scored, under the same task version "
+            f"{task.version}; the stored readings were changed, or the task was changed without raising its version"
         )
     known = _known_scores(folder, result, scorers)
     command = result.command.replace(
