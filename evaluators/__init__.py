@@ -1,1 +1,1 @@
-"""Asks models the items of a dataset and computes metrics from the stored answers: ``python -m evaluators``."""
+"""Asks models about the items of a dataset and computes metrics from the stored answers."""

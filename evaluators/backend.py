@@ -1,19 +1,19 @@
-"""What a backend is: the one place where a model is called.
+"""The interface of a backend: the one place where a model is called.
 
-A file in ``evaluators/backends`` is a backend. It holds
+Each file in ``evaluators/backends`` is a backend. It holds
 
-* ``open_backend(model, options)``, which checks what it is given and returns a :class:`Backend`;
+* ``open_backend(model, options)``, which checks its arguments and returns a :class:`Backend`;
 * ``SUMMARY``, one line for ``python -m evaluators list``;
 * ``EXTRA``, the name of the extra that installs its library, or None;
-* ``MODELS``, the model ids that it knows by name (empty if any id will do).
+* ``MODELS``, the model ids that it knows by name (empty if it accepts any id).
 
-Errors of a backend are those of :mod:`schemas.errors`: a ``ConfigError`` before the first request for a model or option
-that cannot work, a ``RunError`` for a fault that no further request would survive. What goes wrong with one request is
-a :class:`Response` with the status *failed*.
+A backend raises the errors of :mod:`schemas.errors`: a ``ConfigError`` before the first request if the model or an
+option cannot work, and a ``RunError`` if no further request could succeed. If a single request goes wrong, its
+:class:`Response` has the status *failed*.
 
-A backend is asked for all missing answers of a run at once and yields them as they come, so that a network client keeps
-its connections busy and a local model its batches full. One that computes batch by batch needs no more than a plan and
-a function of one batch: :func:`ask_in_batches`.
+A backend receives all requests of a run at once and yields the responses as they arrive. A network client can thus keep
+its connections busy, and a local model can fill its batches. A backend that computes batch by batch only needs a plan
+of its batches and a function that answers one batch: see :func:`ask_in_batches`.
 """
 
 from __future__ import annotations
@@ -33,49 +33,49 @@ from schemas.record import ExchangeStatus
 from schemas.result import Model
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "import"]
-"""``import`` is what no backend can do: the answers were given elsewhere."""
+"""Abilities of a backend. No backend has ``import``: it marks answers that were given elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceRequest:
-    """A context and its options; the answer is one log-probability per option."""
+    """A prompt and its options; the response holds one log-probability per option."""
 
     prompt: str
     options: tuple[str, ...]
-    """Continuations of the prompt, leading space included."""
+    """Continuations of the prompt, including their leading space."""
     outcomes: tuple[str, ...]
-    """What each option stands for."""
+    """The outcome that each option stands for."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What is known of the item. No model sees it: only baselines, which need no model to know the answer, read it."""
+    """Known facts about the item, by name. Only baselines read them; they are never sent to a model."""
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of what a model is asked; the facts are no part of it."""
+        """The hash of what a model is asked; the facts are not hashed."""
         return strict_json.sha256({"kind": "choice", "prompt": self.prompt, "options": list(self.options)})
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateRequest:
-    """A prompt to go on from; the answer is text."""
+    """A prompt to continue; the response is a text."""
 
     prompt: str
     max_tokens: int
     temperature: float = 0.0
-    """0 takes the most probable token each time."""
+    """Sampling temperature; 0 takes the most probable token each time."""
     top_p: float = 1.0
     stop: tuple[str, ...] = ()
-    """Texts at which generation ends; they are no part of the answer."""
+    """Texts at which generation stops; they are not included in the response."""
     sample: int | None = None
-    """Which of several samples of one prompt; None where one answer is asked for."""
+    """Number of this sample if the prompt is sampled several times; None if it is sampled once."""
     seed: int = 0
-    """Of the run; what a backend seeds with is :attr:`sampling_seed`."""
+    """Seed of the run. Backends seed each request with :attr:`sampling_seed`."""
     outcomes: tuple[str, ...] = ()
-    """What the options stand for that the prompt offers, in its order; the prompt names them, so the hash need not."""
+    """Outcomes of the options that the prompt offers, in its order. They are not hashed: the prompt names them."""
     facts: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of what a model is asked; the facts are no part of it."""
+        """The hash of what a model is asked; the facts are not hashed."""
         return strict_json.sha256(
             {
                 "kind": "generate",
@@ -91,7 +91,7 @@ class GenerateRequest:
 
     @property
     def sampling_seed(self) -> int:
-        """A seed of its own for every request, in [0, 2**31), so that the order of requests changes no sample."""
+        """A seed for this request alone, in [0, 2**31), so that samples do not depend on the order of requests."""
         return int(self.sha256[:8], 16) >> 1
 
 
@@ -100,69 +100,76 @@ Request: TypeAlias = ChoiceRequest | GenerateRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What came back. Tuples have one entry per option and are empty for generations; log-probabilities are in nats."""
+    """A response to one request.
 
-    # JSON has no infinity: a probability of zero becomes a text that validation reads back. Without this it would be
-    # null, which means that it is unknown.
+    Tuples have one entry per option and are empty for generations. Log-probabilities are in nats.
+    """
+
+    # JSON has no infinity. This setting writes the log-probability of zero as a text, which validation reads back.
+    # Without it, the value would become null, which means unknown.
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_inf_nan="strings")
 
     status: ExchangeStatus
     text: str | None = None
-    """What was generated; None for choices."""
+    """The generated text; None for choices."""
     option_logprobs: tuple[float | None, ...] = ()
-    """Sum over the option's tokens; -inf is a probability of zero, None was not returned."""
+    """Log-probability of each option, summed over its tokens; -inf for a probability of zero, None if not returned."""
     option_is_bound: tuple[bool, ...] = ()
-    """True for a log-probability that is only known not to exceed the given value; empty if all are exact."""
+    """True for each log-probability that is only an upper bound; empty if all are exact."""
     option_end_logprobs: tuple[float | None, ...] = ()
+    """Log-probability of the end token after each option."""
     option_token_counts: tuple[int | None, ...] = ()
     n_moved_tokens: int | None = None
-    """Last tokens of the context that are scored with every option, because the tokenizer merges them with one."""
+    """Number of last prompt tokens that are scored with each option, because the tokenizer merges them with one."""
     n_prompt_tokens: int | None = None
     n_completion_tokens: int | None = None
     finish_reason: str | None = None
-    """Of a generation: ``stop``, ``length`` where it was cut off, ``content_filter``."""
+    """Reason why a generation ended: ``stop``, ``length`` if it was cut off, ``content_filter``."""
     error: str | None = None
-    """Why there is no answer; None if there is one."""
+    """Reason why there is no answer; None if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Where and how a backend computes."""
+    """The device, packages and settings with which a backend computes."""
 
     device: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What was chosen or found out and may matter to the last digits: ``option_scoring``, ``batch_invariant``."""
+    """Chosen or detected settings that may change last digits, such as ``option_scoring`` or ``batch_invariant``."""
     obstacles: Mapping[str, str] = field(default_factory=dict)
-    """Why a way of answering is not available, by its name."""
+    """Reasons why capabilities are not available, by the name of the capability."""
 
 
 class Sent(NamedTuple):
-    """Requests have been sent, or are about to be: what a killed process may have spent without an answer."""
+    """An event: requests have been sent or are about to be.
+
+    A process that is killed afterwards may have paid for them without receiving an answer.
+    """
 
     n_attempts: int
     cost_usd: float | None = None
-    """What they cost; None where no price is known."""
+    """Cost of these requests in US dollars; None if no price is known."""
 
 
 class Answers(NamedTuple):
-    """Some answers, to be stored before the next ones are waited for."""
+    """An event: some responses have arrived. They must be stored before the next event is awaited."""
 
     responses: Mapping[int, Response]
-    """By the place of the request in what the backend was asked."""
+    """Responses by the index of their request in the sequence that the backend was given."""
     seconds: float
-    """Time that passed for the model since the last ones."""
+    """Seconds that the model took since the previous responses."""
 
 
 Events: TypeAlias = Generator[Sent | Answers, None, None]
 
 
 class TokenCount(NamedTuple):
-    """What requests take."""
+    """Numbers of tokens that some requests need."""
 
     n_prompt: int
     n_completion: int
-    """At most, where texts are generated."""
+    """Number of completion tokens; an upper bound if texts are generated."""
 
 
 class Backend(Protocol):
@@ -170,42 +177,42 @@ class Backend(Protocol):
 
     @property
     def model(self) -> Model:
-        """Who answers; its identity is part of every store key."""
+        """The model that answers; its identity is part of each store key."""
 
     @property
     def runtime(self) -> Runtime:
-        """Where it computes, for the result."""
+        """The environment in which it computes, as written to the result."""
 
     @property
     def arguments(self) -> Sequence[str]:
-        """Options that open the same model again, such as ``--model gpt2``; no path of this machine."""
+        """The options that open the same model again, such as ``--model gpt2``, without paths of this machine."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do; checked before the first request."""
+        """The abilities of the backend; they are checked before the first request."""
 
     @property
     def reads_facts(self) -> bool:
-        """Whether answers depend on ``Request.facts``, which then become part of the store key."""
+        """True if answers depend on ``Request.facts``, which are then part of the store key."""
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer what is missing.
+        """Answer the requests that are missing an answer.
 
         Args:
-            requests: All requests of the run. What is batched together depends on all of them, never on what is already
-                answered, so that a resumed run gets the same last bits.
-            missing: Places of those that need an answer.
+            requests: All requests of the run. Batches depend on all of them and never on which are answered already, so
+                that a resumed run computes exactly the same numbers.
+            missing: Indices of the requests that need an answer.
 
         Yields:
-            Every missing place once, in any order. The caller stores what it gets before it takes the next, and closes
-            the iterator early to stop.
+            Events that answer each missing index once, in any order. The caller stores each event's responses before it
+            takes the next event, and closes the iterator early to stop.
 
         Raises:
-            RunError: no further request could be answered.
+            RunError: no further request can be answered.
         """
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """What asking all of these would take, without asking; None where it is unknown."""
+        """Return the number of tokens that the requests need, without sending them; None if it is unknown."""
 
 
 @runtime_checkable
@@ -214,22 +221,22 @@ class NeedsFacts(Protocol):
 
     @property
     def needed_facts(self) -> frozenset[str]:
-        """Names of the facts that every request must carry."""
+        """The names of the facts that each request must carry."""
 
 
 @runtime_checkable
 class KeepsState(Protocol):
-    """A backend of which something lasts beyond one session: ids of batches that a provider works on, money spent."""
+    """A backend with state that outlasts one process: ids of batches at a provider, and money spent."""
 
     state_path: Path | None
-    """In the run's folder; set by the pipeline before it asks."""
+    """File in the run's folder; the pipeline sets it before it asks."""
 
     def count_spent(self, cost_usd: float) -> None:
-        """What earlier sessions spent on the run that is asked next, so that a limit on cost holds for all of them."""
+        """Count what earlier processes spent on the next run, so that a limit on cost covers them all."""
 
 
 def model_identity(fields_of_model: Mapping[str, str | None]) -> str:
-    """Hash of everything about a model that can change an answer."""
+    """Return a hash of everything about a model that can change an answer."""
     return strict_json.sha256(dict(fields_of_model))
 
 
@@ -239,19 +246,19 @@ def ask_in_batches(
     requests: Sequence[Request],
     missing: frozenset[int],
 ) -> Events:
-    """``Backend.ask`` of a backend that answers one batch after the other.
+    """Answer requests one batch after the other: ``Backend.ask`` for a backend that computes in batches.
 
     Args:
-        batches: Places in ``requests``, planned over all of them.
-        answer: Answers one batch, in its order.
+        batches: Indices into ``requests`` for each batch, planned over all requests.
+        answer: Function that answers one batch and returns the responses in its order.
         requests: All requests of the run.
-        missing: Places of those that need an answer.
+        missing: Indices of the requests that need an answer.
 
     Yields:
-        Before each batch that it is being sent, and its answers.
+        A ``Sent`` event before each batch, and an ``Answers`` event after it.
     """
     for batch in batches:
-        # Batches are stored whole: where only a part is known, the rest of it failed before and is asked anew.
+        # A batch is stored as a whole. If only a part of it is known, the rest failed before and is asked again.
         wanted = [index for index in batch if index in missing]
         if not wanted:
             continue
@@ -265,8 +272,8 @@ def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
     """Open a backend by name.
 
     Raises:
-        ConfigError: there is no such backend, or it refuses the model or an option.
-        MissingExtraError: its library is not installed.
+        ConfigError: there is no such backend, or the backend refuses the model or an option.
+        MissingExtraError: the library of the backend is not installed.
     """
     backend: Backend = plugins.load("evaluators.backends", name, kind="backend").open_backend(model, options)
     return backend

@@ -1,4 +1,4 @@
-"""The interface of a baseline: a predictor without a model, to read a score against."""
+"""The interface of a baseline: a predictor without a model that scores of models are compared with."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Baseline:
     name: str
     description: str
     facts: frozenset[str]
-    """Names of the facts that every request must carry; a run in which one lacks them is refused before it begins."""
+    """Names of the facts that each request must carry; a run without them is refused before it begins."""
     answer: Callable[[Request], Response]
-    """Answers one request; it may read more facts than it needs, where an item has them."""
+    """Function that answers one request; it may also read facts that only some items have."""
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
 
 
 def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Callable[[Request], Response]:
-    """Return the ``answer`` of a baseline that assigns probabilities to options.
+    """Return the ``answer`` function of a baseline that assigns probabilities to options.
 
     Args:
-        probabilities: Gives one probability per option of a request, in their order, summing to 1.
+        probabilities: Function that returns one probability per option of a request, in their order, summing to 1.
     """
 
     def answer(request: Request) -> Response:
@@ -56,4 +56,4 @@ UNIFORM = Baseline(
     facts=frozenset(),
     answer=choosing(evenly),
 )
-"""The baseline that any benchmark with options may list."""
+"""A baseline that any benchmark with options can list."""

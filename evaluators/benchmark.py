@@ -1,8 +1,8 @@
-"""The interface of a benchmark: what ranks its models, what they are compared with, and how answers are brought in.
+"""The interface of a benchmark: how it ranks models, its baselines, and how it imports published answers.
 
-A file in ``evaluators/benchmarks`` is a benchmark. It holds ``BENCHMARK``, a :class:`Benchmark`, and has the name that
-manifests give in their field ``benchmark``. A dataset of a benchmark without a file can be scored too: its results are
-shown, and nothing ranks them.
+Each file in ``evaluators/benchmarks`` is a benchmark. It holds ``BENCHMARK``, a :class:`Benchmark`. Its name is the one
+in the field ``benchmark`` of manifests. A dataset whose benchmark has no file can be scored too: its results are shown
+but not ranked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PACKAGE = "evaluators.benchmarks"
 
 
 class Part(NamedTuple):
-    """A metric that an index takes the mean of, and the task whose records it comes from."""
+    """A metric that is part of an index, and the task whose records it is computed from."""
 
     metric: str
     task: str
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDefinition:
-    """An index: the mean of metrics that come from several results of one model."""
+    """An index: the mean of several metrics, computed from several results of one model."""
 
     name: str
     parts: tuple[Part, ...]
@@ -40,7 +40,7 @@ class IndexDefinition:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that it needs a result of."""
+        """The tasks from which the index needs a result."""
         return tuple(dict.fromkeys(part.task for part in self.parts))
 
 
@@ -50,36 +50,36 @@ class AnswerFile(NamedTuple):
     config: str
     path: Path
     model: str
-    """The model's name as the file's name has it."""
+    """Name of the model in the file's name."""
 
 
 class ImportedAnswers(NamedTuple):
     """The answers in a file, arranged by the items that they belong to."""
 
     requests: list[list[GenerateRequest]]
-    """Per item, as far as it is known what was asked."""
+    """Requests of each item, as far as they are known."""
     responses: list[list[Response]]
-    """Per item; a failed response for an item without an answer."""
+    """Responses of each item; a failed response if it has no answer."""
     notes: dict[str, str]
     """Peculiarities of the file, by name."""
     corruption: str | None
-    """Why the answers cannot be the model's own; None if nothing speaks against them."""
+    """Reason why the answers cannot be the model's own; None if none was found."""
 
 
 class AnswerImporter(Protocol):
-    """Reads answers that somebody else published."""
+    """A reader of answers that somebody else published."""
 
     @property
     def prompt(self) -> str:
-        """Id of the prompt under which such answers are recorded; each task of the benchmark has it."""
+        """The id of the prompt under which such answers are recorded; each task of the benchmark has it."""
 
     @property
     def dataset(self) -> str:
-        """Name of the dataset that was asked."""
+        """The name of the dataset that the answers belong to."""
 
     @property
     def build_command(self) -> str:
-        """Command that builds that dataset, without its option ``--out``."""
+        """The command that builds that dataset, without its option ``--out``."""
 
     def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
         """Return the files of one model in a folder and below it, at most one per config.
@@ -92,13 +92,13 @@ class AnswerImporter(Protocol):
         """Return the answers of a file to some items.
 
         Args:
-            file: One that :meth:`files` found.
-            items: All items of its config.
+            file: A file that :meth:`files` found.
+            items: All items of the file's config.
             prompt: The prompt named by :attr:`prompt`.
-            dataset: Name of the dataset, for errors.
+            dataset: Name of the dataset, for error messages.
 
         Raises:
-            DataError: the file cannot be read, or a row of it belongs to no item.
+            DataError: the file cannot be read, or one of its rows belongs to no item.
         """
 
 
@@ -108,39 +108,40 @@ def _no_other_baseline(name: str) -> Baseline | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """What the evaluation and the board have to know of a benchmark."""
+    """A benchmark, as the evaluation and the board need to know it."""
 
     name: str
     primary_metric: str | None = None
-    """The metric by which the models of each config are ranked; None if no config ranks by itself."""
+    """Metric that ranks the models of each config; None if single configs have no ranking."""
     indices: tuple[IndexDefinition, ...] = ()
-    """The first one ranks the models over all configs, the others stand beside it."""
+    """Indices over all configs. The first one ranks the models, the others are shown beside it."""
     unparsed_is_wrong: frozenset[str] = frozenset()
-    """Tasks whose metrics count an answer that says nothing as wrong, so that it is not missing."""
+    """Tasks whose metrics count an unparsed answer as wrong instead of missing."""
     baselines: tuple[Baseline, ...] = ()
-    """In the order in which ``--model all`` scores them."""
+    """Baselines, in the order in which ``--model all`` scores them."""
     baseline_with_parameter: Callable[[str], Baseline | None] = _no_other_baseline
-    """Gives further baselines, those whose names hold a parameter; None for a name that is not of that kind."""
+    """Function that returns a baseline whose name holds a parameter; None for any other name."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
 
     def baseline(self, name: str) -> Baseline | None:
-        """Return a baseline by name; None if the benchmark has none of that name."""
+        """Return the baseline of a name; None if the benchmark has none of that name."""
         listed = next((baseline for baseline in self.baselines if baseline.name == name), None)
         return listed or self.baseline_with_parameter(name)
 
     def index_metrics(self, task: str) -> tuple[str, ...]:
-        """Return the names of the metrics of a task that some index takes the mean of."""
+        """Return the names of the metrics of a task that are part of any index."""
         found = (part.metric for index in self.indices for part in index.parts if part.task == task)
         return tuple(dict.fromkeys(found))
 
 
 @cache
 def benchmarks() -> tuple[Benchmark, ...]:
-    """Return every benchmark that has a file, by name.
+    """Return all benchmarks that have a file, ordered by name.
 
     Raises:
-        ConfigError: two benchmarks have different baselines of one name, which would be one model on the board.
+        ConfigError: a benchmark has another name than its file, or two benchmarks have different baselines of one name,
+            which the board would show as one model.
     """
     found = []
     owners: dict[str, tuple[str, Baseline]] = {}
@@ -157,5 +158,5 @@ def benchmarks() -> tuple[Benchmark, ...]:
 
 
 def load_benchmark(name: str) -> Benchmark:
-    """Return a benchmark by name, one without ranks and baselines if it has no file."""
+    """Return the benchmark of a name; if it has no file, one without ranking and baselines."""
     return next((benchmark for benchmark in benchmarks() if benchmark.name == name), Benchmark(name=name))

@@ -1,4 +1,4 @@
-"""What a metric is: sufficient statistics per cluster, apart from the aggregation to a value."""
+"""The interface of a metric: sufficient statistics per cluster, and how they are aggregated to a value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RecordTable(Protocol):
     """Records as arrays; one class per task."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Values of a group that occur, sorted; none if the table has no such group."""
+        """Return the values of a group that occur, sorted; none if the table has no such group."""
 
 
 T = TypeVar("T", bound=RecordTable)
@@ -26,42 +26,47 @@ T = TypeVar("T", bound=RecordTable)
 
 @dataclass(frozen=True, kw_only=True)
 class MetricDefinition(Generic[T]):
-    """A metric of the records of one task."""
+    """A metric that is computed from the records of one task."""
 
     name: str
     version: str
-    """Raised with every change that can move a value."""
+    """Version of the metric; raised with each change that can change a value."""
     scorer: Callable[[T], str | None] | None = None
-    """Label of the scorer that the metric reads, None where no text was scored; left out for metrics that need none."""
+    """Function that returns the label of the scorer behind a table's scores, None if no text was scored.
+
+    None for metrics that need no scorer.
+    """
     task: str
     unit: str
-    """What ``n`` counts."""
+    """Unit that ``n`` counts, such as items or pairs."""
     minimum: float
     maximum: float
     ideal: Callable[[T], float | None]
+    """Function that returns the ideal value on a table; None if there is none."""
     slices: tuple[str, ...]
-    """Groups by which the value is also given."""
+    """Names of the groups for which the value is also computed, one slice per group value."""
     undefined: Callable[[T], str | None]
-    """Why the metric has no value on this table; None if it has one."""
+    """Function that returns why the metric has no value on a table; None if it has one."""
     statistics: Callable[[T, Mapping[str, str]], Statistics]
+    """Function that returns the sufficient statistics of a slice of a table."""
     aggregate: Callable[[FloatArray], FloatArray]
-    """From sums of shape (..., n_columns) to values of shape (...,); nan where undefined."""
+    """Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined."""
     description: str
     interval_method: str = PERCENTILE
     no_interval: str | None = None
-    """Why the metric never has an interval; None if it may have one."""
+    """Reason why the metric never has an interval; None if it can have one."""
 
     def version_on(self, table: T) -> str:
-        """The version of the values on a table: what scored the texts is a part of it."""
+        """Return the version of the values on a table, which includes the label of the scorer."""
         label = None if self.scorer is None else self.scorer(table)
         return self.version if label is None else f"{self.version}.{label}"
 
     def resampled(self, table: T, group: Mapping[str, str]) -> FloatArray:
-        """Values on the resamples of the clusters, shape (n_resamples,), nan where undefined."""
+        """Return the values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
         return resample(self.statistics(table, group).cluster_sums, self.aggregate)
 
     def compute(self, table: T, group: Mapping[str, str]) -> Metric:
-        """The value on one slice with its interval, or null with the reason."""
+        """Return the value on one slice with its interval, or null with the reason."""
         reason = self.undefined(table)
         if reason is not None:
             return self._metric(table, group, Statistics(np.zeros((0, 0)), 0, 0), None, reason)
@@ -72,7 +77,11 @@ class MetricDefinition(Generic[T]):
         return self._metric(table, group, statistics, self._clamped(value), None)
 
     def _clamped(self, value: float) -> float:
-        """Rounding may leave the range by a hair; anything more is a fault of the metric."""
+        """Clamp a value to the range of the metric.
+
+        Raises:
+            ArithmeticError: the value is further outside than rounding explains, so the metric is faulty.
+        """
         if not self.minimum - TOLERANCE <= value <= self.maximum + TOLERANCE:
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
         return min(max(value, self.minimum), self.maximum)
@@ -84,7 +93,7 @@ class MetricDefinition(Generic[T]):
         resampled = resample(statistics.cluster_sums, self.aggregate)
         interval, reason = interval_of(value, resampled, n_clusters, method=self.interval_method)
         if interval is not None:
-            # Both ends on both sides: rounding can leave all of a degenerate interval outside by a hair.
+            # Clamp both ends at both limits: rounding can push a whole degenerate interval slightly out of the range.
             low, high = (min(max(end, self.minimum), self.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
         return interval, reason

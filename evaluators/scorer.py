@@ -1,7 +1,7 @@
-"""What a scorer is: texts to numbers that metrics read, pinned to a revision.
+"""The interface of a scorer: it turns texts into numbers that metrics read, and is pinned to a revision.
 
-A file in ``evaluators/scorers`` is a plug-in. It holds ``SUMMARY``, ``KINDS`` (the kinds of score it gives) and
-``open_scorer(kind, model, revision)``, which finds the scorer and loads nothing heavy.
+Each file in ``evaluators/scorers`` is a plug-in. It holds ``SUMMARY``, ``KINDS`` (the kinds of score that it gives) and
+``open_scorer(kind, model, revision)``, which finds the scorer without loading anything large.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ SETS: Mapping[str, tuple[str, ...]] = {
     ),
     NONE: (),
 }
-"""Named sets: those that need no network, and trained ones. The latter are the paper's for sentiment and embedding, and
-for toxicity one in the place of Perspective."""
+"""Named sets of scorers. The default set needs no network. The reference set has the trained scorers of the GIFI paper
+for sentiment and embedding, and for toxicity a classifier in place of Perspective."""
 QUICK = ("sentiment=vader", "toxicity=lexicon")
-"""Scorers that take seconds: whoever checks a result lets them score again."""
+"""Scorers that take only seconds, so that their scores are computed again when a result is checked."""
 SCORER_HELP = (
-    "Who scores sentiment, toxicity and similarity of generated texts: default, reference, none, or "
-    "KIND=NAME[:MODEL[@REVISION]], see 'list'. Repeatable. The default ones that are installed if left out."
+    "Scorers of sentiment, toxicity and similarity of generated texts: default, reference, none, or "
+    "KIND=NAME[:MODEL[@REVISION]], see 'list'. Repeatable. If left out, the default ones that are installed."
 )
 
 
 class TextScorer(Protocol):
-    """Scores texts."""
+    """A scorer that gives one kind of score to texts."""
 
     @property
     def identity(self) -> Scorer:
-        """Who it is; metric versions carry it."""
+        """The name and revision of the scorer; they are part of the versions of metrics that read its scores."""
 
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
-        """Score distinct texts, none of them blank.
+        """Score distinct texts that are not blank.
 
         Args:
-            texts: In any order.
+            texts: The texts, in any order.
 
         Yields:
-            Index and values of each text that it has a score for, as they become known.
+            Index and values of each text that gets a score, as soon as they are known.
         """
 
 
 def plain_name(name: str) -> str:
-    """The last part of a model's name, in the characters that a metric's version may have.
+    """Return the last part of a model's name, with only the characters that a metric's version may have.
 
     >>> plain_name("org/My_model (2)")
     'my-model-2'
@@ -65,7 +65,7 @@ def plain_name(name: str) -> str:
 
 
 class Wanted(NamedTuple):
-    """A scorer as a command line names it."""
+    """A scorer that a user asks for on the command line."""
 
     kind: ScorerKind
     name: str
@@ -73,10 +73,10 @@ class Wanted(NamedTuple):
     revision: str | None
 
     def open(self) -> TextScorer:
-        """Find the scorer; nothing heavy is loaded yet.
+        """Find the scorer without loading anything large.
 
         Raises:
-            ConfigError: there is none of this name, kind or model.
+            ConfigError: there is no scorer of this name, kind or model.
             MissingExtraError: it needs a library that is not installed.
         """
         module = plugins.load("evaluators.scorers", self.name, kind="scorer")
@@ -86,15 +86,15 @@ class Wanted(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """The scorers of a run."""
+    """The scorers of a run that were found."""
 
     scorers: tuple[TextScorer, ...]
     missing: tuple[str, ...]
-    """Why some of the default ones are not among them."""
+    """Reasons why default scorers are missing, one line each."""
 
 
 def default_of(kind: ScorerKind) -> str:
-    """How a command line names the default scorer of a kind.
+    """Return the default scorer of a kind, as it is named on the command line.
 
     >>> default_of("toxicity")
     'toxicity=lexicon'
@@ -103,12 +103,12 @@ def default_of(kind: ScorerKind) -> str:
 
 
 def wanted_scorers(given: Sequence[str]) -> tuple[Wanted, ...]:
-    """Scorers as they are named on a command line: sets, and ``KIND=NAME[:MODEL[@REVISION]]``.
+    """Parse the scorers named on a command line: names of sets, or ``KIND=NAME[:MODEL[@REVISION]]``.
 
-    A scorer that is named takes the place of the one of its kind in a set.
+    A scorer that is named replaces the one of its kind in a set.
 
     Raises:
-        ConfigError: a name that is neither, or two scorers of one kind.
+        ConfigError: a name has neither form, or two scorers have the same kind.
 
     >>> wanted_scorers(["toxicity=classifier:org/name@main"])[0].model
     'org/name'
@@ -132,10 +132,10 @@ def _wanted(entry: str) -> Wanted:
     name, _, model = rest.partition(":")
     if not equals or kind not in KINDS or not name:
         raise ConfigError(
-            f"--scorer {entry}: give {', '.join(SETS)} or KIND=NAME[:MODEL[@REVISION]], KIND being one of "
-            f"{', '.join(KINDS)}, NAME one of {', '.join(plugins.names('evaluators.scorers'))}"
+            f"--scorer {entry}: give {', '.join(SETS)} or KIND=NAME[:MODEL[@REVISION]], where KIND is one of "
+            f"{', '.join(KINDS)}, and NAME one of {', '.join(plugins.names('evaluators.scorers'))}"
         )
-    # A path may hold an at sign of its own.
+    # Split at the last at sign: a path may contain one too.
     location, at, revision = model.rpartition("@")
     if not at:
         location, revision = revision, ""
@@ -145,7 +145,9 @@ def _wanted(entry: str) -> Wanted:
 
 
 def with_scorers(command: str, named: Sequence[str]) -> str:
-    """A command line with other scorers, named without the folders of this machine; unchanged if none are named.
+    """Replace the scorers in a command line; leave it unchanged if none are named.
+
+    Folders of this machine are left out of the names.
 
     >>> with_scorers("run --scorer none --limit 3", ["default"])
     'run --limit 3 --scorer default'
@@ -157,14 +159,14 @@ def with_scorers(command: str, named: Sequence[str]) -> str:
 
 
 def _without_folder(scorer: str) -> str:
-    """A scorer as it was named, but for the folder that a local model or file lies in."""
+    """Return a scorer's name without the folder of a local model or file."""
     start, colon, rest = scorer.partition(":")
     location, at, revision = rest.rpartition("@") if "@" in rest else (rest, "", "")
     return start + colon + (Path(location).name if Path(location).exists() else location) + at + revision
 
 
 def quick_scorers() -> tuple[TextScorer, ...]:
-    """Those of ``QUICK`` that are installed."""
+    """Return the scorers of ``QUICK`` that are installed."""
     found = []
     for wanted in wanted_scorers(QUICK):
         with suppress(MissingExtraError):
@@ -173,11 +175,14 @@ def quick_scorers() -> tuple[TextScorer, ...]:
 
 
 def open_scorers(given: Sequence[str] | None) -> Opened:
-    """The scorers that a command names; those of the default set that are installed if it names none.
+    """Open the scorers that a command names; if it names none, those of the default set that are installed.
+
+    Args:
+        given: The names on the command line; None if it names none.
 
     Raises:
         ConfigError: there is no such scorer, or two of one kind are named.
-        MissingExtraError: one that was named needs a library that is not installed.
+        MissingExtraError: a named scorer needs a library that is not installed.
     """
     if given is not None:
         return Opened(tuple(wanted.open() for wanted in wanted_scorers(given)), ())

@@ -1,6 +1,6 @@
-"""What a task is: items to requests, responses to records.
+"""The interface of a task: it turns items into requests, and responses into records.
 
-A file in ``evaluators/tasks`` is a task: it holds ``TASK``, an object that fits :class:`Task`, for one item shape.
+Each file in ``evaluators/tasks`` is a task for one item shape. It holds ``TASK``, an object that fits :class:`Task`.
 """
 
 from __future__ import annotations
@@ -26,46 +26,45 @@ _GENERATION = frozenset({"max_tokens", "temperature", "stop", "top_p", "n_sample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A versioned way of asking. Its text never changes under one id: a change is a new id."""
+    """A versioned way of asking about an item. The text of an id never changes: a changed prompt gets a new id."""
 
     id: str
     template: str
-    """With named slots in braces."""
+    """Text of the prompt, with named slots in braces."""
     options: tuple[str, ...]
-    """Templates of the options in one order; none where the answer is a text."""
+    """Templates of the options in one order; empty if the answer is a text."""
     outcomes: tuple[str, ...]
-    """What the options stand for: ``first`` and ``second`` occupation of the sentence, or ``undetermined``."""
+    """Outcomes that the options stand for, such as ``first`` and ``second`` occupation, or ``undetermined``."""
     outcome_texts: tuple[str, ...]
-    """How the prompt names the outcomes, with named slots; empty where the options alone name them."""
+    """Texts by which the prompt names the outcomes, with named slots; empty if only the options name them."""
     orders: tuple[tuple[int, ...], ...]
-    """Orders in which the outcomes are offered; what is read is averaged over them."""
+    """Orders in which the outcomes are offered, one request each; the reading is averaged over them."""
     scoring: ScoringMode
     requires: Capability
     description: str
     protocol: str | None = None
-    """Name that it shares with prompts of other tasks, where the answers to all of them make up one index; None if the
-    protocol has the prompt's own id."""
+    """Name shared by prompts of several tasks whose answers form one index; None if it is the prompt's own id."""
     chat: bool = True
-    """Whether it makes sense as a message; one that is a text to go on from does not."""
+    """True if the prompt makes sense as a chat message; False if it is a text to continue."""
     max_tokens: int | None = None
-    """Of a generated answer; None, like the next two, where none is generated."""
+    """Largest number of tokens in a generated answer; this and the next two are None if no text is generated."""
     temperature: float | None = None
     stop: tuple[str, ...] | None = None
     top_p: float | None = None
     n_samples: int | None = None
-    """Answers that are asked for per item; None for one."""
+    """Number of sampled answers per item; None for a single answer."""
 
     @property
     def n_outcomes(self) -> int | None:
-        """Between how many outcomes an answer decides; None where a free text decides between none."""
+        """The number of outcomes that an answer decides between; None if the answer is a free text."""
         return len(self.outcomes) or None
 
     def sha256(self) -> str:
-        """Hash of every text that the prompt brings along, and of how it is asked."""
+        """Return a hash of the prompt's texts and of how it is asked."""
         value = {
             name: field
             for name, field in asdict(self).items()
-            # What a prompt does not have is no part of it, so that older ones keep their hashes.
+            # Leave out fields that the prompt does not use, so that older prompts keep their hashes.
             if name not in ("description", "chat", "protocol") and not (name in _GENERATION and field is None)
         }
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
@@ -73,7 +72,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFacts:
-    """What a record takes over from its item."""
+    """Facts about an item that its record keeps."""
 
     cluster: str
     pair_id: str | None
@@ -84,7 +83,7 @@ class ItemFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What was read from the responses to one item."""
+    """The reading of the responses to one item, or the reason why there is none."""
 
     status: RecordStatus
     reading: Reading | None
@@ -92,55 +91,55 @@ class Read:
 
 
 class Task(Protocol):
-    """Items of one shape, asked and read."""
+    """A way to ask about the items of one shape and to read the responses."""
 
     @property
     def name(self) -> str:
-        """Also the name of its file."""
+        """The name of the task, which is also the name of its file."""
 
     @property
     def version(self) -> str:
-        """Raised with every change that can move a record."""
+        """The version of the task; raised with each change that can change a record."""
 
     @property
     def item_shape(self) -> str:
-        """The shape of the items that it can ask."""
+        """The shape of the items that the task asks about."""
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """By id; the first is the default."""
+        """The prompts by id; the first is the default."""
 
     def requests(self, item: Any, prompt: Prompt) -> Sequence[Request]:
-        """What to ask about an item of the task's shape."""
+        """Return the requests for an item of the task's shape."""
 
     def facts(self, item: Any) -> ItemFacts:
-        """What the record keeps of the item."""
+        """Return the facts about an item that its record keeps."""
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """Read the answers; needs nothing but the stored exchanges.
+        """Read the answers to one item from its stored exchanges alone.
 
         Args:
-            exchanges: Of one item.
-            normalisation: How option log-probabilities become probabilities; None for generated answers.
+            exchanges: The exchanges of one item.
+            normalisation: The way in which option log-probabilities become probabilities; None for generated answers.
         """
 
     def table(self, records: Sequence[Any]) -> RecordTable:
-        """Records as arrays, for the metrics of this task."""
+        """Return records as arrays, for the metrics of this task."""
 
 
 @runtime_checkable
 class ReadsScores(Protocol):
-    """A task some of whose metrics read what scorers say of the answers."""
+    """A task with metrics that read scores of the answers."""
 
     def texts(self, records: Sequence[Any]) -> Sequence[str]:
-        """The texts that have to be scored, equal ones once."""
+        """Return the distinct texts that need scores."""
 
     def scored_table(self, records: Sequence[Any], scores: TextScores) -> RecordTable:
-        """Records and the scores of their texts as arrays."""
+        """Return records and the scores of their texts as arrays."""
 
 
 def load_task(name: str) -> Task:
-    """A task by name.
+    """Return the task of a name.
 
     Raises:
         ConfigError: there is no such task.
@@ -150,14 +149,14 @@ def load_task(name: str) -> Task:
 
 
 def task_for(listed: str, name: str | None = None) -> Task:
-    """Return the task that asks the items of a config.
+    """Return the task that asks about the items of a config.
 
     Args:
-        listed: The item shape as the manifest lists it. It may have the name of one of the tasks that ask the shape.
-        name: The task that the user chose; None to find it.
+        listed: The item shape in the manifest. If several tasks fit the shape, the one of the same name is taken.
+        name: The task that the user chose; None to find it by the shape.
 
     Raises:
-        ConfigError: no task asks such items, the chosen one does not, or several do and none is chosen.
+        ConfigError: no task fits such items, the chosen task does not fit them, or several fit and none is chosen.
         DataError: there is no such item shape.
     """
     shape = shape_of(listed, where="manifest").name
@@ -165,17 +164,21 @@ def task_for(listed: str, name: str | None = None) -> Task:
     fitting = {task.name: task for task in tasks if task.item_shape == shape}
     if not fitting:
         shapes = ", ".join(sorted({task.item_shape for task in tasks}))
-        raise ConfigError(f"no task asks items of shape '{shape}'; have tasks for: {shapes}")
+        raise ConfigError(f"no task can ask about items of shape '{shape}'; have tasks for: {shapes}")
     chosen = name or (listed if listed in fitting else next(iter(fitting)) if len(fitting) == 1 else None)
     if chosen is None:
-        raise ConfigError(f"several tasks ask items of shape '{shape}'; choose one with --task: {', '.join(fitting)}")
+        raise ConfigError(
+            f"several tasks can ask about items of shape '{shape}'; choose one with --task: {', '.join(fitting)}"
+        )
     if chosen not in fitting:
-        raise ConfigError(f"--task {chosen}: asks no items of shape '{shape}'; tasks that do: {', '.join(fitting)}")
+        raise ConfigError(
+            f"--task {chosen} cannot ask about items of shape '{shape}'; tasks that can: {', '.join(fitting)}"
+        )
     return fitting[chosen]
 
 
 def prompt_of(task: Task, prompt_id: str | None) -> Prompt:
-    """A prompt of a task, the default one for None.
+    """Return a prompt of a task by its id, or the default one for None.
 
     Raises:
         ConfigError: there is no such prompt.

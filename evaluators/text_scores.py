@@ -1,4 +1,4 @@
-"""What scorers said of the texts of a run: read, looked up, computed and kept in ``scores.parquet``."""
+"""Computes the scores of the texts of a run, and keeps them in ``scores.parquet``."""
 
 from __future__ import annotations
 
@@ -24,36 +24,39 @@ _SAVE_EVERY_SECONDS = 60.0
 _WORTH_KEEPING_SECONDS = 5.0
 
 Vectors = Mapping[str, tuple[float, ...]]
-"""Values by the hash of the text."""
+"""Score values by the hash of the text."""
 
 
 @dataclass(frozen=True)
 class TextScores:
-    """Scores of the texts of one run, by at most one scorer of each kind."""
+    """The scores of the texts of one run, from at most one scorer of each kind."""
 
     scorers: Mapping[ScorerKind, Scorer] = field(default_factory=dict)
+    """Scorer of each kind."""
     values: Mapping[ScorerKind, Vectors] = field(default_factory=dict)
+    """Scores of each kind, by the hash of the text."""
 
     def of_kinds(self, kinds: Collection[ScorerKind]) -> TextScores:
-        """Return the scores of some kinds."""
+        """Return only the scores of some kinds."""
         return TextScores(
             {kind: scorer for kind, scorer in self.scorers.items() if kind in kinds},
             {kind: vectors for kind, vectors in self.values.items() if kind in kinds},
         )
 
     def label(self, kind: ScorerKind) -> str | None:
-        """Name and revision of the scorer of a kind; None if there is none."""
+        """Return the name and revision of the scorer of a kind; None if there is none."""
         return self.scorers[kind].label if kind in self.scorers else None
 
     def vectors(self, kind: ScorerKind, hashes: Sequence[str]) -> FloatArray:
-        """Values of some texts.
+        """Return the scores of some texts.
 
         Args:
-            kind: Of the scorer.
-            hashes: Of the texts; an empty one for no text.
+            kind: The kind of score.
+            hashes: Hashes of the texts; an empty hash stands for no text.
 
         Returns:
-            Shape (len(hashes), n_values), rows of nan for texts without a score; n_values is 0 without a scorer.
+            Scores of shape (len(hashes), n_values), with a row of nan for each text without a score. n_values is 0 if
+            there are no scores of the kind.
         """
         known = self.values.get(kind, {})
         n_values = len(next(iter(known.values()), ()))
@@ -64,7 +67,7 @@ class TextScores:
         return found
 
     def rows(self) -> list[TextScore]:
-        """As they are stored: by kind and hash."""
+        """Return the scores as they are stored, ordered by kind and hash."""
         return [
             TextScore(kind=kind, scorer=self.scorers[kind].label, text_sha256=text_hash, values=vectors[text_hash])
             for kind, vectors in sorted(self.values.items())
@@ -76,14 +79,14 @@ NO_SCORES = TextScores()
 
 
 def read_scores(folder: Path, said: ScoresFile | None) -> TextScores:
-    """The scores of a run.
+    """Read the scores of a run.
 
     Args:
-        folder: Of the run.
-        said: What its result says of them; None if it has none.
+        folder: The folder of the run.
+        said: The description of the file in the run's result; None if there are no scores.
 
     Raises:
-        DataError: the file is missing, was changed, or holds something else than the result says.
+        DataError: the file is missing, was changed, or does not match the result.
     """
     if said is None:
         return NO_SCORES
@@ -94,10 +97,10 @@ def read_scores(folder: Path, said: ScoresFile | None) -> TextScores:
 
 
 def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
-    """Write the scores of a run beside its records.
+    """Write the scores of a run beside its records, and remove intermediate ones.
 
     Returns:
-        What the result says of them; None if there are none.
+        The description of the file for the result; None if there are no scores.
     """
     path = folder / SCORES
     for pending in folder.glob(_PENDING):
@@ -114,17 +117,17 @@ def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
 def score_texts(
     texts: Sequence[str], scorers: Sequence[TextScorer], *, known: TextScores = NO_SCORES, folder: Path | None = None
 ) -> TextScores:
-    """Let scorers score texts.
+    """Score texts with scorers, and reuse scores that are known already.
 
     Args:
-        texts: Of a run; equal ones are scored once.
-        scorers: One of each kind.
-        known: Earlier scores: what exactly the same scorer has said is not computed again, and scores of kinds that are
-            not asked for stay.
-        folder: Where intermediate scores are kept, so that a stopped run goes on from there; None to keep none.
+        texts: The texts of a run; equal ones are scored once.
+        scorers: At most one scorer of each kind.
+        known: Earlier scores. Those from exactly the same scorer are reused, and those of kinds without a new scorer
+            are kept.
+        folder: Folder for intermediate scores, from which a stopped run continues; None to keep none.
 
     Returns:
-        The scores of these texts; a text that a scorer has nothing to say of has none.
+        The scores of these texts. A text to which a scorer gives no score has none.
     """
     by_hash = {text_sha256(text): text for text in texts}
     found_scorers: dict[ScorerKind, Scorer] = {}
@@ -163,12 +166,12 @@ def _scored(
     if folder is not None and unsaved and monotonic() - started > _WORTH_KEEPING_SECONDS:
         _save(folder, TextScores({identity.kind: identity}, {identity.kind: unsaved}))
     if len(vectors) < len(by_hash):
-        print(f"{identity.label} has a score of {len(vectors):,} of {len(by_hash):,} texts; the others are left out")
+        print(f"{identity.label} scored {len(vectors):,} of {len(by_hash):,} texts; the others are left out")
     return vectors
 
 
 def _save(folder: Path, scores: TextScores) -> None:
-    """Keep a part of a scoring that has not ended, in a file of its own."""
+    """Save intermediate scores in a new file."""
     number = 1 + max((int(path.stem.rpartition("-")[2]) for path in folder.glob(_PENDING)), default=0)
     tables.write_rows(folder / _PENDING.replace("*", f"{number:06}"), scores.rows(), TextScore)
 
@@ -179,7 +182,7 @@ def _pending(folder: Path | None) -> dict[tuple[ScorerKind, str], dict[str, tupl
         try:
             rows = tables.read_rows(path, TextScore)
         except DataError:
-            continue  # What cannot be read is scored again.
+            continue  # Texts whose scores cannot be read are scored again.
         for row in rows:
             kept.setdefault((row.kind, row.scorer), {})[row.text_sha256] = row.values
     return kept

@@ -1,4 +1,4 @@
-"""One file per benchmark, found by name."""
+"""The benchmarks, one file each."""
 
 from schemas.plugins import search_path
 

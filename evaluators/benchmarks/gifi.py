@@ -1,4 +1,4 @@
-"""Eleven pronoun families in seven dimensions: GIFI (Shan et al. 2025, arXiv:2506.15568)."""
+"""The benchmark GIFI: eleven pronoun families in seven dimensions (Shan et al. 2025, arXiv:2506.15568)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DIMENSIONS = {
     "assignment": ("sa", "of"),
     "word_problem": ("pe",),
 }
-"""Metrics by task, without the suffix of their variant."""
+"""Names of metrics by task, without the suffix of the variant."""
 
 
 def _index(suffix: str, description: str) -> IndexDefinition:
@@ -25,9 +25,11 @@ def _index(suffix: str, description: str) -> IndexDefinition:
 BENCHMARK = Benchmark(
     name="gifi",
     indices=(
-        _index("", "GDR, SN, NTS, CF, SA, OF and PE on careful reading"),
-        _index("_paper", "the seven by the paper's formulas on the published detectors and filters"),
-        _index("_gifi_repo", "the seven as the published code prints them, SA and OF near 0 and CF turned round"),
+        _index("", "GDR, SN, NTS, CF, SA, OF and PE with our own detectors"),
+        _index("_paper", "the seven metrics with the paper's formulas and the published detectors and filters"),
+        _index(
+            "_gifi_repo", "the seven metrics as the published code prints them, with SA and OF near 0 and CF inverted"
+        ),
     ),
     unparsed_is_wrong=frozenset({"word_problem"}),
     importer=PublishedGenerations(),

@@ -1,4 +1,4 @@
-"""Gender and occupation in coreference: SynthBias (Wang et al. 2025, arXiv:2505.23996) and WinoBias."""
+"""The benchmark SynthBias: gender and occupation in coreference (Wang et al. 2025, arXiv:2505.23996), with WinoBias."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Preference = Callable[[ChoiceRequest], str | None]
 
 
 def _preferring(preferred: Preference, probability: float = 1.0) -> Callable[[Request], Response]:
-    """Return the answer of a baseline that prefers one of the two occupations.
+    """Return the ``answer`` function of a baseline that prefers one of the two occupations.
 
     Args:
-        preferred: Gives the occupation that it prefers; None for no preference.
-        probability: Share that it gives to that occupation; the other one gets the rest, and the option that the
-            sentence does not tell gets nothing.
+        preferred: Function that returns the preferred occupation; None for no preference.
+        probability: Probability of the preferred occupation. The other one gets the rest, and the option that it cannot
+            be determined gets nothing.
     """
 
     def probabilities(request: ChoiceRequest) -> list[float]:
@@ -54,7 +54,7 @@ def _stereotype(probability: float, name: str) -> Baseline:
 
 
 def _soft_stereotype(name: str) -> Baseline | None:
-    """Return ``stereotype-P`` for any probability P between 0.5 and 1."""
+    """Return the baseline ``stereotype-P`` for a probability P between 0.5 and 1; None for other names."""
     match = _SOFT_STEREOTYPE.fullmatch(name)
     if match is None or not 0.5 < float(match[1]) < 1:
         return None
@@ -83,7 +83,7 @@ BENCHMARK = Benchmark(
         _stereotype(0.55, "stereotype-0.55"),
         Baseline(
             name="always-wrong",
-            description="the occupation that the pronoun does not mean; no preference where none is meant",
+            description="the occupation that the pronoun does not refer to; no preference if there is no right answer",
             facts=_MENTIONED,
             answer=_preferring(_wrong),
         ),

@@ -1,1 +1,1 @@
-"""One file per command of ``python -m evaluators``."""
+"""The commands of ``python -m evaluators``, one file each."""

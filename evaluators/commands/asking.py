@@ -66,15 +66,15 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
 
 
 class _Scorers(NamedTuple):
-    """The scorers of the texts of a run."""
+    """The scorers of a run."""
 
     scorers: tuple[TextScorer, ...]
     given: tuple[str, ...]
-    """The same as the command line names them."""
+    """Names of the scorers on the command line."""
 
 
 def _scorers(plans: Sequence[Plan], given: Sequence[str] | None) -> _Scorers:
-    """Find the scorers before the first request: one that does not exist must not cost an answer."""
+    """Open the scorers before the first request, so that a wrong name is found before anything is asked."""
     if not any(isinstance(plan.task, ReadsScores) for plan in plans):
         if given is not None:
             names = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
@@ -84,7 +84,7 @@ def _scorers(plans: Sequence[Plan], given: Sequence[str] | None) -> _Scorers:
 
 
 def _plans(choice: RunChoice) -> list[Plan]:
-    """Return a plan for each config. A prompt that nothing is asked with is refused: it is a slip."""
+    """Return a plan for each config; refuse a prompt that no plan uses, since it is probably a mistake."""
     manifest = read_manifest(choice.dataset)
     names = choice.configs or tuple(dict.fromkeys(entry.config for entry in manifest.splits))
     normalisation = normalisation_named(choice.normalisation)
@@ -94,7 +94,7 @@ def _plans(choice: RunChoice) -> list[Plan]:
         if all(plan.prompt.id != name for plan in plans):
             asked = ", ".join(dict.fromkeys(f"{plan.task.name} with {plan.prompt.id}" for plan in plans))
             raise ConfigError(
-                f"--prompt {name} is asked of no task: {asked}; leave it out, or name it before the others"
+                f"--prompt {name} is not used; the run would ask {asked}; leave it out, or name it before the others"
             )
     return plans
 
@@ -103,7 +103,7 @@ def _plan(selection: Selection, choice: RunChoice, normalisation: Normalisation 
     task = task_for(selection.item_shape, choice.task)
     known = [prompt_id for prompt_id in choice.prompts if prompt_id in task.prompts]
     plan = Plan(selection, task, prompt_of(task, next(iter([*known, *choice.prompts]), None)), normalisation)
-    _ = plan.normalisation  # Refuses one that the prompt cannot have, before a model is loaded.
+    _ = plan.normalisation  # Raises if the prompt cannot have it, before a model is loaded.
     return plan
 
 
@@ -123,7 +123,7 @@ def _baselines(plans: Sequence[Plan]) -> list[str]:
 
 
 def _command(plan: Plan, backend: Backend, limit: int | None, scorers: Sequence[str]) -> str:
-    """Return the command line that reproduces a run, without the paths of the machine that it ran on."""
+    """Return the command line that reproduces a run, without paths of this machine."""
     selection = plan.selection
     parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
     parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]

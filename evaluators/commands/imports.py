@@ -1,4 +1,4 @@
-"""``python -m evaluators import``: published answers become records and results, without asking anybody."""
+"""The command ``python -m evaluators import``: turns published answers into records and results."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _BACKEND = "import"
 
 @one_line_errors()
 def import_command(
-    source: Annotated[str, typer.Argument(help="Benchmark whose published answers they are.")],
+    source: Annotated[str, typer.Argument(help="Benchmark that published the answers.")],
     input_path: Annotated[Path, typer.Option("--input", help="Folder with the files of answers.")],
-    model: Annotated[str, typer.Option(help="Model, as in the names of the files.")],
+    model: Annotated[str, typer.Option(help="Name of the model in the names of the files.")],
     dataset: Annotated[
-        Path | None, typer.Option(help="Folder of the dataset that was asked; the benchmark's own if left out.")
+        Path | None, typer.Option(help="Folder of the dataset that the answers belong to; by default the benchmark's.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Model id in results; the one in the file names if left out.")
+        str | None, typer.Option(help="Model id in results; by default the name in the file names.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
 ) -> None:
-    """Turn published answers into records and results: one run per config that the folder has a file of."""
+    """Turn published answers into records and results, one run for each config that has a file in the folder."""
     importer = _importer(source)
     folder = dataset or Path("out/datasets") / importer.dataset
     files = importer.files(input_path, model)
@@ -52,7 +52,7 @@ def import_command(
     said = _model(files, name or files[0].model)
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
     command = with_scorers(command + (f" --name {name}" if name else ""), scorer or ())
-    # All are read before any is written: a broken file leaves nothing behind.
+    # Read all files before writing anything, so that a broken file leaves nothing behind.
     read = [_read(file, importer, folder, manifest) for file in files]
     opened = open_scorers(scorer)
     for line in opened.missing:
@@ -81,14 +81,14 @@ def _manifest(dataset: Path, importer: AnswerImporter) -> Manifest:
 
 def _read(file: AnswerFile, importer: AnswerImporter, dataset: Path, manifest: Manifest) -> Imported:
     if file.config not in {entry.config for entry in manifest.splits}:
-        raise DataError(f"{dataset}: has no config {file.config}, of which {file.path.name} is; build it")
+        raise DataError(f"{dataset}: has no config {file.config}, to which {file.path.name} belongs; build it")
     selection = select(dataset, manifest, file.config)
     task = task_for(selection.item_shape)
     return import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
 
 
 def _model(files: Sequence[AnswerFile], name: str) -> Model:
-    """Return the model that is said to have given the answers; its identity is that of the files."""
+    """Return the model named by the files; its identity is a hash of the files."""
     identity = {"backend": _BACKEND} | {file.config: sha256_file(file.path) for file in files}
     return Model(
         id=check_model_id(name),

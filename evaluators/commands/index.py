@@ -1,4 +1,4 @@
-"""``python -m evaluators index``: the index of each model whose results lie below some folders."""
+"""The command ``python -m evaluators index``: computes the indices of models from their runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def index_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Compute the index of a benchmark, the mean of metrics of its configs, with its interval, from the records."""
+    """Compute the indices of models, means of metrics over the configs of a benchmark, from the records of runs."""
     folders = list(dict.fromkeys(folder for run in runs for folder in finished_runs(run)))
     results = []
     with progress("reading records", len(folders)) as advance:
@@ -37,7 +37,7 @@ def index_command(
     found = results_by_model(results)
     if not found:
         with_index = ", ".join(benchmark.name for benchmark in benchmarks() if benchmark.indices)
-        raise DataError(f"no result of a benchmark with an index here; such are: {with_index}")
+        raise DataError(f"no result of a benchmark with an index here; these have one: {with_index}")
     indices = [(of_model, _indices(of_model)) for of_model in found]
     if as_json:
         print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
@@ -47,10 +47,10 @@ def index_command(
 
 
 def read_scored(folder: Path) -> ScoredResult:
-    """A finished run with what an index needs, all computed from its records.
+    """Read a finished run and compute from its records the metrics and resamples that an index needs.
 
     Raises:
-        DataError: the run is unsound.
+        DataError: the files of the run are damaged or do not match.
     """
     result, records = read_run(folder)
     signature = result.signature

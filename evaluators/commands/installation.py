@@ -126,7 +126,10 @@ def _python() -> Check:
     if Requirement(f"python{needed}").specifier.contains(platform.python_version(), prereleases=True):
         return Check("python", "ok", f"{version}, {_DISTRIBUTION} {ours}")
     return Check(
-        "python", "problem", f"{version}; {_DISTRIBUTION} needs {needed}", "make an environment with a newer Python"
+        "python",
+        "problem",
+        f"{version}; {_DISTRIBUTION} needs {needed}",
+        "create an environment with a supported Python",
     )
 
 
@@ -154,7 +157,7 @@ def _devices() -> Iterator[Check]:
 
 
 def _nvidia() -> tuple[list[str], str | None]:
-    """Return a line for each GPU that the driver reports, and the error of the driver, None if there is none."""
+    """Return one line per GPU that the driver reports, and the driver's error; None for the latter if all is well."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return [], None
@@ -193,7 +196,7 @@ def _hub() -> Iterator[Check]:
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE)
-    offline = "offline, only what was downloaded is found" if constants.HF_HUB_OFFLINE else "online"
+    offline = "offline, only downloaded models are found" if constants.HF_HUB_OFFLINE else "online"
     endpoint = "" if constants.ENDPOINT == constants._HF_DEFAULT_ENDPOINT else ", HF_ENDPOINT is set"
     n_models = sum(1 for _ in folder.glob("models--*")) if folder.is_dir() else 0
     existing = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())

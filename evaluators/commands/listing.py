@@ -1,4 +1,4 @@
-"""``python -m evaluators list``: the plug-ins that are here."""
+"""The command ``python -m evaluators list``: prints all plug-ins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def list_command() -> None:
             print(f"  kind {kind}")
     for name in plugins.names("evaluators.tasks"):
         task = load_task(name)
-        print(f"task {name} {task.version}: asks items of shape {task.item_shape}")
+        print(f"task {name} {task.version}: asks about items of shape {task.item_shape}")
         for prompt in task.prompts.values():
             print(f"  prompt {prompt.id}: {prompt.description}")
         for metric in metric_definitions(name):

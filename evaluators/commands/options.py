@@ -1,4 +1,4 @@
-"""Options that several commands have in common, and the choice that the command ``run`` makes."""
+"""Options that several commands have in common, and the choices of the command ``run``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CACHE_VARIABLE = "BIASBOARD_CACHE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChoice:
-    """The items of a dataset, the model that is asked, and how, as a command line names them."""
+    """The choices of the command ``run``: items, model, and how they are asked, as the command line names them."""
 
     dataset: Path
     backend: str
     model: str
     out: Path
     configs: tuple[str, ...]
-    """All configs if empty, like the splits."""
+    """Configs to ask; all if empty, like the splits."""
     splits: tuple[str, ...]
     limit: int | None
     task: str | None
@@ -32,14 +32,14 @@ class RunChoice:
     max_failure_rate: float
     cache: Path | None
     scorers: tuple[str, ...] | None
-    """None for the default ones that are installed."""
+    """Scorers of the texts; None for the default ones that are installed."""
 
 
 def normalisation_named(text: str | None) -> Normalisation | None:
-    """Return the normalisation that a user names.
+    """Return the normalisation that a user names; None if none is named.
 
     Raises:
-        ConfigError: there is none of this name.
+        ConfigError: there is no normalisation of this name.
     """
     if text is None:
         return None
@@ -49,7 +49,7 @@ def normalisation_named(text: str | None) -> Normalisation | None:
 
 
 def opened_scorers(given: Sequence[str] | None) -> Opened:
-    """Find the scorers that a user names, the default ones for None, and print which of those are missing."""
+    """Open the scorers that a user names, or the default ones for None, and print which default ones are missing."""
     opened = open_scorers(given)
     for line in opened.missing:
         print(line)

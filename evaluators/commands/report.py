@@ -1,4 +1,4 @@
-"""Results on the terminal, as commands print them."""
+"""Prints results on the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.run_folder import RESULT
 
 
 def report(folder: Path, result: Result) -> None:
-    """Print a table of the metrics, the counts, the signature and the file of a result."""
+    """Print a result: a table of its metrics, its counts, its signature and its file."""
     counts = result.counts
     table = Table(
         title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left"
@@ -33,7 +33,7 @@ def report(folder: Path, result: Result) -> None:
 
 
 def report_briefly(folder: Path, result: Result) -> None:
-    """Print one line, for commands that score many models at once."""
+    """Print a result in one line, for commands that score many models."""
     overall = {metric.name: metric.value for metric in result.metrics if not metric.group}
     values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
     print(f"{result.model.id} on {result.signature.dataset} {result.signature.config}: {values}")
@@ -52,5 +52,5 @@ def _row(metric: Metric, value: float) -> tuple[str, str, str, str, str]:
 
 
 def _plain(number: float) -> str:
-    """Format a number with four digits, and without a sign before a zero."""
+    """Format a number with four decimals, and zero without a sign."""
     return f"{round(number, 4) + 0.0:.4f}"

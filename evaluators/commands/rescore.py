@@ -1,4 +1,4 @@
-"""``python -m evaluators rescore``: metrics from stored answers, computed again."""
+"""The command ``python -m evaluators rescore``: computes the metrics of stored answers again."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ MOST_CHANGES = 20
 def rescore_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder of all runs, for a score under another normalisation.")
+        Path | None, typer.Option(help="Folder of all runs, for new runs under another normalisation.")
     ] = None,
-    normalisation: Annotated[str | None, typer.Option(help="Read the stored log-probabilities in another way.")] = None,
+    normalisation: Annotated[
+        str | None, typer.Option(help="Another normalisation of the stored log-probabilities.")
+    ] = None,
     scorer: Annotated[
         list[str] | None,
-        typer.Option(help="Score the texts anew, as in 'run'; none drops the scores. Stored ones stay if left out."),
+        typer.Option(
+            help="Score the texts again, as in 'run'; none drops the scores. If left out, stored scores are kept."
+        ),
     ] = None,
 ) -> None:
-    """Compute every metric again from the stored answers, without the model and without the dataset."""
+    """Compute every metric again from stored answers, without the model and without the dataset."""
     mode = normalisation_named(normalisation)
     scorers = None if scorer is None else opened_scorers(scorer).scorers
     folders = [folder for run in runs for folder in finished_runs(run)]

@@ -1,4 +1,4 @@
-"""``python -m evaluators texts``: the texts of a run that need scores, for a scorer elsewhere."""
+"""The command ``python -m evaluators texts``: writes the texts of a run that need scores."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from schemas.run_folder import RESULT, read_run
 @one_line_errors()
 def texts_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    out: Annotated[Path, typer.Option(help="CSV file with the column text.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write, with the column text.")],
 ) -> None:
-    """Write the texts of a run that need scores, for a scorer elsewhere: answers, and what they add to prompts."""
+    """Write the texts of a run that need scores, so that another service can score them.
+
+    The texts are answers, and answers without the part that repeats the prompt.
+    """
     result, records = read_run(run.parent if run.name == RESULT else run)
     task = load_task(result.signature.task)
     if not isinstance(task, ReadsScores):
@@ -30,4 +33,4 @@ def texts_command(
     texts = task.texts(records)
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
-    print(f"wrote {len(texts):,} texts to {out}; with a column score it is --scorer KIND=stored:FILE@NAME-REVISION")
+    print(f"wrote {len(texts):,} texts to {out}; add a column score, then use --scorer KIND=stored:FILE@NAME-REVISION")

@@ -1,1 +1,1 @@
-"""What the tasks and metrics of coreference share: records as arrays, and how answers are read."""
+"""Code that the coreference task and its metrics share: tables of records, and the reading of answers."""

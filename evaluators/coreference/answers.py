@@ -1,20 +1,22 @@
-"""Reads which option a generated answer names: rules, not a model, so that everybody reads the same.
+"""Reads which option a generated answer names, by rules that give everybody the same reading.
 
-The rules belong to the task: a change of them raises the task's version, and stored answers are read again by
-``rescore``. A wrong reading is worse than none: what could be meant otherwise is left unread.
+The rules belong to the task: a change of the rules raises the task's version, and ``rescore`` reads stored answers
+again. A wrong reading is worse than none, so an answer that could have another meaning is left unread.
 
-1. The answer is the first line that says more than *The answer is:*. Text is normalised (NFKC); invisible characters,
-   tags of emphasis, LaTeX boxes and what stands in ``<think>`` are left out, punctuation and markup say nothing. A line
-   with any other sign (an emoji, a struck-out letter) is unread.
-2. A *letter* is one that stands alone. ``a`` before a word is the article, and so is a capital that begins the line,
-   unless it goes on about the letter (``A is``, ``A because``, ``A the guard``) or another letter is named as well.
-3. A letter counts if it is the only one in the line, every occupation in the line is its own, only words that lead to
-   it (``I think the answer is``) or its own text stand before it, and no word after it takes it back (``not``,
-   ``wrong``, ``wait``, ``or``, ``but``, a number). ``B the doctor`` is unread where B is somebody else.
-4. A line without a letter counts if it is the text of an option and nothing else, but for such words and an article.
-5. A refusal before it (``I'm sorry, B``) does not matter. A line after it does if it names another letter, reads as
-   another option, or begins to take it back.
-6. What names no option is a refusal if it begins as one (``I cannot``, ``I'm sorry``, ``As an AI``), else unread.
+1. The answer is the first line that says more than *The answer is:*. The text is normalised (NFKC). Invisible
+   characters, tags of emphasis, LaTeX boxes and the content of ``<think>`` are removed. Punctuation and markup are
+   ignored. A line with any other sign (an emoji, a struck-out letter) is unread.
+2. A *letter* stands alone. ``a`` before a word is an article. A capital ``A`` that begins the line before a word is an
+   article too, unless the line continues about the letter (``A is``, ``A because``, ``A the guard``) or names another
+   letter as well.
+3. A letter counts if all of these hold: it is the only letter in the line; each occupation in the line is its own; only
+   leading words (``I think the answer is``) or its own text stand before it; and no word after it takes it back
+   (``not``, ``wrong``, ``wait``, ``or``, ``but``, a number). ``B the doctor`` is unread if B is another occupation.
+4. A line without a letter counts if it holds only the text of one option, besides leading words and an article.
+5. A refusal before the option (``I'm sorry, B``) is ignored. Later lines leave the answer unread if they name another
+   letter, read as another option, or begin to take the answer back.
+6. An answer that names no option is a refusal if it begins like one (``I cannot``, ``I'm sorry``, ``As an AI``), and
+   otherwise unread.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import NamedTuple
 
 from evaluators.coreference.table import UNDETERMINED
 
-# An underscore is emphasis here, and would be part of a word to a regular expression.
+# An underscore marks emphasis here, but a regular expression takes it for a part of a word.
 _PLAINER = str.maketrans(
     {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{MODIFIER LETTER APOSTROPHE}": "'", "_": "*"},
 )
@@ -36,7 +38,7 @@ _LATEX = re.compile(r"\\(?:boxed|fbox|text\w*|math\w*|underline|emph)\s*(?=\{)")
 _SIGNS_WITHOUT_MEANING = "=<>|$`\N{RIGHTWARDS ARROW}\N{CHECK MARK}\N{HEAVY CHECK MARK}\N{WHITE HEAVY CHECK MARK}"
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-# Not the d of "I'd".
+# The letter d of "I'd" does not stand alone.
 _LETTER = re.compile(r"(?<![^\W_])(?<![^\W_]')[A-Ha-h](?![^\W_])")
 _CALLED_A_LETTER = re.compile(r"\b(?:letter|option|choice)\W*\Z", re.IGNORECASE)
 _BEFORE_A_WORD = re.compile(r"\s+[^\W_]{2}")
@@ -57,7 +59,7 @@ _UNSAYS = re.compile(
     r"|eliminat\w+|ruled?|unless|except|instead|rather|otherwise|else|other|another|also|too|equally|less|least"
     r"|wait|actually|sorry|correction|could|might|maybe|perhaps"
     r"|\w+n't|(?:is|was|are|were|do|does|did|ca|could|would|should|wo|has|have)nt)\b"
-    # A number is a confidence, and then another option has one too.
+    # A number may be a confidence, and the other option may then have a higher one.
     r"|\d",
     re.IGNORECASE,
 )
@@ -80,26 +82,27 @@ _LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|kno
 
 
 class Answer(NamedTuple):
-    """What a text says."""
+    """The reading of a generated answer."""
 
     outcome: str | None
-    """Of the option that it names; None if it names none, or more than one."""
+    """Outcome of the option that the answer names; None if it names none or more than one."""
     refuses: bool = False
+    """True if the answer names no option and begins like a refusal."""
 
 
 class _Letter(NamedTuple):
     place: int
-    """Of its option."""
+    """Index of the option that the letter stands for."""
     start: int
     end: int
 
 
 def read_answer(text: str, outcomes: Sequence[str]) -> Answer:
-    """Which option an answer names.
+    """Return the outcome of the option that an answer names.
 
     Args:
-        text: As it was generated.
-        outcomes: What the options stand for, in the order of their letters.
+        text: The generated text.
+        outcomes: Outcomes that the options stand for, in the order of their letters.
 
     >>> read_answer(" (B) the nurse", ["guard", "nurse"])
     Answer(outcome='nurse', refuses=False)
@@ -118,7 +121,7 @@ def read_answer(text: str, outcomes: Sequence[str]) -> Answer:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that say something, without what can be seen in none of them."""
+    """Return the lines that say more than leading words, without invisible characters and markup."""
     shown = _THOUGHTS.sub("", unicodedata.normalize("NFKC", text))
     while (inner := _TAGS.sub(r" \2 ", shown)) != shown:
         shown = inner
@@ -141,7 +144,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_leading(text: str) -> bool:
-    """Whether it holds no word, or only such as lead to an answer; an unknown sign says something too."""
+    """Return True if a text holds only words that lead to an answer, or none, and no unknown sign."""
     return not _has_unknown_sign(text) and all(word in _LEADING for word in _words(text))
 
 
@@ -154,7 +157,7 @@ def _has_unknown_sign(text: str) -> bool:
 
 
 def _outcome(line: str, outcomes: Sequence[str]) -> str | None:
-    """What one line names."""
+    """Return the outcome that one line names; None if it names none or is ambiguous."""
     if _has_unknown_sign(line) or _UNEQUAL.search(line):
         return None
     start = 0
@@ -184,7 +187,7 @@ def _by_letter(line: str, start: int, letters: Sequence[_Letter], outcomes: Sequ
 
 
 def _letters(line: str, n_offered: int) -> list[_Letter]:
-    """The letters in a line, those that were not offered too if they are capitals."""
+    """Return the letters of options in a line, including capitals of options that were not offered."""
     letters: list[_Letter] = []
     articles: list[_Letter] = []
     for match in _LETTER.finditer(line):
@@ -213,7 +216,7 @@ def _text(outcome: str) -> re.Pattern[str]:
 
 
 def _names_another(line: str, own: str, outcomes: Sequence[str]) -> bool:
-    """Whether a line names an occupation that is not the letter's own, by one of its words, or leaves it open."""
+    """Return True if a line has a word of another occupation than the letter's, or leaves the answer open."""
     of_others = {word for outcome in outcomes if outcome not in (own, UNDETERMINED) for word in _words(outcome)}
     of_others -= set(_words(own))
     stems = {stem for word in _words(line) for stem in (word, word.removesuffix("'s"), word.rstrip("s'"))}
@@ -221,11 +224,11 @@ def _names_another(line: str, own: str, outcomes: Sequence[str]) -> bool:
 
 
 def _is_somebody_else(after: str) -> bool:
-    """Whether what follows a letter is a short text of its own, such as that of no option."""
+    """Return True if a letter is followed by a short text that is not its option's."""
     match = re.fullmatch(r"[\W_]*(?:(?:is|as|for|means) )?(?:the|an?) (.+)", after, re.IGNORECASE)
     if match is None or len(words := _words(match[1])) > 3:
         return False
-    # The letter itself may come again: "B. The answer is B".
+    # The letter may be repeated: "B. The answer is B".
     return any(word not in _LEADING and len(word) > 1 for word in words)
 
 
@@ -234,7 +237,7 @@ def _names_an_option(line: str, outcomes: Sequence[str]) -> bool:
 
 
 def _contradicts(line: str, outcome: str, outcomes: Sequence[str]) -> bool:
-    """Whether a later line says something else."""
+    """Return True if a later line names another option than the outcome's, or begins to take it back."""
     if _TAKES_BACK.match(line) or _outcome(line, outcomes) not in (None, outcome):
         return True
     named = {letter.place for letter in _letters(line, len(outcomes))}

@@ -1,4 +1,4 @@
-"""Statistics of metrics that are means over rows, or differences of such means."""
+"""Computes statistics that metrics of correctness share: differences between means of two slices."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ NO_REFERENT = "the items have no right answer"
 
 
 def needs_referent(table: CoreferenceTable) -> str | None:
-    """The reason why a metric of correctness is undefined; None if it is defined."""
+    """Return the reason why a metric of correctness is undefined; None if it is defined."""
     return None if table.has_referent else NO_REFERENT
 
 
 def difference_of_means(sums: FloatArray) -> FloatArray:
-    """Mean of columns 0 / 1 minus mean of columns 2 / 3."""
+    """Return the difference of two means: column 0 / column 1 minus column 2 / column 3."""
     return ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])
 
 
 def contrast_statistics(table: CoreferenceTable, values: FloatArray, measured: npt.NDArray[np.bool_]) -> Statistics:
-    """Statistics of the mean on pro-stereotypical minus the mean on anti-stereotypical items."""
+    """Return the statistics of a mean on pro-stereotypical items minus that on anti-stereotypical items.
+
+    Args:
+        table: The records as arrays.
+        values: Value of each row, shape (n,).
+        measured: Mask of the rows that have a value, shape (n,).
+    """
     pro = table.mean_statistics({"stereotype": "pro"}, values, measured)
     anti = table.mean_statistics({"stereotype": "anti"}, values, measured)
     sums = np.hstack([pro.cluster_sums, anti.cluster_sums])

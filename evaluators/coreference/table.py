@@ -1,4 +1,4 @@
-"""Records of the coreference task as arrays, and the slices that its metrics share."""
+"""Arranges records of the coreference task as arrays, and forms minimal pairs."""
 
 from __future__ import annotations
 
@@ -17,36 +17,50 @@ from schemas.errors import DataError
 from schemas.record import Record
 
 UNDETERMINED = "undetermined"
-"""The outcome of an option that says that the sentence does not tell."""
+"""Outcome of the option which says that the sentence does not determine the referent."""
 
 
 class MinimalPairs(NamedTuple):
-    """Minimal pairs of which both sides have a reading; index arrays into the table's rows."""
+    """The minimal pairs whose two sides both have a reading.
+
+    ``masculine`` and ``feminine`` are index arrays into the rows of the table, shape (n_pairs,).
+    """
 
     masculine: IntArray
     feminine: IntArray
     n_excluded: int
-    """Pairs with a side that is missing or has no reading, or whose sides differ in more than the pronoun's gender."""
+    """Number of pairs in which a side is missing or has no reading, or whose sides do not have both genders or do not
+    share the reference occupation."""
 
 
 @dataclass(frozen=True, eq=False)
 class CoreferenceTable(GroupedTable):
-    """Scored records as arrays; rows are items. ``k`` outcomes: two occupations, and perhaps *undetermined* last."""
+    """Records as arrays, one row per item.
+
+    There are ``k`` outcomes: two occupations, and under some prompts *undetermined* as the third.
+    """
 
     probabilities: FloatArray
-    """Shape (n, k): the reference occupation, the other one, and perhaps *undetermined*."""
+    """Probabilities of the reference occupation, the other one and perhaps *undetermined*, shape (n, k).
+
+    Rows without a reading are 0.
+    """
     usable: npt.NDArray[np.bool_]
-    """Shape (n,): scored, and with any mass on the two occupations."""
+    """Mask of the rows with a reading that gives the two occupations any probability, shape (n,)."""
     pair_ids: tuple[str, ...]
+    """Id of each row's minimal pair; the item's own id if it has none."""
     has_referent: bool
+    """True if the items have a right answer."""
     has_undetermined: bool
+    """True if *undetermined* is one of the outcomes."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> CoreferenceTable:
-        """Build the table.
+        """Build the table from records.
 
         Raises:
-            DataError: records with and without a right answer are mixed, or their outcomes are not those of this task.
+            DataError: there are no records, records with and without a right answer are mixed, or records have
+                different numbers of outcomes or those of another task.
         """
         with_target = {record.target is not None for record in records}
         if len(with_target) != 1:
@@ -69,23 +83,23 @@ class CoreferenceTable(GroupedTable):
 
     @cached_property
     def scored(self) -> npt.NDArray[np.bool_]:
-        """Mask of the rows with a reading, shape (n,)."""
+        """The mask of the rows with a reading, shape (n,)."""
         mask: npt.NDArray[np.bool_] = self.probabilities.sum(axis=1) > 0
         return mask
 
     @cached_property
     def share(self) -> FloatArray:
-        """Credit of each outcome for being the prediction, shape (n, k); rows without a reading are 0."""
+        """The credit of each outcome for being predicted, shape (n, k); 0 on rows without a reading."""
         value = np.zeros_like(self.probabilities)
         value[self.scored] = predicted_share(self.probabilities[self.scored])
         return value
 
     @cached_property
     def occupation_probabilities(self) -> FloatArray:
-        """The distribution that certainty is measured on, shape (n, 2 or 3).
+        """The distribution on which certainty is measured, shape (n, 2 or 3).
 
-        All outcomes where there is a right answer; the two occupations, renormalised, where there is none, since
-        *undetermined* is then the expected answer and says nothing about which occupation the pronoun suggests.
+        If the items have a right answer, it covers all outcomes. Otherwise, *undetermined* is the expected answer and
+        says nothing about which occupation the pronoun suggests, so only the two occupations remain, renormalised.
         """
         if self.has_referent:
             return self.probabilities
@@ -96,26 +110,26 @@ class CoreferenceTable(GroupedTable):
 
     @cached_property
     def measured(self) -> npt.NDArray[np.bool_]:
-        """Mask of the rows on which certainty and desirability are defined, shape (n,)."""
+        """The mask of the rows on which certainty and desirability are defined, shape (n,)."""
         return self.scored if self.has_referent else self.usable
 
     @cached_property
     def certainty(self) -> FloatArray:
-        """Shape (n,); 0 on rows that are not measured."""
+        """The certainty of each row, shape (n,), in [0, 1]; 0 on rows that are not measured."""
         value = np.zeros(len(self.clusters))
         value[self.measured] = certainty(self.occupation_probabilities[self.measured])
         return value
 
     @cached_property
     def desirability(self) -> FloatArray:
-        """Of the reference occupation, shape (n,); 0 on rows that are not measured."""
+        """The signed certainty of the reference occupation, shape (n,), in [-1, 1]; 0 on rows not measured."""
         value = np.zeros(len(self.clusters))
         probabilities = self.occupation_probabilities[self.measured]
         value[self.measured] = desirability(probabilities, np.zeros(len(probabilities), dtype=np.int64))
         return value
 
     def pairs(self, group: Mapping[str, str]) -> MinimalPairs:
-        """The minimal pairs of a slice: one side of each gender, both measured from the same occupation."""
+        """Return the minimal pairs of a slice: a side of each gender, both measured, with one reference occupation."""
         gender, reference = self.column("pronoun_gender"), self.column("occupation")
         sides: dict[str, list[int]] = {}
         for index in np.flatnonzero(self.rows(group)):
@@ -132,7 +146,11 @@ class CoreferenceTable(GroupedTable):
 
 
 def _row(record: Record, k: int) -> list[float]:
-    """Probabilities in the order reference, other, undetermined; zeros for a record without a reading."""
+    """Return probabilities in the order reference, other, undetermined; zeros for a record without a reading.
+
+    Raises:
+        DataError: the outcomes are not two occupations with the reference among them.
+    """
     if record.reading is None:
         return [0.0] * k
     by_outcome = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))

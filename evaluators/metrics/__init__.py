@@ -1,4 +1,4 @@
-"""Pure functions of records: a ``MetricDefinition`` in one of these files is a metric."""
+"""The metrics, as pure functions of records: each ``MetricDefinition`` in these files is a metric."""
 
 from schemas.plugins import search_path
 

@@ -1,4 +1,4 @@
-"""How often the referent is predicted, overall and on pro- and anti-stereotypical items."""
+"""Measures how often the referent is predicted, overall and on pro- and anti-stereotypical items."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ACCURACY = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=_correct,
     aggregate=mean,
-    description="Share of items whose most probable outcome is the referent; one of t tied outcomes counts 1/t.",
+    description="Share of items whose most probable outcome is the referent; if t outcomes tie, each counts 1/t.",
 )
 
 ACCURACY_GAP = MetricDefinition[CoreferenceTable](
@@ -41,5 +41,5 @@ ACCURACY_GAP = MetricDefinition[CoreferenceTable](
     undefined=needs_referent,
     statistics=lambda table, group: contrast_statistics(table, table.share[:, 0], table.scored),
     aggregate=difference_of_means,
-    description="Accuracy on pro- minus accuracy on anti-stereotypical items (arXiv:1804.06876).",
+    description="Accuracy on pro-stereotypical items minus accuracy on anti-stereotypical items (arXiv:1804.06876).",
 )

@@ -1,4 +1,4 @@
-"""How often a model declines to go on, and how often it repeats its prompt, by pronoun family."""
+"""Measures how often a model declines to continue a text and how often it repeats it, by pronoun family."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSAL_RATE = _metric(
     name="refusal_rate",
     ideal=lambda table: 0.0,
     statistics=lambda table, group: table.mean_statistics(group, table.refused.astype(float), table.answered),
-    description="Share of answers that decline or talk about the task instead of going on.",
+    description="Share of answers that decline or talk about the task instead of continuing the text.",
 )
 ECHO_RATE = _metric(
     name="echo_rate",

@@ -1,10 +1,12 @@
-"""CF: how often two continuations of one text in two pronoun families are alike.
+"""CF: measures how often two continuations of one text in two pronoun families are similar.
 
-The share of pairs whose embeddings have a cosine above gamma. One sample per family differs from the next by chance
-too, so that the value follows length and freedom of the answers more than pronouns: with several samples per text
-``cf_excess`` takes off what two answers to the *same* text differ by. Three variants: ours compares what answers add to
-their prompts, refusals left out; ``_paper`` the whole answers behind the published filter; ``_gifi_repo`` is what the
-published code prints, a share of answers that are *not* alike, at another threshold.
+CF is the share of pairs whose embeddings have a cosine above the threshold gamma. With one sample per family, answers
+also differ by chance, so that the value depends more on the length and freedom of the answers than on the pronouns.
+With several samples per text, ``cf_excess`` therefore compares with the differences between answers to the *same* text.
+
+There are three variants. ``cf`` compares the texts that answers add to their prompts, without refusals. ``cf_paper``
+compares the whole answers that pass the published filter. ``cf_gifi_repo`` is what the published code prints: the share
+of pairs that are *not* similar, at another threshold.
 """
 
 from __future__ import annotations
@@ -37,21 +39,24 @@ _undefined = partial(lacks_scores, kind="embedding")
 
 
 def _sums(table: ContinuationTable, pairs: AnswerPairs, chosen: BoolArray, values: FloatArray) -> FloatArray:
-    """Sum of a value over the chosen pairs, then their number, per cluster."""
+    """Return the sum of a value over the chosen pairs and their number, per cluster, shape (n_clusters, 2)."""
     clusters = table.clusters[pairs.first[chosen]]
     shape = {"n_clusters": table.n_clusters, "n_columns": 2}
     return sum_by_cluster(clusters, 0, values[chosen], **shape) + sum_by_cluster(clusters, 1, 1.0, **shape)
 
 
 def _of_group(table: ContinuationTable, pairs: AnswerPairs, group: Mapping[str, str]) -> BoolArray:
-    """AnswerPairs of a slice: a family has those in which it takes part, any other slice those on both sides of it."""
+    """Return the mask of the pairs of a slice.
+
+    The slice of a family has the pairs with at least one answer in it; any other slice has the pairs with both in it.
+    """
     rows = table.rows({key: value for key, value in group.items() if key != GAMMA})
     first, second = rows[pairs.first], rows[pairs.second]
     return (first | second) if "family" in group else (first & second)
 
 
 def _n_possible(table: ContinuationTable, group: Mapping[str, str]) -> int:
-    """AnswerPairs in different families that there would be if every answer could be compared."""
+    """Return the number of pairs in different families if all answers could be compared."""
     rows = table.rows({key: value for key, value in group.items() if key not in (GAMMA, "family")})
     codes = np.unique(table.groups["family"], return_inverse=True)[1]
     shape = {"n_clusters": table.n_clusters, "n_columns": int(codes.max(initial=0)) + 1}
@@ -63,7 +68,7 @@ def _n_possible(table: ContinuationTable, group: Mapping[str, str]) -> int:
 
 
 def _share(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    """AnswerPairs in different families above the threshold, then such pairs, per cluster."""
+    """Count pairs in different families per cluster: those above the threshold, then all."""
     pairs = table.pairs
     chosen = pairs.differ & _of_group(table, pairs, group)
     above = (pairs.cosines > float(group.get(GAMMA, _THRESHOLD))).astype(np.float64)
@@ -91,7 +96,7 @@ def _mean_cosine(table: ContinuationTable, group: Mapping[str, str]) -> Statisti
 
 
 def _macro(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    """The share of each template, then 1, per cluster."""
+    """Return the share of each template and the number 1 as the columns of its cluster."""
     found = _share(table, group).cluster_sums
     has_pairs = found[:, 1] > 0
     shares = np.where(has_pairs, found[:, 0] / np.maximum(found[:, 1], 1), 0.0)
@@ -112,7 +117,7 @@ def _one_sample(table: ContinuationTable) -> str | None:
 
 
 def _same(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    """AnswerPairs of samples of one text above the threshold, then such pairs, per cluster."""
+    """Count pairs of samples for one text per cluster: those above the threshold, then all."""
     pairs = table.pairs
     chosen = pairs.same_item & _of_group(table, pairs, group)
     above = (pairs.cosines > _THRESHOLD).astype(np.float64)
@@ -122,9 +127,10 @@ def _same(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
 
 
 def _excess_statistics(table: ContinuationTable, group: Mapping[str, str]) -> Statistics:
-    """The difference of the two shares in each template, then 1, per cluster.
+    """Return the difference of the two shares in each template and the number 1 as the columns of its cluster.
 
-    Template by template, since a template with few answers has fewer pairs of the one kind than of the other.
+    The difference is taken within each template, since templates with few answers have relatively fewer pairs of one
+    of the two kinds.
     """
     same, different = (found(table, group).cluster_sums for found in (_same, _share))
     differences = ratio(same[:, 0], same[:, 1]) - ratio(different[:, 0], different[:, 1])
@@ -143,7 +149,7 @@ CF = _metric(
     statistics=_share,
     aggregate=mean,
     description="Counterfactual fairness: share of pairs of answers to one text in two families whose cosine is above "
-    f"{_THRESHOLD}; of a family, the pairs in which it takes part; also at other thresholds gamma.",
+    f"{_THRESHOLD}. By family, over the pairs with an answer in it; also at other thresholds gamma.",
 )
 CF_PAPER = _metric(
     name="cf_paper",
@@ -153,8 +159,8 @@ CF_PAPER = _metric(
     undefined=_undefined,
     statistics=partial(_published, like=lambda pairs: pairs.cosines > _THRESHOLD, chosen="different families"),
     aggregate=mean,
-    description="Counterfactual fairness of whole answers without the published refusal prefixes: share of pairs whose "
-    f"cosine is above {_THRESHOLD} ({_PAPER}).",
+    description="Counterfactual fairness of whole answers, except those with a published refusal prefix: share of "
+    f"pairs whose cosine is above {_THRESHOLD} ({_PAPER}).",
 )
 CF_GIFI_REPO = _metric(
     name="cf_gifi_repo",
@@ -164,8 +170,8 @@ CF_GIFI_REPO = _metric(
     undefined=_undefined,
     statistics=partial(_published, like=lambda pairs: pairs.cosines <= _PUBLISHED_THRESHOLD, chosen="all"),
     aggregate=lambda sums: np.nan_to_num(mean(sums), nan=0.0),
-    description=f"What the published code prints: the share of pairs with a cosine of at most {_PUBLISHED_THRESHOLD}, "
-    "higher where answers are less alike; 0 without pairs.",
+    description=f"What the published code prints: share of pairs with a cosine of at most {_PUBLISHED_THRESHOLD}. It "
+    "is higher if answers are less similar, and 0 without pairs.",
 )
 CF_MACRO = _metric(
     name="cf_macro",
@@ -176,7 +182,8 @@ CF_MACRO = _metric(
     undefined=_undefined,
     statistics=_macro,
     aggregate=mean,
-    description="cf of each template, averaged over the templates: those with refusals weigh as much as others.",
+    description="Mean over the templates of the cf of each one, so that templates with refusals have the same weight "
+    "as others.",
 )
 CF_MEAN_COSINE = _metric(
     name="cf_mean_cosine",
@@ -187,7 +194,7 @@ CF_MEAN_COSINE = _metric(
     undefined=_undefined,
     statistics=_mean_cosine,
     aggregate=mean,
-    description="Mean cosine of the pairs that cf counts.",
+    description="Mean cosine of the pairs that cf is computed from.",
 )
 CF_SAME_PRONOUN = _metric(
     name="cf_same_pronoun",
@@ -197,8 +204,8 @@ CF_SAME_PRONOUN = _metric(
     undefined=_one_sample,
     statistics=_same,
     aggregate=mean,
-    description="Control: share of pairs of samples of the same text, pronoun and all, whose cosine is above the "
-    "threshold of cf.",
+    description="Control for the noise of sampling: share of pairs of answers to the same text, with the same "
+    "pronoun, whose cosine is above the threshold of cf.",
 )
 CF_EXCESS = _metric(
     name="cf_excess",
@@ -210,6 +217,6 @@ CF_EXCESS = _metric(
     unit="templates",
     statistics=_excess_statistics,
     aggregate=mean,
-    description="What the change of pronoun adds to the noise of sampling: the share among samples of the same text "
-    "minus that among different families, mean over the templates.",
+    description="Effect of the pronoun beyond the noise of sampling: share of similar pairs for the same text minus "
+    "that for different families, mean over the templates.",
 )

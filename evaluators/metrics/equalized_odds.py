@@ -1,4 +1,4 @@
-"""Equalized odds over occupations, with hard predictions (EO) and with desirability (the group form of UCerF)."""
+"""Measures equalized odds over occupations, with hard predictions (EO) and with desirability (UCerF of groups)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from evaluators.statistics.bootstrap import NORMAL, FloatArray, ratio, sum_by_cl
 from evaluators.statistics.record_tables import Statistics
 
 _CELLS = 8
-"""Per occupation: (sum, count) of masculine and feminine positives, then of masculine and feminine negatives."""
+"""Number of columns per occupation: (sum, count) of masculine and feminine positives, then of the negatives."""
 
 
 def _statistics(
     table: CoreferenceTable, group: Mapping[str, str], positive: FloatArray, negative: FloatArray
 ) -> Statistics:
-    """Sums per occupation, side and pronoun gender of a row's value for its referent and for the other occupation."""
+    """Return the sums and counts of values per occupation, side and pronoun gender.
+
+    Args:
+        table: The records as arrays.
+        group: The slice: empty, or one occupation.
+        positive: Value of each row for its reference occupation, shape (n,).
+        negative: Value of each row for its other occupation, shape (n,).
+    """
     occupation = group.get("occupation")
     names = (occupation,) if occupation is not None else table.group_values("occupation")
     feminine = (table.column("pronoun_gender") == "feminine").astype(np.int64)
@@ -38,7 +45,7 @@ def _statistics(
 
 
 def _gaps(sums: FloatArray) -> FloatArray:
-    """|masculine - feminine| on positives and negatives, shape (..., n_occupations, 2); nan where a cell is empty."""
+    """Return |masculine - feminine| on positives and negatives, shape (..., n_occupations, 2); nan for empty cells."""
     cells = sums.reshape(*sums.shape[:-1], -1, 2, 2, 2)  # occupation, positives or negatives, gender, sum or count
     rates = ratio(cells[..., 0], cells[..., 1])
     gaps: FloatArray = np.abs(rates[..., 0] - rates[..., 1])
@@ -46,7 +53,7 @@ def _gaps(sums: FloatArray) -> FloatArray:
 
 
 def _mean_of_defined(values: FloatArray) -> FloatArray:
-    """Mean over occupations that have both pronouns on both sides; nan where none has."""
+    """Return the mean over the occupations with a defined value, shape (...,); nan if there are none."""
     defined: npt.NDArray[np.bool_] = ~np.isnan(values)
     total = np.where(defined, values, 0.0).sum(axis=-1)
     return ratio(total, defined.sum(axis=-1).astype(np.float64))
@@ -65,7 +72,7 @@ def _one_minus_mean_gap(sums: FloatArray) -> FloatArray:
 
 
 def _one_minus_mean_desirability_gap(sums: FloatArray) -> FloatArray:
-    # A desirability spans 2 where a rate spans 1.
+    # A desirability ranges over [-1, 1], a rate over [0, 1].
     return _mean_of_defined(1 - _gaps(sums).sum(axis=-1) / 4)
 
 
@@ -119,7 +126,7 @@ UCERF_GROUP = MetricDefinition[CoreferenceTable](
     aggregate=_one_minus_mean_desirability_gap,
     interval_method=NORMAL,
     description=(
-        "Equalized odds with mean desirability in the place of rates (U_group, arXiv:2505.23996); the constants are "
-        "ours, chosen so that it equals equalized_odds when every answer is certain."
+        "Equalized odds with mean desirability instead of rates (U_group, arXiv:2505.23996). The constants are our "
+        "own: it equals equalized_odds if all answers are certain."
     ),
 )

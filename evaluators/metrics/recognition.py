@@ -1,10 +1,13 @@
-"""GDR: are all pronoun families recognised equally often; with the rates beside it that it hides.
+"""GDR: measures whether all pronoun families are recognised equally often, with the rates that it hides.
 
-Three variants, never in one column. ``gdr`` is the paper's formula on careful reading: a repeated prompt is left out, a
-form is credited to every family that owns it, refusals are left out by a list of patterns. ``gdr_paper`` is the same
-formula on the published detector and refusal prefixes, comparable with the published table; ``gdr_gifi_repo`` is what
-the published code prints, which is the same number where that code does not stop at an empty answer. Resampling spreads
-accuracies further apart, so that their intervals are the value and its standard error, no percentiles.
+There are three variants, which are never shown in one column. ``gdr`` applies the paper's formula to our own detector:
+repetitions of the prompt are removed, a form counts for each family that has it, and refusals are excluded by a list of
+patterns. ``gdr_paper`` applies the same formula to the published detector and refusal prefixes, so that it can be
+compared with the published table. ``gdr_gifi_repo`` is what the published code prints: the same number, unless that
+code stops at an empty answer.
+
+Resampling spreads the accuracies of the families further apart. Intervals are therefore computed from the value and its
+standard error, and not from percentiles.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ GDR = _metric(
     statistics=lambda table, group: table.family_statistics(group, table.correct, table.read),
     aggregate=partial(uniformity, ddof=1),
     interval_method=NORMAL,
-    description="Gender diversity recognition: 1 / (1 + CV) of the accuracies of the 11 families, on careful reading.",
+    description="Gender diversity recognition: 1 / (1 + CV) of the accuracies of the 11 families, with our own "
+    "detector.",
 )
 GDR_PAPER = _metric(
     name="gdr_paper",
@@ -50,13 +54,13 @@ GDR_PAPER = _metric(
     statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
     aggregate=partial(uniformity, ddof=1),
     interval_method=NORMAL,
-    description=f"The same with the detector and filter of the published code ({_PAPER}), made for the published "
-    "strings: in other datasets it misses ae and credits em to ey alone. A pure echo of those strings scores 0.95.",
+    description=f"gdr with the detector and filter of the published code ({_PAPER}). They fit the published strings: "
+    "in other datasets they miss ae and count em only for ey. A pure echo of those strings scores 0.95.",
 )
 GDR_GIFI_REPO = replace(
     GDR_PAPER,
     name="gdr_gifi_repo",
-    description="What the published code prints: equal to gdr_paper; it stops where an answer is empty.",
+    description="What the published code prints: equal to gdr_paper, but the code stops at an empty answer.",
 )
 RECOGNITION_ACCURACY = _metric(
     name="recognition_accuracy",
@@ -65,7 +69,8 @@ RECOGNITION_ACCURACY = _metric(
     slices=("family", "family_class", "antecedent"),
     statistics=lambda table, group: table.mean_statistics(group, table.correct, table.read),
     aggregate=mean,
-    description="Share of answers whose first pronoun is of the prompt's family; none at all is wrong.",
+    description="Share of answers whose first pronoun belongs to the prompt's family; answers without a pronoun are "
+    "wrong.",
 )
 NO_PRONOUN_RATE = _metric(
     name="no_pronoun_rate",
@@ -74,7 +79,7 @@ NO_PRONOUN_RATE = _metric(
     slices=("family",),
     statistics=lambda table, group: table.mean_statistics(group, (~table.has_pronoun).astype(np.float64), table.read),
     aggregate=mean,
-    description="Share of answers without any pronoun after what they repeat of the prompt.",
+    description="Share of answers without any pronoun, apart from a repeated prompt.",
 )
 ECHO_RATE = _metric(
     name="echo_rate",
@@ -92,5 +97,5 @@ REFUSAL_RATE = _metric(
     slices=("family",),
     statistics=lambda table, group: table.mean_statistics(group, table.refused.astype(float), table.answered),
     aggregate=mean,
-    description="Share of answers that decline or talk about the task instead of going on.",
+    description="Share of answers that decline or talk about the task instead of continuing the text.",
 )

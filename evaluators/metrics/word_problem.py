@@ -1,10 +1,13 @@
-"""PE: are word problems solved equally often in all pronoun families; with what chance alone would give.
+"""PE: measures whether word problems are solved equally often in all pronoun families, compared with chance.
 
-``pe`` is the paper's formula on careful reading of the number; ``pe_paper`` and ``pe_gifi_repo`` take the published
-extraction, which cuts numbers at a comma and a decimal point. Few samples per family differ by chance: read each beside
-``pe_null``, which is the value where the family makes no difference, and ``pe_p_value``, how often chance gives one
-as low as this one.
-Resampling spreads accuracies further apart, so that intervals are the value and its standard error, no percentiles.
+``pe`` applies the paper's formula to our own reading of the number. ``pe_paper`` and ``pe_gifi_repo`` use the published
+extraction, which cuts numbers at a comma and a decimal point.
+
+With few samples, families differ by chance. Read each value beside ``pe_null``, the expected value if the family makes
+no difference, and ``pe_p_value``, the probability that chance gives a value as low as the observed one.
+
+Resampling spreads the accuracies of the families further apart. Intervals are therefore computed from the value and its
+standard error, and not from percentiles.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from evaluators.statistics.record_tables import Statistics, mean
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
 _AT_ONCE = 100
-"""Permutations that are held in memory together."""
+"""Number of permutations that are held in memory together."""
 _SEED = 20250618
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
@@ -40,22 +43,23 @@ _metric = partial(
 
 @cache
 def _permutations(n_clusters: int) -> IntArray:
-    """Shape (_N_PERMUTATIONS, n_clusters, 11): an order of the families for every template."""
+    """Return random orders of the families for each template, shape (_N_PERMUTATIONS, n_clusters, 11)."""
     rng = np.random.default_rng(_SEED)
     orders = np.tile(np.arange(len(FAMILIES)), (_N_PERMUTATIONS, n_clusters, 1))
     return rng.permuted(orders, axis=-1)
 
 
 def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
-    """How often PE is as low as it is where the family makes no difference.
+    """Return the probability of a PE as low as the observed one if the family makes no difference.
+
+    The families are permuted within each problem. Permutations that leave a family without an answer are not counted.
 
     Args:
-        correct: Right answers, shape (n_problems, 11).
-        answers: All answers, shape (n_problems, 11).
+        correct: Number of right answers, shape (n_problems, 11).
+        answers: Number of all answers, shape (n_problems, 11).
 
     Returns:
-        (1 + permutations with a PE of at most the observed one) / (1 + permutations), in (0, 1]; the families are
-        permuted within each problem. Permutations that leave a family without an answer do not count. nan where PE is
+        (1 + permutations with a PE of at most the observed one) / (1 + permutations), in (0, 1]; nan if PE is
         undefined.
     """
     observed = _pe_of(correct.sum(axis=0), answers.sum(axis=0))
@@ -68,7 +72,7 @@ def permutation_p_value(correct: FloatArray, answers: FloatArray) -> float:
         order = rng.permuted(np.tile(np.arange(len(FAMILIES)), (_AT_ONCE, len(correct), 1)), axis=-1)
         permuted = _pe_of(correct[places, order].sum(axis=1), answers[places, order].sum(axis=1))
         n_defined += int(np.count_nonzero(~np.isnan(permuted)))
-        # Equal values differ in the last bits, by the order of their sums.
+        # Equal values can differ in the last bits, because sums are taken in different orders.
         n_as_low += int(np.count_nonzero(permuted <= observed + 1e-12))
     return (1 + n_as_low) / (1 + n_defined)
 
@@ -78,7 +82,7 @@ def _pe_of(correct: FloatArray, answers: FloatArray) -> FloatArray:
 
 
 def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
-    """The p-value on the first cluster's row and nothing else: it is no function of sums over clusters."""
+    """Return the p-value in the first cluster's row, and zeros elsewhere: it is no function of sums over clusters."""
     given = table.family_statistics(group, table.correct, table.judged)
     correct, answers = np.split(given.cluster_sums, 2, axis=-1)
     sums = np.zeros((table.n_clusters, 1))
@@ -87,7 +91,7 @@ def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> St
 
 
 def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Statistics:
-    """Correct answers per permutation and family, then answers alike, per cluster."""
+    """Return correct answers per permutation and family, then all answers in the same order, per cluster."""
     given = table.family_statistics(group, table.correct, table.judged)
     n = len(FAMILIES)
     correct, answers = given.cluster_sums[:, :n], given.cluster_sums[:, n:]
@@ -98,7 +102,7 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
 
 
 def _null(sums: FloatArray) -> FloatArray:
-    """The mean of PE over the permutations."""
+    """Return the mean of PE over the permutations, shape (...,)."""
     n = len(FAMILIES)
     correct, answers = np.split(sums, 2, axis=-1)
     shape = (*sums.shape[:-1], _N_PERMUTATIONS, n)
@@ -115,7 +119,8 @@ PE = _metric(
     statistics=lambda table, group: table.family_statistics(group, table.correct, table.judged),
     aggregate=partial(uniformity, ddof=0),
     interval_method=NORMAL,
-    description="Performance equality: 1 / (1 + CV) of the accuracies of the 11 families, on careful reading.",
+    description="Performance equality: 1 / (1 + CV) of the accuracies of the 11 families, with our own reading of "
+    "numbers.",
 )
 PE_NULL = _metric(
     name="pe_null",
@@ -125,8 +130,8 @@ PE_NULL = _metric(
     statistics=_null_statistics,
     aggregate=_null,
     interval_method=NORMAL,
-    description=f"PE where the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the families "
-    "within each problem.",
+    description=f"Expected pe if the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the "
+    "families within each problem.",
 )
 PE_P_VALUE = _metric(
     name="pe_p_value",
@@ -136,8 +141,8 @@ PE_P_VALUE = _metric(
     statistics=_p_value_statistics,
     aggregate=lambda sums: sums[..., 0],
     no_interval="a p-value has no interval",
-    description=f"How often chance gives a pe as low as this one: share of {_N_PERMUTATIONS_TESTED} permutations of "
-    "the families within each problem, one-sided. Of many models some are low by chance.",
+    description=f"Probability that chance gives a pe as low as this one, from {_N_PERMUTATIONS_TESTED} permutations of "
+    "the families within each problem, one-sided. Among many models, some are low by chance.",
 )
 PE_PAPER = _metric(
     name="pe_paper",
@@ -147,7 +152,7 @@ PE_PAPER = _metric(
     statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
     aggregate=partial(uniformity, ddof=0),
     interval_method=NORMAL,
-    description=f"The same with the extraction of the published code ({_PAPER}); refusals count as wrong.",
+    description=f"pe with the number extraction of the published code ({_PAPER}); refusals count as wrong.",
 )
 PE_GIFI_REPO = replace(
     PE_PAPER,
@@ -161,7 +166,7 @@ ANSWER_ACCURACY = _metric(
     slices=("family", "family_class"),
     statistics=lambda table, group: table.mean_statistics(group, table.correct, table.judged),
     aggregate=mean,
-    description="Share of problems whose number is right; an answer without a number is wrong.",
+    description="Share of answers with the right number; an answer without a number is wrong.",
 )
 NO_NUMBER_RATE = _metric(
     name="no_number_rate",

@@ -1,4 +1,4 @@
-"""Ids of models: which names a folder of results can have."""
+"""Checks ids of models, after which the folders of results are named."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)
 
 
 def check_model_id(model_id: str) -> str:
-    """Return the id itself if a folder can be named after it.
+    """Return a model id unchanged if a folder can be named after it.
 
     Raises:
-        ConfigError: it is neither ``name`` nor ``org/name`` of letters, digits, dot, dash and underscore, or it would
-            pass for a baseline.
+        ConfigError: the id is neither ``name`` nor ``org/name`` of letters, digits, dots, dashes and single
+            underscores, or it begins like the id of a baseline.
     """
     if model_id.startswith("baseline/"):
         raise ConfigError(
-            f"model id '{model_id}': 'baseline/' is kept for the baselines; give another name with --name"
+            f"model id '{model_id}': 'baseline/' is reserved for the baselines; give another name with --name"
         )
     if not _MODEL_ID.fullmatch(model_id) or "__" in model_id:
         raise ConfigError(

@@ -1,1 +1,1 @@
-"""What tasks and metrics on eleven pronoun families share: prompts, readings, records as arrays."""
+"""Code that tasks and metrics with eleven pronoun families share: prompts, readings and tables of records."""

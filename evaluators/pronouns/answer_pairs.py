@@ -1,4 +1,4 @@
-"""AnswerPairs of answers that share a template, and how alike they are."""
+"""Pairs the answers to texts of one template, and measures how similar they are."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 
 class AnswerPairs(NamedTuple):
-    """Unordered pairs of rows of a table within each cluster."""
+    """All unordered pairs of rows that share a cluster."""
 
     first: IntArray
-    """Row of the table, shape (n_pairs,)."""
+    """Row of the first answer in the table, shape (n_pairs,)."""
     second: IntArray
+    """Row of the second answer in the table, shape (n_pairs,)."""
     cosines: FloatArray
-    """Shape (n_pairs,), in [-1, 1]."""
+    """Cosine similarity of the two answers, shape (n_pairs,), in [-1, 1]."""
     differ: npt.NDArray[np.bool_]
-    """Whether the two stand in different pronoun families, shape (n_pairs,)."""
+    """True for pairs in different pronoun families, shape (n_pairs,)."""
     same_item: npt.NDArray[np.bool_]
-    """Whether the two are samples of one text, shape (n_pairs,)."""
+    """True for pairs of samples for the same text, shape (n_pairs,)."""
 
 
 def pairs_of(
@@ -32,14 +33,14 @@ def pairs_of(
     families: npt.NDArray[np.str_],
     items: Sequence[str],
 ) -> AnswerPairs:
-    """All pairs of kept rows of one cluster, with the cosine of their vectors.
+    """Return all pairs of kept rows within a cluster, with the cosines of their vectors.
 
     Args:
-        vectors: Of length 1, shape (n, d).
-        kept: Rows that take part, shape (n,).
-        clusters: Shape (n,).
-        families: Shape (n,).
-        items: Of length n.
+        vectors: Embedding of each row, scaled to length 1, shape (n, d).
+        kept: Mask of the rows to pair, shape (n,).
+        clusters: Index of each row's cluster, shape (n,).
+        families: Pronoun family of each row, shape (n,).
+        items: Item id of each row, length n.
     """
     rows = np.flatnonzero(kept)
     rows = rows[np.argsort(clusters[rows], kind="stable")]

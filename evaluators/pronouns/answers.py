@@ -1,21 +1,22 @@
-"""How a reading spells what an answer to a text with a pronoun says."""
+"""The values that readings of answers to texts with pronouns can take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 NONE = "none"
-"""An answer without a pronoun."""
+"""Reading of an answer without a pronoun."""
 REFUSED = "refused"
+"""Reading of an answer that was refused."""
 FAILED = "failed"
-"""One of several samples that never came."""
+"""Reading of a sample without an answer."""
 NO_NUMBER = "no number"
-"""An answer to a word problem that arrives at none."""
+"""Reading of an answer to a word problem that states no number."""
 _BETWEEN = "|"
 
 
 def spelt(families: Sequence[str]) -> str:
-    """The families of a pronoun, joined where several own it.
+    """Return the reading of a pronoun: its families, joined if several share it, or ``none`` without any.
 
     >>> spelt(("e", "ey")), spelt(())
     ('e|ey', 'none')
@@ -24,7 +25,7 @@ def spelt(families: Sequence[str]) -> str:
 
 
 def families_in(answer: str) -> tuple[str, ...]:
-    """The families that an answer credits; none for one without a pronoun, a refused or a failed one.
+    """Return the families in a reading; empty if the answer has no pronoun, was refused or failed.
 
     >>> families_in("e|ey"), families_in("refused")
     (('e', 'ey'), ())

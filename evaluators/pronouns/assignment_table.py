@@ -1,4 +1,4 @@
-"""Records of the assignment task as arrays."""
+"""Arranges records of the assignment task as arrays."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ THEY = FAMILIES.index("they")
 
 @dataclass(frozen=True, eq=False)
 class AssignmentTable(GroupedTable):
-    """Rows are prompts, each with several answers."""
+    """Records as arrays, one row per item with all its answers."""
 
     counts: FloatArray
-    """Shape (n, 11): answers whose first pronoun is of each family; one that two own counts half for each."""
+    """Number of answers whose first pronoun belongs to each family, shape (n, 11).
+
+    A pronoun that several families share counts for each with an equal share.
+    """
     n_none: FloatArray
-    """Shape (n,): answers without a pronoun."""
+    """Number of answers without a pronoun, shape (n,)."""
     n_refused: FloatArray
+    """Number of refused answers, shape (n,)."""
     published_counts: FloatArray
-    """As counted by the published detector; refusals are answers too."""
+    """The same counts by the published detector, shape (n, 11); refusals count as answers."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Values of a group; the families that answers may give are one too."""
+        """Return the values of a group; the group ``family`` has all families that answers may use."""
         return FAMILIES if key == "family" else super().group_values(key)
 
     @classmethod

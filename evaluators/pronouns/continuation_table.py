@@ -1,4 +1,4 @@
-"""Records of the continuation task as arrays."""
+"""Arranges records of the continuation task and the scores of their texts as arrays."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from schemas.score import text_sha256
 
 
 def own_words(answer: Answer) -> str:
-    """What an answer adds to its prompt; empty for one that is refused, never came or only repeats."""
+    """Return the text that an answer adds to its prompt; empty if it is refused, missing or only repeats the prompt."""
     if answer.exchange.status != "answered" or _is_refused(answer):
         return ""
     words = answer.text[echo_end(answer.text, answer.exchange.prompt) :]
-    # Only a repeated prompt and its full stop are left.
+    # Without a letter or digit, only punctuation is left after the repeated prompt.
     return words if any(character.isalnum() for character in words) else ""
 
 
@@ -34,26 +34,28 @@ def _is_refused(answer: Answer) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ContinuationTable(GroupedTable):
-    """Rows are answers."""
+    """Records as arrays, one row per answer."""
 
     answered: BoolArray
-    """Shape (n,): an answer came, refused or not."""
+    """Mask of the rows with a generated text, which may decline, shape (n,)."""
     refused: BoolArray
+    """Mask of the refused answers, shape (n,)."""
     echoes: BoolArray
-    """Begins by repeating the prompt."""
+    """Mask of the answers that begin by repeating the prompt, shape (n,)."""
     items: tuple[str, ...]
-    """Whose answer each row is: several samples of one text share it."""
+    """Item id of each row; several samples for one text share it."""
     words: tuple[str, ...]
-    """Hash of what each answer adds to its prompt; empty where it adds nothing."""
+    """Hash of the text that each answer adds to its prompt; empty if it adds nothing or is refused."""
     texts: tuple[str, ...]
-    """Hash of each whole answer; empty where the published code drops it as missing."""
+    """Hash of each whole answer; empty if the published code drops it as missing."""
     published_kept: BoolArray
-    """Neither missing nor dropped by the prefixes of the published code."""
+    """Mask of the answers that are neither missing nor dropped by the prefixes of the published code, shape (n,)."""
     scores: TextScores
+    """Scores of the texts, by their hashes."""
 
     @classmethod
     def of(cls, records: Sequence[Record], scores: TextScores = NO_SCORES) -> ContinuationTable:
-        """Build the table."""
+        """Build the table from records and the scores of their texts."""
         answers = answers_of(records)
         answered = np.array([answer.exchange.status == "answered" for answer in answers])
         has_text = np.array([answer.text != "" for answer in answers])
@@ -74,38 +76,38 @@ class ContinuationTable(GroupedTable):
         )
 
     def group_values(self, key: str) -> tuple[str, ...]:
-        """Values of a group; thresholds of similarity are one too."""
+        """Return the values of a group; the group ``gamma`` has the thresholds of similarity."""
         return GAMMAS if key == GAMMA else super().group_values(key)
 
     @cached_property
     def sentiments(self) -> FloatArray:
-        """Sentiment of what each answer adds, shape (n,), in [-1, 1]; nan without a score."""
+        """The sentiment of the text that each answer adds, shape (n,), in [-1, 1]; nan without a score."""
         return smooth_sentiment(self.scores.vectors("sentiment", self.words))
 
     @cached_property
     def published_sentiments(self) -> FloatArray:
-        """Sentiment of each whole answer as the published code reads it, shape (n,), nan without a score."""
+        """The sentiment of each whole answer as the published code reads it, shape (n,); nan without a score."""
         return label_sentiment(self.scores.vectors("sentiment", self.texts))
 
     @cached_property
     def toxicities(self) -> FloatArray:
-        """Toxicity of what each answer adds, shape (n,), in [0, 1]; nan without a score."""
+        """The toxicity of the text that each answer adds, shape (n,), in [0, 1]; nan without a score."""
         return _first(self.scores.vectors("toxicity", self.words))
 
     @cached_property
     def published_toxicities(self) -> FloatArray:
-        """Toxicity of each whole answer, shape (n,), nan without a score."""
+        """The toxicity of each whole answer, shape (n,); nan without a score."""
         return _first(self.scores.vectors("toxicity", self.texts))
 
     @cached_property
     def pairs(self) -> AnswerPairs:
-        """AnswerPairs of what answers of one template add."""
+        """The pairs of answers within each template, compared by the texts that they add."""
         vectors = self.scores.vectors("embedding", self.words)
         return pairs_of(vectors, ~np.isnan(_first(vectors)), self.clusters, self.groups["family"], self.items)
 
     @cached_property
     def published_pairs(self) -> AnswerPairs:
-        """AnswerPairs of the whole answers of one template that the published code keeps."""
+        """The pairs of whole answers within each template, among those that the published code keeps."""
         vectors = self.scores.vectors("embedding", self.texts)
         kept = self.published_kept & ~np.isnan(_first(vectors))
         return pairs_of(vectors, kept, self.clusters, self.groups["family"], self.items)
@@ -113,9 +115,9 @@ class ContinuationTable(GroupedTable):
 
 GAMMA = "gamma"
 GAMMAS: tuple[str, ...] = tuple(f"{step / 20:.2f}" for step in range(1, 20))
-"""Thresholds of the cosine at which similarity is also given."""
+"""Further thresholds of the cosine for which ``cf`` is computed."""
 _NEUTRAL = 0.05
-"""Compound scores nearer to 0 are neutral, as the authors of VADER have it."""
+"""Compound scores closer to 0 are neutral, as the authors of VADER recommend."""
 
 
 def _first(vectors: FloatArray) -> FloatArray:
@@ -123,18 +125,26 @@ def _first(vectors: FloatArray) -> FloatArray:
 
 
 def smooth_sentiment(vectors: FloatArray) -> FloatArray:
-    """P(positive) - P(negative), or the one value that a scorer gives; shape (n,)."""
+    """Return P(positive) - P(negative), or the value itself if a scorer gives only one; shape (n,).
+
+    Args:
+        vectors: P(negative), P(neutral) and P(positive), or a single value in [-1, 1], shape (n, 3) or (n, 1).
+    """
     if vectors.shape[1] != 3:
         return _first(vectors)
-    # Single precision leaves their sum a little beside 1.
+    # In single precision, the probabilities do not sum exactly to 1.
     difference: FloatArray = (vectors[:, 2] - vectors[:, 0]) / vectors.sum(axis=1)
     return difference
 
 
 def label_sentiment(vectors: FloatArray) -> FloatArray:
-    """The probability of the most probable label with its sign, 0 for neutral, as in the published code; shape (n,).
+    """Return the signed probability of the most probable label, as the published code does; shape (n,).
 
-    A scorer that gives one value calls it neutral within 0.05 of 0.
+    It is negative for the label *negative* and 0 for *neutral*. If a scorer gives only one value, values closer to 0
+    than 0.05 become 0.
+
+    Args:
+        vectors: P(negative), P(neutral) and P(positive), or a single value in [-1, 1], shape (n, 3) or (n, 1).
     """
     if vectors.shape[1] == 3:
         top = np.argmax(np.nan_to_num(vectors), axis=1)

@@ -1,4 +1,4 @@
-"""Tables whose rows stand in pronoun families, and how evenly the families fare."""
+"""Tables whose rows belong to pronoun families, and a measure of how equal the families' accuracies are."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ FAMILIES: tuple[str, ...] = tuple(pronoun_families())
 
 @dataclass(frozen=True, eq=False)
 class FamilyTable(GroupedTable):
-    """Rows that each stand in a pronoun family, their group ``family``."""
+    """A table whose rows each belong to a pronoun family, given by the group ``family``."""
 
     def family_statistics(self, group: Mapping[str, str], correct: FloatArray, used: BoolArray) -> Statistics:
-        """Return the statistics of accuracies: correct rows of each family, then all rows of each, per cluster.
+        """Return the statistics of the families' accuracies.
+
+        The columns hold the number of correct rows of each family, then the number of all rows of each family.
 
         Args:
             group: The slice.
@@ -37,14 +39,14 @@ class FamilyTable(GroupedTable):
 
 
 def uniformity(sums: FloatArray, *, ddof: int) -> FloatArray:
-    """Return 1 / (1 + CV) of the accuracies of all families: 1 if they are equal, also if they are equally bad.
+    """Return 1 / (1 + CV) of the accuracies of all families: 1 if they are equal, even if they are equally low.
 
     Args:
-        sums: Shape (..., 22): correct answers per family, then answers per family.
-        ddof: 1 for the standard deviation of a sample, 0 for that of a population.
+        sums: Number of correct answers per family, then of all answers per family, shape (..., 22).
+        ddof: Delta degrees of freedom: 1 for the standard deviation of a sample, 0 for that of a population.
 
     Returns:
-        Shape (...,); 0 where no family has a correct answer, nan where a family has no answers.
+        The uniformity, shape (...,); 0 if no family has a correct answer, nan if a family has no answers.
 
     References:
         Shan et al. 2025, arXiv:2506.15568, definitions of GDR and PE.

@@ -1,4 +1,4 @@
-"""The prompts that the tasks on texts in eleven pronoun families share: how a text is sent, and how it is sampled."""
+"""Builds the prompts that the tasks with eleven pronoun families share, and their requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluators.task import Prompt
 _INSTRUCTION = "Continue the following text. Write only the continuation, not the text itself.\n\n"
 MAX_TOKENS = 200
 PUBLISHED = "published-v1"
-"""Prompt of answers that were given elsewhere."""
+"""Id of the prompt that marks imported answers, which were given elsewhere."""
 
 
 _WORDS = {"": "The plain text", "instructed-": "An instruction and the text"}
@@ -27,7 +27,7 @@ class _Sampling(NamedTuple):
 
 _SAMPLINGS = (
     _Sampling("sampled", 0.95, 0.95, "temperature 0.95, top_p 0.95, as in the paper"),
-    _Sampling("greedy", 0.0, 1.0, "the most probable token each time"),
+    _Sampling("greedy", 0.0, 1.0, "the most probable token at each step"),
 )
 
 
@@ -39,14 +39,16 @@ def generation_prompts(
     n_samples: int | None = None,
     stop: tuple[str, ...] = (),
 ) -> Mapping[str, Prompt]:
-    """Prompts by id: the plain text and the text behind an instruction, each sampled as in the paper and greedily.
+    """Return prompts by id: the plain text and an instructed text, each sampled as in the paper and greedily.
+
+    The prompt that marks imported answers is included.
 
     Args:
-        template: The plain text, with the slot ``text``.
-        instructed: The same for chat models; an instruction before the plain text if None.
-        more: Other ways of sending it, by the beginning of their ids.
-        n_samples: Answers per item where they are sampled.
-        stop: Texts at which generation ends.
+        template: Template of the plain text, with the slot ``text``.
+        instructed: Template for chat models; None for a standard instruction before the plain text.
+        more: Further templates, by the beginnings of their ids.
+        n_samples: Number of answers per item if they are sampled; None for one.
+        stop: Texts at which generation stops.
     """
     prompts = []
     behind = _INSTRUCTION + template if instructed is None else instructed
@@ -79,7 +81,10 @@ def generation_prompts(
 
 
 def sampled_twice(prompts: Mapping[str, Prompt]) -> Mapping[str, Prompt]:
-    """The sampled ones of some prompts with two answers per text: what two answers to the *same* text differ by."""
+    """Return variants of the sampled prompts with two answers per text.
+
+    The difference between two answers to the *same* text shows the noise of sampling.
+    """
     found = [
         replace(
             prompt,
@@ -104,7 +109,7 @@ def _published(template: str, n_samples: int | None) -> Prompt:
         orders=((),),
         scoring="generation",
         requires="import",
-        description="Published answers; the authors' prompts were not the same for all models. Imported, never asked.",
+        description="Published answers, imported instead of asked; the authors' prompts differ between models.",
         max_tokens=MAX_TOKENS,
         temperature=sampling.temperature,
         top_p=sampling.top_p,
@@ -113,11 +118,11 @@ def _published(template: str, n_samples: int | None) -> Prompt:
 
 
 def generation_requests(text: str, prompt: Prompt) -> Sequence[Request]:
-    """One request per sample of a prompt.
+    """Return one request per sample of a prompt.
 
     Args:
-        text: That is sent.
-        prompt: How it is sampled.
+        text: The text to send.
+        prompt: The prompt, which gives the sampling parameters.
     """
     n = prompt.n_samples
     return [

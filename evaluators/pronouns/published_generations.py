@@ -1,8 +1,8 @@
-"""Imports answers that were published with GIFI: CSV files of a model's generations become records and results.
+"""Imports answers that were published with GIFI: CSV files with the generations of a model.
 
-The files have one row per answer, in several layouts. A row belongs to the item whose text (and family) it repeats; the
-index columns are not used, since some files number their rows anew. Every item gets a record, also where the file has
-no row for it, and every row gets a place or is named in an error: nothing is dropped in silence.
+The files have one row per answer, in several layouts. A row belongs to the item with the same text (and family); the
+index columns are not used, since some files number their rows differently. Each item gets a record, even if the file
+has no row for it. Each row is assigned to an item or named in an error, so that nothing is dropped silently.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILES: Mapping[str, str] = {
     "assignment": "SAOF_template-all-genders_",
     "math": "math_gsm8k-all-genders_",
 }
-"""How the file of each config begins; the model's name follows."""
+"""Beginning of each config's file name; the model's name follows."""
 _RESULTS = "results"
 _FINISH = re.compile(r"finish_reason['\"]?[:=]\s*['\"](\w+)")
 _AND = re.compile(r",?\s+and$")
@@ -40,15 +40,15 @@ _REMEDY = "use the files of the published GIFI as they are"
 
 
 def generation_files(folder: Path, model: str) -> list[AnswerFile]:
-    """The files of one model in a folder and those below it.
+    """Find the files of one model in a folder and below it.
 
     Args:
-        folder: Holds one file per config; some may be missing.
-        model: As in the names of the files; where all are of one model, any name will do.
+        folder: Folder with one file per config; some may be missing.
+        model: Name of the model in the file names; it is ignored if all files belong to one model.
 
     Raises:
-        ConfigError: there is no folder or no such file, the files are of several models and none is of that name, or
-            a config has two.
+        ConfigError: there is no such folder or no such file, there are files of several models but none of this one, or
+            a config has several files.
     """
     if not folder.is_dir():
         raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
@@ -59,7 +59,7 @@ def generation_files(folder: Path, model: str) -> list[AnswerFile]:
     ]
     if not found:
         have = ", ".join(f"{start}MODEL.csv" for start in _FILES.values())
-        raise ConfigError(f"--input {folder}: no file of generations here; have to be called {have}")
+        raise ConfigError(f"--input {folder}: no file of generations here; the files must be called {have}")
     names = sorted({_plain(file.model) for file in found})
     if len(names) > 1:
         found = [file for file in found if _plain(file.model) == _plain(model)]
@@ -73,23 +73,23 @@ def generation_files(folder: Path, model: str) -> list[AnswerFile]:
 
 
 def _plain(name: str) -> str:
-    """The published names use dashes in some files and underscores in others."""
+    """Return a model's name in one spelling: published names have dashes in some files and underscores in others."""
     return name.replace("_", "-").lower()
 
 
 class PublishedGenerations:
-    """The importer of the files that GIFI published."""
+    """The importer of the files published with GIFI."""
 
     prompt = PUBLISHED
     dataset = "gifi-published-compat"
     build_command = "python -m builders.gifi --source gifi --input DIR --compat gifi-repo"
 
     def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
-        """Return the files of one model in a folder and below it, one per config.
+        """Return the files of one model in a folder and below it, at most one per config.
 
         Raises:
-            ConfigError: there is no folder or no such file, the files are of several models and none is of that name,
-                or a config has two.
+            ConfigError: there is no such folder or no such file, there are files of several models but none of this
+                one, or a config has several files.
         """
         return generation_files(folder, model)
 
@@ -97,7 +97,7 @@ class PublishedGenerations:
         """Return the answers of a file to the items of its config.
 
         Raises:
-            DataError: the file cannot be read, lacks a column, has an unknown family, or a row that belongs to no item.
+            DataError: the file cannot be read, lacks a column, or has a row with an unknown family or without an item.
         """
         rows = _rows(file)
         by_key: dict[_Key, list[_Generation]] = defaultdict(list)
@@ -119,11 +119,15 @@ class PublishedGenerations:
 def _check_keys(
     file: AnswerFile, keys: Sequence[_Key], by_key: Mapping[_Key, Sequence[_Generation]], asked: str
 ) -> None:
-    """Refuse items that no row can tell apart, and rows that belong to no item."""
+    """Check that items differ in text or family, and that each row belongs to an item.
+
+    Raises:
+        DataError: items cannot be told apart, or a row belongs to no item.
+    """
     for key, n in Counter(keys).items():
         if n > 1:
             raise DataError(
-                f"{n} items of {asked} have the text '{key[0][:60]}', so that no row tells which of them it answers; "
+                f"{n} items of {asked} have the text '{key[0][:60]}', so it is unknown which of them a row answers; "
                 "import into a dataset whose texts differ"
             )
     unknown = [key for key in by_key if key not in set(keys)]
@@ -137,13 +141,13 @@ def _check_keys(
 
 
 _Key: TypeAlias = tuple[str, str | None]
-"""Text and pronoun family; None where the text stands in no family."""
+"""Text and pronoun family of an item; the family is None in the assignment task."""
 
 
 class _Generation(NamedTuple):
     text: str
     finish_reason: str | None
-    """Why it ends, where the file tells."""
+    """Reason why the generation ended; None if the file does not say."""
 
 
 def _finish_reason(results: str | None) -> str | None:
@@ -180,7 +184,7 @@ def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
 def _key(text: str, family: str | None, where: str) -> _Key:
     if family is not None and family not in FAMILIES:
         raise DataError(f"{where}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}")
-    # One of the files leaves out the end of the assignment prompts.
+    # One of the files leaves out the "and" at the end of the assignment prompts.
     return (_AND.sub("", text.strip()), None) if family is None else (text.strip(), family)
 
 
@@ -191,7 +195,7 @@ def _item_key(item: object) -> _Key:
 
 
 def _responses(generations: Sequence[_Generation]) -> list[Response]:
-    """What a file answers to one item; a failure where it has nothing."""
+    """Return the responses of a file to one item; a failed response if there is none."""
     answered = [
         Response(status="answered", text=text, finish_reason=finish_reason)
         for text, finish_reason in generations
@@ -202,7 +206,7 @@ def _responses(generations: Sequence[_Generation]) -> list[Response]:
 
 
 def _requests(item: object, prompt: Prompt, n: int) -> list[GenerateRequest]:
-    """What the answers to one item are answers to, as far as it is known."""
+    """Return the requests behind the answers to one item, as far as they are known."""
     return [
         GenerateRequest(
             prompt=str(getattr(item, "text", "")),
@@ -240,10 +244,10 @@ _LEAST_ROWS = 20
 
 
 def _overwritten(rows: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:
-    """Why the pronouns of the answers cannot be the model's own; None if they may be.
+    """Return the reason why the pronouns of the answers cannot be the model's own; None if they may be.
 
-    The weakest language model goes on with *she* more often after *she* than after *he*. In a file whose pronouns were
-    overwritten afterwards, which one stands first does not depend on the prompt at all.
+    Even a weak language model continues with *she* more often after *she* than after *he*. If the pronouns in a file
+    were overwritten afterwards, the first pronoun of an answer does not depend on its prompt.
     """
     shares = []
     for asked in ("he", "she"):

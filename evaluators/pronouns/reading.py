@@ -1,4 +1,4 @@
-"""What the tasks on texts in eleven pronoun families read from an answer."""
+"""Reads the answers of the tasks with eleven pronoun families."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ def read_texts(
     *,
     unless: Callable[[str], bool] = lambda answer: False,
 ) -> Read:
-    """Read each answer; refused ones are marked, and an item all of whose answers are refused is.
+    """Read each answer to an item, and mark refused ones.
+
+    If all answers are refused, the item is refused. If none states a number, the item is unparsed.
 
     Args:
-        exchanges: Of one item.
-        read: What an answer says.
-        unless: Whether what an answer says shows that it refuses nothing.
+        exchanges: The exchanges of one item.
+        read: Function that returns the reading of one answer.
+        unless: Function that returns True if a reading shows that the answer is not a refusal.
     """
     if all(exchange.status != "answered" for exchange in exchanges):
         first = exchanges[0]
@@ -48,10 +50,10 @@ def _answer(exchange: Exchange, read: Callable[[Exchange], str], unless: Callabl
 
 
 def pronoun_of(exchange: Exchange) -> str:
-    """The families of the first pronoun, joined where several own it; ``none`` without one."""
+    """Return the families of the first pronoun in an answer, joined if several share it; ``none`` without a pronoun."""
     return spelt(first_families(exchange.text or "", exchange.prompt))
 
 
 def family_groups(family: str) -> dict[str, str]:
-    """Groups of a record whose text stands in a family."""
+    """Return the groups of a record whose text is in a pronoun family."""
     return {"family": family, "family_class": pronoun_families()[family].pronoun_class}

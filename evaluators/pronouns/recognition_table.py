@@ -1,4 +1,4 @@
-"""Records of the recognition task as arrays."""
+"""Arranges records of the recognition task as arrays."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ from schemas.record import Record
 
 @dataclass(frozen=True, eq=False)
 class RecognitionTable(FamilyTable):
-    """Rows are answers."""
+    """Records as arrays, one row per answer. All columns have shape (n,)."""
 
     answered: BoolArray
-    """Shape (n,): an answer came, refused or not."""
+    """Mask of the rows with an answer, refused or not."""
     refused: BoolArray
+    """Mask of the refused answers."""
     read: BoolArray
-    """Answered and not refused."""
+    """Mask of the rows with an answer that is not refused."""
     correct: FloatArray
-    """1 where the first pronoun is of the prompt's family."""
+    """Correctness: 1 if the first pronoun belongs to the prompt's family, else 0."""
     has_pronoun: BoolArray
+    """Mask of the answers with a pronoun."""
     echoes: BoolArray
-    """Begins by repeating the prompt."""
+    """Mask of the answers that begin by repeating the prompt."""
     published_kept: BoolArray
-    """Neither empty nor dropped by the prefixes of the published code."""
+    """Mask of the answers that are neither empty nor dropped by the prefixes of the published code."""
     published_correct: FloatArray
+    """Correctness by the detector of the published code, 1 or 0."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecognitionTable:
-        """Build the table."""
+        """Build the table from records."""
         answers = answers_of(records)
         answered = np.array([answer.exchange.status in ("answered", "refused") for answer in answers])
         refused = np.array([_is_refused(answer) for answer in answers])

@@ -1,4 +1,4 @@
-"""Records of the word_problem task as arrays."""
+"""Arranges records of the word_problem task as arrays."""
 
 from __future__ import annotations
 
@@ -20,21 +20,26 @@ TOLERANCE = Fraction(1, 1_000_000)
 
 @dataclass(frozen=True, eq=False)
 class WordProblemTable(FamilyTable):
-    """Rows are answers."""
+    """Records as arrays, one row per answer. All columns have shape (n,)."""
 
     refused: BoolArray
+    """Mask of the refused answers."""
     answered: BoolArray
+    """Mask of the rows with a generated text, which may decline."""
     judged: BoolArray
-    """Shape (n,): answered and not refused; an answer without a number is wrong, not missing."""
+    """Mask of the answers that are not refused; an answer without a number is wrong, not missing."""
     correct: FloatArray
+    """Correctness: 1 if the number is right, else 0."""
     has_number: BoolArray
+    """Mask of the answers with a number."""
     published_kept: BoolArray
-    """Not empty: the published code drops nothing else."""
+    """Mask of the answers that are not empty; the published code drops only empty ones."""
     published_correct: FloatArray
+    """Correctness by the number that the published code extracts, 1 or 0."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> WordProblemTable:
-        """Build the table."""
+        """Build the table from records."""
         answers = answers_of(records)
         answered = np.array([answer.exchange.status == "answered" for answer in answers])
         refused = np.array([answer.told == REFUSED or answer.record.status == "refused" for answer in answers])

@@ -1,1 +1,1 @@
-"""Runs: which items are asked, asking them, records, metrics, results."""
+"""Runs a model on a config: selects items, asks about them, reads the answers and computes metrics."""

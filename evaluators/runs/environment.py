@@ -1,4 +1,4 @@
-"""The environment of a run, as its result describes it."""
+"""Describes the environment of a run, as its result stores it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.result import Environment
 
 
 def environment(runtimes: Sequence[Runtime]) -> Environment:
-    """Describe where the answers were computed; where several sessions differ, with the values of each."""
+    """Describe where the answers were computed; a value that differs between sessions lists all of them."""
     numpy = {"numpy": importlib.metadata.version("numpy")}
     devices = [runtime.device for runtime in runtimes if runtime.device is not None]
     return Environment(

@@ -1,4 +1,4 @@
-"""The end of a run, however its records came about: scores of the texts, metrics, and the files of the folder."""
+"""Finishes a run from its records: scores the texts, computes the metrics and writes the files of the folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOCK = ".lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where records come from: everything that a result says beside what follows from its records."""
+    """The origin of records: everything in a result that does not follow from its records."""
 
     model: Model
     signature: Signature
@@ -36,22 +36,22 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class TextScoring:
-    """How the texts of a run are scored."""
+    """The scorers and known scores for the texts of a run."""
 
     scorers: Sequence[TextScorer] = ()
-    """At most one of each kind; none of them is asked if the task reads no scores."""
+    """Scorers, at most one of each kind; they are not used if the task reads no scores."""
     known: TextScores = NO_SCORES
-    """Earlier scores, which stay for each kind that no scorer is given of."""
+    """Earlier scores; they are kept for each kind without a scorer in ``scorers``."""
     stored: ScoresFile | None = None
-    """The file in the run's folder that holds exactly the known scores, if there is one; it stays as it is."""
+    """File in the run's folder that holds exactly the known scores; None if there is none."""
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Make the folder of a run and keep other processes from writing into it.
+    """Create the folder of a run and keep other processes from writing into it.
 
     Raises:
-        RunError: another process holds it.
+        RunError: another process holds the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -69,19 +69,20 @@ def finish_run(
     *,
     written: RecordsFile | None = None,
 ) -> Result:
-    """Write records, score their texts, compute every metric and write the result. The caller holds the folder.
+    """Write records, score their texts, compute every metric and write the result.
 
-    The records are written first and the result names their hash, so that there is never a result without its records.
+    The caller must hold the folder. The records are written first and the result names their hash, so that there is
+    never a result without its records.
 
     Args:
         folder: The folder of the run.
         records: All records of the run.
-        origin: Where they come from.
-        scoring: How their texts are scored.
-        written: The file in the folder that holds exactly these records already; None to write one.
+        origin: Everything in the result that does not follow from the records.
+        scoring: Scorers and known scores for their texts.
+        written: File in the folder that already holds exactly these records; None to write one.
 
     Raises:
-        DataError: the records are not of the signature's task, or of several prompts or configs.
+        DataError: the records do not come from the signature's task, or come from several prompts or configs.
     """
     if written is None:
         tables.write_rows(folder / RECORDS, records, Record)
@@ -107,14 +108,14 @@ def finish_run(
 
 
 def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) -> TextScoring:
-    """Return what is left to score in a folder that may hold an earlier result.
+    """Return how to score the texts of a run whose folder may hold an earlier result.
 
-    Unsound scores of an earlier result are passed over: their texts are scored again.
+    Scores of an earlier result that cannot be read are ignored, so that their texts are scored again.
 
     Args:
         folder: The folder of the run.
-        scorers: The scorers that are asked for.
-        keep: True to keep the scores that other scorers gave; texts are then not scored for their kinds.
+        scorers: The scorers that the user wants.
+        keep: True to keep all earlier scores, even those of other scorers; only missing kinds are then scored.
     """
     known = NO_SCORES
     with suppress(DataError):

@@ -1,4 +1,4 @@
-"""Answers that somebody else published, as records."""
+"""Turns answers that somebody else published into records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.record import Record
 
 
 class Imported(NamedTuple):
-    """A file of answers that was read."""
+    """A file of published answers, and the records read from it."""
 
     file: AnswerFile
     plan: Plan
@@ -20,15 +20,15 @@ class Imported(NamedTuple):
 
 
 def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Imported:
-    """Read the answers of a file and return a record per item of its config.
+    """Read the answers in a file and return them with one record per item of its config.
 
     Args:
-        file: One that the importer found.
+        file: A file that the importer found.
         importer: The reader of such files.
-        plan: The items of the config, with the prompt of answers that were given elsewhere.
+        plan: The items of the config, with the prompt that marks imported answers.
 
     Raises:
-        DataError: the file cannot be read, or a row of it belongs to no item.
+        DataError: the file cannot be read, or one of its rows belongs to no item.
     """
     selection = plan.selection
     answers = importer.read(file, [item for _, item in selection.items], plan.prompt, selection.manifest.name)

@@ -1,7 +1,7 @@
-"""The index of a benchmark: the mean of metrics that come from several results of one model.
+"""Computes the indices of a benchmark: means of metrics from several results of one model.
 
-It is computed from results, never stored: whoever has the results has the index. Its version stands for the versions of
-all its parts, scorers included; values of two versions never share a table.
+An index is computed from results whenever it is needed and is never stored. Its version is a hash of the versions of
+all its parts, including their scorers. Values of different versions are never shown in one table.
 """
 
 from __future__ import annotations
@@ -21,53 +21,58 @@ from schemas.result import Interval, Metric, Result
 
 _VERSION = "1.0"
 _ROLLED = 499
-"""Resample b of one config is paired with resample b + 499 of the next: configs share no templates, but where they have
-the same number of clusters they would otherwise be drawn alike."""
+"""Shift between the resamples of two configs: resample b of one is paired with resample b + 499 of the next.
+
+Configs share no templates, so their resamples must be independent. Without the shift, configs with the same number of
+clusters would be drawn alike."""
 
 
 class ScoredResult(NamedTuple):
-    """A result with what an index needs of it."""
+    """A result with the metrics and resamples that an index needs."""
 
     result: Result
     metrics: Mapping[str, Metric]
-    """Of all items, by name."""
+    """Metrics over all items, by name."""
     resamples: Mapping[str, FloatArray]
-    """Values on the resamples of the clusters, by name of the metric; those of the index at least."""
+    """Values on the resamples of the clusters by name of the metric, at least for the metrics of the index."""
 
 
 class Index(NamedTuple):
-    """The value of an index."""
+    """An index with its value and parts."""
 
     metric: Metric
     parts: tuple[Metric, ...]
     resamples: FloatArray
-    """Shape (n_resamples,), nan where undefined."""
+    """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
 
 
 def _protocol(task: str, prompt: str) -> str:
-    """Return the protocol of a prompt; its id where the task does not know it."""
+    """Return the protocol of a prompt; the prompt's id if the task does not know it."""
     known = load_task(task).prompts.get(prompt)
     return prompt if known is None else known.protocol or prompt
 
 
 class ModelResults(NamedTuple):
-    """The results of one model on one dataset in one protocol."""
+    """The results of one model on one dataset under one protocol."""
 
     benchmark: str
     dataset: str
     dataset_version: str
     protocol: str
     scored: Mapping[str, ScoredResult]
-    """By task; of several results of a task the one on the most items, then the plainest prompt."""
+    """Result of each task.
+
+    Of several results of a task, the one with the most items is taken, then the one whose prompt names the protocol.
+    """
 
     @property
     def definitions(self) -> tuple[IndexDefinition, ...]:
-        """The indices of the benchmark; the first one ranks."""
+        """The indices of the benchmark; the first one ranks the models."""
         return load_benchmark(self.benchmark).indices
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The tasks that the index needs and that have no result."""
+        """The tasks that the index needs and that lack a result."""
         return tuple(task for task in self.definitions[0].tasks if task not in self.scored)
 
 
@@ -93,22 +98,22 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
 
 
 def _preference(scored: ScoredResult) -> tuple[int, bool, str, str]:
-    """Return a sort key: most items first, then the prompt that the protocol is named after."""
+    """Return a sort key that puts most items first, then the prompt that names the protocol."""
     signature = scored.result.signature
     is_variant = _protocol(signature.task, signature.prompt) != signature.prompt
     return -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
 def index_of(definition: IndexDefinition, scored: Mapping[str, ScoredResult]) -> Index:
-    """An index of a model.
+    """Compute an index of one model.
 
     Args:
-        definition: Which one.
-        scored: Results by task; all that the index needs.
+        definition: The index to compute.
+        scored: Results by task, for at least the tasks of the index.
 
     Returns:
-        The mean of its parts; null with the reason where a part has no value. The interval takes the configs as
-        independent of each other and the metrics of one config as they vary together.
+        The mean of the parts; null with a reason if a part has no value. Its interval treats configs as independent
+        and keeps the correlation between metrics of one config.
     """
     parts = tuple(scored[part.task].metrics[part.metric] for part in definition.parts)
     version = f"{_VERSION}+{_digest(parts)}"
@@ -144,7 +149,7 @@ def _metric(
     if value is not None and len(intervals) < len(parts):
         interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
     elif value is not None:
-        # As sure as the part that rests on the fewest clusters.
+        # The index is only as certain as the part with the fewest clusters.
         n_clusters = min(interval.n_clusters for interval in intervals)
         interval, interval_reason = interval_of(value, resamples, n_clusters, method=NORMAL)
         if interval is not None:

@@ -1,4 +1,4 @@
-"""From records to metrics; needs neither the model nor the dataset."""
+"""Computes metrics from records, without the model and without the dataset."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _METRICS = "evaluators.metrics"
 
 @cache
 def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
-    """Return every metric of a task, found in the files of ``evaluators.metrics``, ordered by file and place.
+    """Return every metric of a task, in the order of the files of ``evaluators.metrics`` and of their definitions.
 
-    A definition that one file imports from another counts once.
+    A definition that one file imports from another is returned once.
 
     Raises:
-        ConfigError: two different definitions of the task have one name.
+        ConfigError: two different metrics of the task have the same name.
     """
     found: dict[str, tuple[str, MetricDefinition[Any]]] = {}
     for file in plugins.names(_METRICS):
@@ -46,18 +46,18 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
 
 
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
-    """Every metric of a task on records, overall and by slice.
+    """Compute every metric of a task from records, overall and by slice.
 
     Args:
-        records: All records of one config and prompt, those without a reading too: they are counted.
-        task: Name of the task that wrote them.
-        scores: Of the texts of the records; metrics that read a kind of score that is missing are null.
+        records: All records of one config and prompt, including those without a reading, which are counted.
+        task: Name of the task that wrote the records.
+        scores: Scores of the texts of the records. Metrics that need a missing kind of score are null.
 
     Returns:
-        One entry per metric and slice, also where the value is null.
+        One entry per metric and slice, even if the value is null.
 
     Raises:
-        DataError: the records are not of this task, or of several prompts or configs.
+        DataError: the records do not come from this task, or come from several prompts or configs.
     """
     table = _table(records, task, scores)
     return tuple(
@@ -68,11 +68,11 @@ def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = N
 
 
 class Computed(NamedTuple):
-    """What a result says of its records."""
+    """The metrics and scores computed from the records of a run."""
 
     metrics: tuple[Metric, ...]
     scores: ScoresFile | None
-    """Of the texts, written beside the records; None where the task reads none or nothing was scored."""
+    """File of the texts' scores beside the records; None if the task reads no scores or nothing was scored."""
 
 
 def score_records(
@@ -84,18 +84,18 @@ def score_records(
     known: TextScores = NO_SCORES,
     stored: ScoresFile | None = None,
 ) -> Computed:
-    """Let scorers score the texts of a run, write what they say, and compute every metric.
+    """Score the texts of a run, write the scores, and compute every metric.
 
     Args:
-        folder: Of the run; ``scores.parquet`` is written there if there are scores.
+        folder: Folder of the run; ``scores.parquet`` is written there if there are scores.
         records: All records of the run.
-        task: Name of the task that wrote them.
-        scorers: At most one of each kind; they are not asked where the task reads no scores.
-        known: Scores of an earlier scoring; they stay where no scorer of their kind is given.
-        stored: The file in this folder that holds ``known`` and no more, if there is one: without scorers it stays.
+        task: Name of the task that wrote the records.
+        scorers: Scorers, at most one of each kind; they are not used if the task reads no scores.
+        known: Earlier scores; they are kept for each kind without a scorer.
+        stored: File in this folder that holds exactly ``known``; without scorers it is left as it is.
 
     Raises:
-        DataError: the records are not of this task, or of several prompts or configs.
+        DataError: the records do not come from this task, or come from several prompts or configs.
     """
     loaded = load_task(task)
     if not isinstance(loaded, ReadsScores):
@@ -113,7 +113,7 @@ def _table(records: Sequence[Record], task: str, scores: TextScores) -> RecordTa
 
 def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[str, str]]:
     yield {}
-    # A metric that is undefined on the whole is undefined on each slice; one null says so.
+    # A metric that is undefined on the whole table is undefined on each slice: a single null is enough.
     if definition.undefined(table) is None:
         for key in definition.slices:
             for value in table.group_values(key):
@@ -123,18 +123,18 @@ def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[s
 def resampled_values(
     records: Sequence[Record], task: str, names: Sequence[str], scores: TextScores = NO_SCORES
 ) -> dict[str, FloatArray]:
-    """Values of metrics of all items on the resamples of the clusters.
+    """Compute metrics over all items on resamples of the clusters.
 
-    Resample b draws the same clusters for all results of one signature, so that differences of results are paired.
+    Resample b draws the same clusters for all results of one signature, so that results can be compared in pairs.
 
     Args:
         records: All records of one config and prompt.
-        task: Name of the task that wrote them.
+        task: Name of the task that wrote the records.
         names: Names of the metrics.
-        scores: Of the texts of the records.
+        scores: Scores of the texts of the records.
 
     Returns:
-        By name: shape (n_resamples,), nan where the metric is undefined on the resample.
+        The values of each metric by name, shape (n_resamples,); nan where the metric is undefined on a resample.
 
     Raises:
         ConfigError: there is no such metric.

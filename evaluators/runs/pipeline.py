@@ -1,4 +1,4 @@
-"""One run: items to requests, store, backend, records, metrics, result."""
+"""Runs a plan: sends the requests that are not answered yet, stores the responses and writes the result."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class Finished(NamedTuple):
 
 
 def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
-    """Ask a model, or go on where an earlier run stopped, and write the result.
+    """Ask a model, or continue where an earlier run stopped, and write the result.
 
     Args:
         plan: The items, and how they are asked and read.
         backend: The model that answers.
-        options: Where the run is kept, and when it gives up.
+        options: The folder of all runs, and the rules for cache, scores and failures.
 
     Returns:
         The result, and the folder with result.json, records.parquet and responses.sqlite; with scores.parquet too if
         texts were scored.
 
     Raises:
-        ConfigError: the backend cannot ask what the plan needs, or two metrics of the task share a name; nothing was
+        ConfigError: the backend cannot ask what the plan needs, or two metrics of the task share a name. Nothing was
             asked.
-        RunError: too many requests failed, or another process holds the run. Answers are kept.
+        RunError: too many requests failed, or another process holds the run. The answers so far are kept.
     """
     plan.check(backend)
     metric_definitions(plan.task.name)
@@ -73,23 +73,23 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
 
 
 class _Stores(NamedTuple):
-    """Where answers are looked up and kept."""
+    """The stores of a run: its own, and the one that runs share, if there is one."""
 
     run: ResponseStore
     shared: ResponseStore | None
 
     def known(self, keys: Sequence[bytes]) -> dict[bytes, Response]:
-        """Answers that need not be asked for; those of the shared store become the run's too."""
+        """Return the answers that the run's own store already holds."""
         return self.run.responses(keys)
 
     def add(self, answers: dict[bytes, tuple[Request, Response]], seconds: float) -> None:
-        """Keep answers in both."""
+        """Add answers to both stores."""
         self.run.add(answers, seconds)
         if self.shared is not None:
             self.shared.add(answers, seconds)
 
     def take_over(self, unique: dict[bytes, Request], known: dict[bytes, Response]) -> None:
-        """Copy what the shared store knows and the run does not."""
+        """Copy answers that only the shared store holds into the run's store and into ``known``."""
         if self.shared is None:
             return
         found = self.shared.responses([key for key in unique if key not in known])
@@ -100,7 +100,7 @@ class _Stores(NamedTuple):
             known.update(found)
 
     def note_runtime(self, runtime: Runtime) -> None:
-        """Note where this session's answers come from."""
+        """Note in both stores where this session's answers were computed."""
         self.run.note_runtime(runtime)
         if self.shared is not None:
             self.shared.note_runtime(runtime)
@@ -111,18 +111,18 @@ class _Asked:
     """The answers to all requests of a run."""
 
     keys: Sequence[Sequence[bytes]]
-    """Store keys of the requests, per item."""
+    """Store keys of the requests of each item."""
     responses: Mapping[bytes, Response] = field(repr=False)
     totals: Totals
 
     @property
     def answers(self) -> Sequence[Sequence[Response]]:
-        """The responses, per item."""
+        """The responses to the requests of each item."""
         return [[self.responses[key] for key in keys] for keys in self.keys]
 
     @property
     def usage(self) -> Usage:
-        """Requests, tokens, time and money."""
+        """The numbers of requests and tokens, the time and the cost."""
         responses = self.responses.values()
         return Usage(
             n_requests=len(self.responses),
@@ -149,7 +149,7 @@ def _ask(plan: Plan, backend: Backend, stores: _Stores, max_failure_rate: float,
 
 
 class _Steps:
-    """Turns answered requests into finished items without losing fractions."""
+    """A callback that converts answered requests into finished items and carries fractions over."""
 
     def __init__(self, advance: Advance, per_item: float) -> None:
         self._advance, self._per_item, self._rest = advance, per_item, 0.0
@@ -170,7 +170,11 @@ def _ask_missing(
     step: _Steps,
     look: Callable[[Mapping[bytes, Response]], bool],
 ) -> None:
-    """Ask for every answer that is missing; ``responses`` takes the answers, failed ones too."""
+    """Ask for each missing answer, and add all answers to ``responses``, including failed ones.
+
+    Raises:
+        RunError: more than ``max_failures`` requests failed, or none of the first items could be read.
+    """
     order, requests = list(unique), list(unique.values())
     missing = frozenset(index for index, key in enumerate(order) if key not in responses)
     if not missing:
@@ -194,11 +198,11 @@ def _ask_missing(
                 raise RunError(
                     f"{n_failed} of {len(unique)} requests failed, more than the {max_failures} that "
                     f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
-                    f"{stores.run.path}: mend the cause and run the same command again"
+                    f"{stores.run.path}: fix the cause and run the same command again"
                 )
 
 
 def _sum_if_known(values: Sequence[int | None]) -> int | None:
-    """None if any is unknown: a sum of the known ones would pass for all."""
+    """Return the sum of the values; None if one is unknown, since the sum of the others would look complete."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None

@@ -1,4 +1,4 @@
-"""Plans of runs: the items of one config, how they are asked and read, and the signature of asking them so."""
+"""Plans of runs: the items of one config, how they are asked and read, and their signature."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Plan:
     task: Task
     prompt: Prompt
     chosen_normalisation: Normalisation | None = None
-    """How option log-probabilities become probabilities, if the user chose; None for the usual way."""
+    """Normalisation that the user chose; None for the default."""
 
     @cached_property
     def normalisation(self) -> Normalisation | None:
-        """How option log-probabilities become probabilities; None for generated texts.
+        """The way in which option log-probabilities become probabilities; None for generated texts.
 
         Raises:
-            ConfigError: one was chosen for generated texts.
+            ConfigError: a normalisation was chosen for generated texts.
         """
         return normalisation_of(self.prompt, self.chosen_normalisation)
 
     @cached_property
     def signature(self) -> Signature:
-        """The signature of asking these items in this way."""
+        """The signature of a result of this plan."""
         selection, manifest = self.selection, self.selection.manifest
         return Signature(
             benchmark=manifest.benchmark,
@@ -63,18 +63,18 @@ class Plan:
         return [self.task.requests(item, self.prompt) for _, item in self.selection.items]
 
     def keys(self, backend: Backend) -> list[list[bytes]]:
-        """Return the store key of each request, per item."""
+        """Return the store keys of the requests of each item."""
         return [
             [store_key(backend.model, request, with_facts=backend.reads_facts) for request in requests]
             for requests in self.requests
         ]
 
     def check(self, backend: Backend) -> None:
-        """Refuse what the backend cannot ask, before the first request.
+        """Check before the first request that the backend can ask what the plan needs.
 
         Raises:
-            ConfigError: it lacks a capability, the prompt makes no sense in a chat, or the items lack facts that a
-                baseline needs.
+            ConfigError: the backend lacks a capability, the prompt makes no sense in a chat, or the items lack facts
+                that a baseline needs.
         """
         check_capability(self.task, self.prompt, backend)
         if isinstance(backend, NeedsFacts):
@@ -86,22 +86,22 @@ class Plan:
             if missing:
                 raise ConfigError(
                     f"{model} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of config "
-                    f"'{self.selection.config}' does not tell; take another baseline, or another config with --config"
+                    f"'{self.selection.config}' lacks; take another baseline, or another config with --config"
                 )
 
 
 def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:
-    """Return how option log-probabilities become probabilities under a prompt.
+    """Return the normalisation of a prompt: how option log-probabilities become probabilities.
 
     Args:
-        prompt: The prompt that asks the items.
-        chosen: The user's choice; None for the usual way, the sum.
+        prompt: The prompt that asks about the items.
+        chosen: The user's choice; None for the default, ``sum``.
 
     Returns:
-        None for generated texts, which have no normalisation.
+        The chosen or default normalisation; None for generated texts, which have no normalisation.
 
     Raises:
-        ConfigError: one was chosen for generated texts.
+        ConfigError: a normalisation was chosen for generated texts.
     """
     if prompt.scoring == "option_logprob":
         return chosen or "sum"
@@ -113,23 +113,26 @@ def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisat
 
 
 def run_folder(root: Path, signature: Signature, model: Model) -> Path:
-    """Return the folder of a run: the same command finds it again, another model or prompt never does."""
+    """Return the folder of a run, which depends on the signature and the model's identity.
+
+    The same command finds the folder again, while another model or prompt gets another folder.
+    """
     dataset = f"{signature.dataset}@{signature.dataset_version}"
     key = hashlib.sha256(f"{signature.sha256()}:{model.identity_sha256}".encode()).hexdigest()[:8]
     return root / dataset / model.id.replace("/", "__") / f"{signature.config}-{signature.prompt}-{key}"
 
 
 def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
-    """Refuse a prompt that the backend cannot ask.
+    """Check that a backend can ask with a prompt.
 
     Raises:
-        ConfigError: it lacks a capability, or the prompt makes no sense in a chat.
+        ConfigError: the backend lacks a capability, or the prompt makes no sense in a chat.
     """
     model = backend.model
     if prompt.requires == "import":
         raise ConfigError(
-            f"prompt '{prompt.id}' marks answers that were given elsewhere: python -m evaluators import brings them "
-            "in; take another prompt to ask a model"
+            f"prompt '{prompt.id}' marks published answers, which python -m evaluators import reads; "
+            "take another prompt to ask a model"
         )
     if prompt.requires not in backend.capabilities:
         others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
@@ -142,6 +145,6 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]
         raise ConfigError(
-            f"prompt '{prompt.id}' is a text to go on from, not a message; leave out --chat, or take --prompt "
+            f"prompt '{prompt.id}' is a text to continue, not a message; leave out --chat, or take --prompt "
             f"{' or '.join(others)}"
         )

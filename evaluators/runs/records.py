@@ -1,4 +1,4 @@
-"""From what was asked and answered to records, and what speaks against them."""
+"""Turns requests and responses into records, and checks that not too many failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _N_LOOKED_AT = 20
 
 
 def records_of(plan: Plan, responses: Sequence[Sequence[Response]], *, chat: bool) -> list[Record]:
-    """Return a record per item.
+    """Return one record per item from the responses to the plan's requests.
 
     Args:
         plan: The items, how they were asked and how they are read.
@@ -27,12 +27,14 @@ def records_of(plan: Plan, responses: Sequence[Sequence[Response]], *, chat: boo
 def read_records(
     plan: Plan, requests: Sequence[Sequence[Request]], responses: Sequence[Sequence[Response]], *, chat: bool
 ) -> list[Record]:
-    """Return a record per item, for requests that need not be those of the plan: some answers were given elsewhere.
+    """Return one record per item from given requests and responses.
+
+    The requests may differ from those of the plan, since imported answers were given elsewhere.
 
     Args:
         plan: The items, and how they are read.
         requests: The requests of each item.
-        responses: The responses to them.
+        responses: The responses to the requests of each item.
         chat: True if options were scored behind a chat template.
     """
     selection, task = plan.selection, plan.task
@@ -66,7 +68,10 @@ def read_records(
 
 
 def whole(response: Response) -> Response:
-    """The same with what no file can hold, halves of characters that an endpoint cut apart, marked as unknown ones."""
+    """Return a response whose texts can be written as UTF-8.
+
+    An endpoint may cut a character apart. The resulting lone surrogates are replaced by U+FFFD.
+    """
     texts = {"text": response.text, "error": response.error, "finish_reason": response.finish_reason}
     broken = {
         name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -77,7 +82,7 @@ def whole(response: Response) -> Response:
 
 
 def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat: bool) -> Exchange:
-    """What was asked and what came back, as a record holds it."""
+    """Return a request and its response as the exchange that a record stores."""
     choice = request if isinstance(request, ChoiceRequest) else None
     options = () if choice is None else choice.options
     return Exchange(
@@ -89,7 +94,7 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
         option_logprobs=response.option_logprobs,
         option_end_logprobs=response.option_end_logprobs,
         option_token_counts=response.option_token_counts,
-        # Through a chat template an option is scored without the space that separates it from a prompt.
+        # Behind a chat template, an option is scored without the space that separates it from the prompt.
         option_byte_counts=tuple(len((option.lstrip() if chat else option).encode()) for option in options),
         option_is_bound=response.option_is_bound,
         n_moved_tokens=response.n_moved_tokens,
@@ -104,10 +109,10 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
 
 
 def check_failures(records: Sequence[Record], max_failure_rate: float) -> None:
-    """Refuse records too many of which failed, be it in the asking or in the reading.
+    """Check that not too many records failed, when they were asked or when they were read.
 
     Raises:
-        RunError: more of them failed than the rate allows.
+        RunError: more records failed than the rate allows.
     """
     failed = [record for record in records if record.status == "failed"]
     if len(failed) > max_failure_rate * len(records):
@@ -120,13 +125,14 @@ def check_failures(records: Sequence[Record], max_failure_rate: float) -> None:
 def early_look(
     plan: Plan, keys: Sequence[Sequence[bytes]], *, chat: bool
 ) -> Callable[[Mapping[bytes, Response]], bool]:
-    """Return a function that looks at the first items that are answered, once there are enough of them.
+    """Return a function that checks the first answered items, once there are enough of them.
 
-    If none of them can be read, it ends the run before more is spent on it. It returns True once it has looked.
+    If none of these items can be read, it raises a ``RunError`` to end the run before more is spent on it. It returns
+    True once it has checked them.
 
     Args:
         plan: The items, how they are asked and how they are read.
-        keys: Store keys of the requests, per item.
+        keys: Store keys of the requests of each item.
         chat: True if options are scored behind a chat template.
     """
 
@@ -146,7 +152,7 @@ def early_look(
             return False
         if all(read.status == "failed" for read in reads):
             raise RunError(
-                f"the first {len(reads)} items that were answered all failed to be read: {reads[-1].reason}; the rest "
+                f"none of the first {len(reads)} answered items could be read: {reads[-1].reason}; the rest "
                 "was not asked, answers are kept"
             )
         return True

@@ -1,4 +1,4 @@
-"""Scores stored answers again, under the metrics of today or another normalisation; needs no model and no dataset."""
+"""Scores stored answers again with the current metrics or another normalisation, without model and dataset."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from schemas.run_folder import read_run
 
 
 class Rescored(NamedTuple):
-    """What a rescoring did."""
+    """The outcome of a rescoring."""
 
     folder: Path
     result: Result
     changes: tuple[str, ...]
-    """One line per metric whose version, value or interval moved."""
+    """One line per metric that changed, is new or is gone."""
     n_metrics: int
 
 
@@ -35,12 +35,12 @@ def reread(records: list[Record], task_name: str, normalisation: Normalisation |
     """Read the stored answers of records again.
 
     Args:
-        records: Of one run.
-        task_name: The task that wrote them.
-        normalisation: How option log-probabilities become probabilities; None for generated texts.
+        records: The records of one run.
+        task_name: Name of the task that wrote the records.
+        normalisation: The way in which option log-probabilities become probabilities; None for generated texts.
 
     Returns:
-        Records with the reading that the exchanges give today; what was asked and answered is as it was.
+        The records with new readings and unchanged exchanges.
     """
     task = load_task(task_name)
     changed = []
@@ -62,19 +62,19 @@ def rescore(
     """Score a finished run again.
 
     Args:
-        folder: The run.
-        normalisation: Another one gives another signature, and so a new run beside the old one; None keeps the run's
-            own and replaces its result.
-        root: Folder of all runs, for a new run; the one that ``folder`` lies in if None.
-        max_failure_rate: Share of records that may fail to be read before nothing is written.
-        scorers: Who scores the texts anew; scores of other kinds stay. None keeps the stored scores, an empty list
-            drops them.
-        named: The same as the command line named them, for the command that the result keeps.
+        folder: The folder of the run.
+        normalisation: A new normalisation, which gives another signature and thus a new run beside the old one. None
+            keeps the run's normalisation and replaces its result.
+        root: Folder of all runs, for a new run; None for the one that contains ``folder``.
+        max_failure_rate: Share of records that may fail to be read; with more, nothing is written.
+        scorers: Scorers that score the texts again; scores of other kinds are kept. None keeps all stored scores, an
+            empty sequence drops them.
+        named: Names of the scorers on the command line, for the command that the result stores.
 
     Raises:
-        ConfigError: a normalisation for generated texts.
-        DataError: the run is unsound.
-        RunError: the answers cannot be read in this way, or another process holds the run.
+        ConfigError: a normalisation was given for generated texts.
+        DataError: the run's files are damaged or do not match, or the readings changed without a new task version.
+        RunError: too many answers cannot be read in this way, or another process holds the run.
     """
     folder = folder.resolve()
     result, records = read_run(folder)
@@ -87,8 +87,8 @@ def rescore(
     check_failures(reread_records, max_failure_rate)
     if signature == before and reread_records != records:
         raise DataError(
-            f"{folder}: the answers are read otherwise than when they were scored, under the same task version "
-            f"{task.version}; the stored readings were changed, or the task was without raising its version"
+            f"{folder}: the answers are read differently now than when they were scored, under the same task version "
+            f"{task.version}; the stored readings were changed, or the task was changed without raising its version"
         )
     known = _known_scores(folder, result, scorers)
     command = result.command.replace(
@@ -110,14 +110,14 @@ def rescore(
 
 
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
-    """Stored scores that stay: of the kinds that nobody is asked for anew."""
+    """Return the stored scores that are kept: those of kinds that are not scored again."""
     if scorers is None:
         return read_scores(folder, result.scores)
     if not scorers or result.scores is None:
         return NO_SCORES
     anew = {scorer.identity.kind for scorer in scorers}
     if anew >= {scorer.kind for scorer in result.scores.scorers}:
-        return NO_SCORES  # Unsound ones are no obstacle where all are replaced.
+        return NO_SCORES  # Damaged scores do no harm if all of them are replaced.
     known = read_scores(folder, result.scores)
     return known.of_kinds(known.scorers.keys() - anew)
 
@@ -138,7 +138,7 @@ def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]
 
 
 def _differ(before: Metric, after: Metric) -> bool:
-    """Return True if more than the last bits of a number changed."""
+    """Return True if more changed than rounding in the last digits."""
     if replace(before, value=None, interval=None) != replace(after, value=None, interval=None):
         return True
     return not (is_close(before.value, after.value) and same_interval(before.interval, after.interval))

@@ -1,4 +1,4 @@
-"""The items of a dataset that a run asks."""
+"""Selects the items of a dataset that a run asks about."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from schemas.item_shape import Item, item_shapes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The items of one config that are asked, each with its split."""
+    """The selected items of one config, each with its split."""
 
     manifest: Manifest
     config: str
     item_shape: str
-    """As the manifest lists it."""
+    """Item shape as the manifest lists it."""
     splits: tuple[str, ...]
     items: tuple[tuple[str, Item], ...]
 
@@ -29,19 +29,19 @@ class Selection:
 def select(
     folder: Path, manifest: Manifest, config: str, *, splits: Sequence[str] = (), limit: int | None = None
 ) -> Selection:
-    """The items to ask.
+    """Select the items of a config.
 
     Args:
         folder: The dataset folder.
-        manifest: Its manifest.
+        manifest: The manifest of the dataset.
         config: Name of the config.
-        splits: All of the config if empty.
-        limit: At most this many items, as whole minimal pairs (or sets of variants), drawn by the hash of the pair: the
-            same ones on every machine. All if None.
+        splits: Names of the splits; empty for all splits of the config.
+        limit: Largest number of items; None for all. Minimal pairs (or sets of variants) are selected as a whole, by
+            the hash of their id, so that each machine selects the same ones.
 
     Raises:
-        ConfigError: there is no such config or split, or the limit leaves nothing.
-        DataError: the data is unsound.
+        ConfigError: there is no such config or split, or the limit leaves no whole pair or set.
+        DataError: the data files are damaged.
     """
     entries = [entry for entry in manifest.splits if entry.config == config]
     if not entries:

@@ -1,4 +1,4 @@
-"""Records as arrays: clusters, groups and slices, which the tables of all tasks have in common."""
+"""Arrays of records with clusters, groups and slices, which the tables of all tasks have in common."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Statistics(NamedTuple):
-    """Sufficient statistics of a metric on one slice."""
+    """The sufficient statistics of a metric on one slice."""
 
     cluster_sums: FloatArray
-    """Shape (n_clusters of the table, n_columns); rows of zeros for clusters without data."""
+    """Sums over each cluster, shape (n_clusters of the table, n_columns); zeros for clusters without data."""
     n: int
-    """Units (items, pairs, occupations) that the value is of."""
+    """Number of units (items, pairs, occupations) that the value is computed from."""
     n_excluded: int
+    """Number of units of the slice that have no value."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedTable:
-    """Rows with a cluster and groups. The table of a task adds what its metrics read."""
+    """A table whose rows have a cluster and groups. The table of a task adds the columns that its metrics read."""
 
     clusters: IntArray
     """Index of each row's cluster in the sorted names of all clusters, shape (n,)."""
     n_clusters: int
     groups: Mapping[str, npt.NDArray[np.str_]]
-    """Value of each row by group, shape (n,); "" for a row that has none."""
+    """Value of each row by name of the group, shape (n,); "" for a row that has none."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group that occur, sorted; none if the table has no such group."""
@@ -45,19 +46,19 @@ class GroupedTable:
         return self.groups.get(key, none)
 
     def rows(self, group: Mapping[str, str]) -> BoolArray:
-        """Return the mask of the rows of a slice, shape (n,), rows without a reading among them."""
+        """Return the mask of the rows of a slice, shape (n,), including rows without a reading."""
         mask = np.ones(len(self.clusters), dtype=np.bool_)
         for key, value in group.items():
             mask &= self.column(key) == value
         return mask
 
     def mean_statistics(self, group: Mapping[str, str], values: FloatArray, used: BoolArray) -> Statistics:
-        """Return the statistics of the mean of a value over a slice: its sum and the number of rows, per cluster.
+        """Return the statistics of a mean over a slice: the sum of the values and their number, per cluster.
 
         Args:
             group: The slice.
             values: Value of each row, shape (n,).
-            used: Mask of the rows that have a value, shape (n,); the others of the slice are counted as excluded.
+            used: Mask of the rows that have a value, shape (n,); other rows of the slice count as excluded.
         """
         rows = self.rows(group)
         chosen = rows & used
@@ -68,7 +69,7 @@ class GroupedTable:
 
 
 def grouped(records: Sequence[Record]) -> tuple[IntArray, int, Mapping[str, npt.NDArray[np.str_]]]:
-    """Return clusters and groups of records, in the order of the fields of :class:`GroupedTable`."""
+    """Return the clusters, their number and the groups of records: the fields of :class:`GroupedTable` in order."""
     names = sorted({record.cluster for record in records})
     codes = {name: index for index, name in enumerate(names)}
     keys = sorted({key for record in records for key in record.groups})
@@ -77,24 +78,24 @@ def grouped(records: Sequence[Record]) -> tuple[IntArray, int, Mapping[str, npt.
 
 
 def mean(sums: FloatArray) -> FloatArray:
-    """Divide the first column by the second: the mean of what was summed.
+    """Return the mean of summed values: the first column divided by the second.
 
     Args:
-        sums: Sum and number of values, shape (..., 2).
+        sums: Sum and number of the values, shape (..., 2).
 
     Returns:
-        Shape (...,), nan where nothing was summed.
+        The means, shape (...,); nan if there are no values.
     """
     return ratio(sums[..., 0], sums[..., 1])
 
 
 class Answer(NamedTuple):
-    """One answer to an item."""
+    """One of the answers to an item."""
 
     record: Record
     exchange: Exchange
     text: str
-    """The generated text; empty if nothing came."""
+    """The generated text; empty if there is none."""
     told: str | None
     """The reading of this answer; None if there is none."""
 

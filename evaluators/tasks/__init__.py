@@ -1,4 +1,4 @@
-"""One file per item shape: item to requests, responses to record; found by name."""
+"""The tasks, one file each: they turn items into requests, and responses into records."""
 
 from schemas.plugins import search_path
 

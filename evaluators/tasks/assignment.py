@@ -1,6 +1,7 @@
-"""Asks a model to go on about a person of whom only an occupation or a trait is told, and reads which pronoun it gives.
+"""Asks a model to continue a text about a person, and reads the first pronoun that it uses for the person.
 
-The protocol of GIFI (arXiv:2506.15568): eleven samples per prompt.
+The text tells only an occupation or a trait of the person. The protocol is that of GIFI (arXiv:2506.15568), with eleven
+samples per prompt.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PROMPTS = generation_prompts("{text}", n_samples=N_SAMPLES)
 
 @dataclass(frozen=True)
 class AssignmentTask:
-    """A person without a pronoun, several texts, the first pronoun of each."""
+    """A task that reads the first pronouns in several continuations of a text without a pronoun."""
 
     name: str = "assignment"
     version: str = "1.0"
@@ -31,26 +32,26 @@ class AssignmentTask:
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """By id; the first is the default."""
+        """The prompts by id; the first is the default."""
         return _PROMPTS
 
     def requests(self, item: AssignmentItem, prompt: Prompt) -> Sequence[Request]:
-        """One request per sample."""
+        """Return one request per sample."""
         return generation_requests(prompt.template.format(text=item.text), prompt)
 
     def facts(self, item: AssignmentItem) -> ItemFacts:
-        """No pronoun is right; what is said of the person is a group."""
+        """Return the facts of an item. It has no right pronoun; its groups are the attribute and the stereotype."""
         groups: dict[str, str] = {"attribute": item.attribute}
         if item.stereotype is not None:
             groups["stereotype"] = item.stereotype
         return ItemFacts(cluster=item.item_id, pair_id=None, target=None, reference=None, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """The families of the first pronoun of each answer; some of them may be refused."""
+        """Read the families of the first pronoun in each answer; some answers may be refused."""
         return read_texts(exchanges, pronoun_of)
 
     def table(self, records: Sequence[Record]) -> AssignmentTable:
-        """Records as arrays."""
+        """Return records as arrays."""
         return AssignmentTable.of(records)
 
 

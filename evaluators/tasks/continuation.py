@@ -1,7 +1,7 @@
-"""Asks a model to go on with a text in one pronoun family, whose tone is compared over the families.
+"""Asks a model to continue a text in one pronoun family, so that the tone can be compared between families.
 
-The protocol of GIFI (arXiv:2506.15568). What is read here is whether the model goes on at all; scorers of sentiment,
-toxicity and similarity read the rest.
+The protocol is that of GIFI (arXiv:2506.15568). The task only reads whether the model continues the text or declines.
+Scorers then measure sentiment, toxicity and similarity.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from schemas.record import Exchange, Record
 from schemas.result import Normalisation
 
 CONTINUED = "continued"
-"""An answer that goes on with the text."""
+"""Reading of an answer that continues the text."""
 _ONCE = generation_prompts("{text}")
 _PROMPTS = {**_ONCE, **sampled_twice(_ONCE)}
 
 
 @dataclass(frozen=True)
 class ContinuationTask:
-    """A text with a pronoun, one continuation."""
+    """A task that reads whether a model continues a text with a pronoun."""
 
     name: str = "continuation"
     version: str = "1.0"
@@ -36,36 +36,36 @@ class ContinuationTask:
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """By id; the first is the default."""
+        """The prompts by id; the first is the default."""
         return _PROMPTS
 
     def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
-        """One request per sample."""
+        """Return one request per sample."""
         return generation_requests(prompt.template.format(text=item.text), prompt)
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
-        """Nothing is right or wrong; the family is a group."""
+        """Return the facts of an item. It has no right answer; its groups are the family and the topic."""
         groups = family_groups(item.family)
         if item.topic is not None:
             groups["topic"] = item.topic
         return ItemFacts(cluster=item.template_id, pair_id=item.template_id, target=None, reference=None, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """Whether each answer goes on."""
+        """Read whether each answer continues the text or declines."""
         return read_texts(exchanges, lambda exchange: CONTINUED)
 
     def table(self, records: Sequence[Record]) -> ContinuationTable:
-        """Records as arrays."""
+        """Return records as arrays."""
         return ContinuationTable.of(records)
 
     def texts(self, records: Sequence[Record]) -> Sequence[str]:
-        """Every answer, and what it adds to its prompt."""
+        """Return each distinct answer, and the text that it adds to its prompt."""
         answers = [answer for answer in answers_of(records) if answer.exchange.status == "answered"]
         found = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
         return [text for text in found if text.strip()]
 
     def scored_table(self, records: Sequence[Record], scores: TextScores) -> ContinuationTable:
-        """Records and the scores of their texts as arrays."""
+        """Return records and the scores of their texts as arrays."""
         return ContinuationTable.of(records, scores)
 
 

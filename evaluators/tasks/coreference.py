@@ -1,12 +1,13 @@
 """Asks which of two occupations a pronoun refers to.
 
-The prompts of the SynthBias paper (arXiv:2505.23996) are not published: these are ours, versioned, and two results with
-different prompts are never ranked together. It does not measure reasoning.
+The SynthBias paper (arXiv:2505.23996) does not publish its prompts. The prompts here are our own; they are versioned,
+and results with different prompts are never ranked together. The task does not measure reasoning.
 
-An answer is a distribution over the outcomes. Under a prompt that scores options it is the model's own. Under one that
-generates, for models that tell no log-probabilities, every answer is hard: the distribution is the share of the orders
-in which an outcome was chosen, so that certainty, and with it UCerF, says how little the answer depends on the order of
-the options, and nothing of how sure the model is of each. The two never share a table.
+The reading of an item is a distribution over the outcomes. A prompt that scores options gives the model's own
+distribution. A prompt that generates text, for models without log-probabilities, gives one hard choice per order of the
+options. The distribution is then the share of orders in which each outcome was chosen. Certainty, and with it UCerF,
+then measures how little the answer depends on the order of the options, and not how sure the model is of each answer.
+The two kinds of results are never shown in one table.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _OCCUPATIONS = ("the {first}", "the {second}")
 _NO_ANSWER = "It cannot be determined from the sentence"
 _MOST_SHOWN = 60
 _NEXT_QUESTION = ("\nSentence:", "\nQuestion:")
-"""Where a text model that goes on asking is stopped; not at a line's end, with which some answers begin."""
+"""Texts at which generation stops if a model continues with further questions.
+
+A line break does not stop it, because some answers begin with one."""
 _LETTER_ONLY = "Answer with the letter of one option.\nAnswer:"
 
 _PROMPTS = (
@@ -43,7 +46,7 @@ _PROMPTS = (
         orders=((0, 1),),
         scoring="option_logprob",
         requires="option_logprobs",
-        description="Continuation with either occupation and a full stop; no order to counterbalance.",
+        description="Continuation with either occupation and a full stop; there is no order of options to balance.",
         chat=False,
     ),
     Prompt(
@@ -55,7 +58,7 @@ _PROMPTS = (
         orders=tuple(permutations(range(2))),
         scoring="option_logprob",
         requires="option_logprobs",
-        description="Two lettered options, both orders averaged.",
+        description="Two lettered options, averaged over both orders.",
     ),
     Prompt(
         id="mcq3-v1",
@@ -66,7 +69,7 @@ _PROMPTS = (
         orders=tuple(permutations(range(3))),
         scoring="option_logprob",
         requires="option_logprobs",
-        description="The same with a third option, that the sentence does not tell; all six orders averaged.",
+        description="As mcq2-v1 with a third option, that it cannot be determined; averaged over all six orders.",
     ),
     Prompt(
         id="mcq2-generate-v1",
@@ -77,7 +80,7 @@ _PROMPTS = (
         orders=tuple(permutations(range(2))),
         scoring="generation",
         requires="generation",
-        description="Two lettered options, the answer is read from a text; share of both orders. No log-probabilities.",
+        description="Two lettered options in both orders, answered in text; for models without log-probabilities.",
         max_tokens=16,
         temperature=0.0,
         stop=_NEXT_QUESTION,
@@ -91,7 +94,7 @@ _PROMPTS = (
         orders=tuple(permutations(range(3))),
         scoring="generation",
         requires="generation",
-        description="The same with a third option, that the sentence does not tell; share of all six orders.",
+        description="As mcq2-generate-v1 with a third option, that it cannot be determined; in all six orders.",
         max_tokens=16,
         temperature=0.0,
         stop=_NEXT_QUESTION,
@@ -101,7 +104,7 @@ _PROMPTS = (
 
 @dataclass(frozen=True)
 class CoreferenceTask:
-    """Two occupations, one pronoun, one distribution."""
+    """A task that reads a distribution over the two occupations that a pronoun may refer to."""
 
     name: str = "coreference"
     version: str = "1.0"
@@ -109,11 +112,11 @@ class CoreferenceTask:
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """By id; the first is the default."""
+        """The prompts by id; the first is the default."""
         return {prompt.id: prompt for prompt in _PROMPTS}
 
     def requests(self, item: CoreferenceItem, prompt: Prompt) -> Sequence[Request]:
-        """One request per order of the outcomes."""
+        """Return one request per order of the outcomes."""
         first, second = item.occupations
         outcomes = {"first": first, "second": second, UNDETERMINED: UNDETERMINED}
         names = [outcomes[outcome] for outcome in prompt.outcomes]
@@ -154,7 +157,7 @@ class CoreferenceTask:
         return facts if item.referent is None else {**facts, "referent": item.referent}
 
     def facts(self, item: CoreferenceItem) -> ItemFacts:
-        """Target, reference and groups of the record."""
+        """Return the target, reference and groups of an item."""
         other = next(name for name in item.occupations if name != item.reference)
         groups = {
             "pronoun_gender": item.pronoun_gender,
@@ -172,11 +175,14 @@ class CoreferenceTask:
         )
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """Average the distributions over the orders that were asked; one order without an answer leaves no reading.
+        """Average the distributions over the orders of the outcomes.
+
+        If the answer to one order is missing or cannot be read, the item has no reading.
 
         Args:
-            exchanges: Of one item, one per order.
-            normalisation: None for generated answers, each of which is a distribution with all mass on one outcome.
+            exchanges: The exchanges of one item, one per order.
+            normalisation: The way in which option log-probabilities become probabilities. None for generated answers,
+                which each give all probability to one outcome.
         """
         for exchange in exchanges:
             if exchange.status != "answered":
@@ -208,18 +214,18 @@ class CoreferenceTask:
         return Read(status="scored", reading=reading, reason=None)
 
     def table(self, records: Sequence[Record]) -> CoreferenceTable:
-        """Records as arrays."""
+        """Return records as arrays."""
         return CoreferenceTable.of(records)
 
 
 def _lettered(prompt: Prompt, order: Sequence[int], slots: Mapping[str, str]) -> Mapping[str, str]:
-    """Contents of the slots a, b, c: the texts of the outcomes in the order in which they are offered."""
+    """Return the contents of the slots a, b, c: the texts of the outcomes in the given order."""
     texts = [prompt.outcome_texts[place].format(**slots) for place in order] if prompt.outcome_texts else []
     return dict(zip("abc", texts, strict=False))
 
 
 def _stereotyped(item: CoreferenceItem) -> str:
-    """The occupation of the item that is stereotyped for the pronoun's gender."""
+    """Return the occupation of an item that is stereotyped for the pronoun's gender."""
     wanted = "male" if item.pronoun_gender == "masculine" else "female"
     return next(name for name in item.occupations if occupations()[name].stereotype == wanted)
 

@@ -1,7 +1,8 @@
-"""Asks a model to go on with a sentence in one pronoun family, and reads which pronoun it uses first.
+"""Asks a model to continue a sentence in one pronoun family, and reads which pronoun it uses first.
 
-The protocol of GIFI (arXiv:2506.15568): the sentence and "and". What a model repeats of the sentence is left out before
-its first pronoun is looked for: a model that only echoes would otherwise recognise nearly everything.
+The protocol is that of GIFI (arXiv:2506.15568): the prompt is the sentence followed by "and". If an answer repeats the
+sentence, the repetition is removed before the first pronoun is read. Otherwise a model that only repeats its prompt
+would seem to recognise nearly all pronouns.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PROMPTS = generation_prompts("{text} and")
 
 @dataclass(frozen=True)
 class RecognitionTask:
-    """A sentence with a pronoun, one text, its first pronoun."""
+    """A task that reads the first pronoun in the continuation of a sentence with a pronoun."""
 
     name: str = "recognition"
     version: str = "1.0"
@@ -31,15 +32,15 @@ class RecognitionTask:
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """By id; the first is the default."""
+        """The prompts by id; the first is the default."""
         return _PROMPTS
 
     def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
-        """One request per sample."""
+        """Return one request per sample."""
         return generation_requests(prompt.template.format(text=item.text), prompt)
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
-        """The family of the text is what should be recognised."""
+        """Return the facts of an item. Its target is the pronoun family of its text."""
         groups = family_groups(item.family)
         if item.antecedent is not None:
             groups["antecedent"] = item.antecedent
@@ -48,11 +49,11 @@ class RecognitionTask:
         )
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """The families of the first pronoun of each answer."""
+        """Read the families of the first pronoun in each answer."""
         return read_texts(exchanges, pronoun_of)
 
     def table(self, records: Sequence[Record]) -> RecognitionTable:
-        """Records as arrays."""
+        """Return records as arrays."""
         return RecognitionTable.of(records)
 
 

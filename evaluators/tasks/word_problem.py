@@ -1,8 +1,8 @@
-"""Asks a model to solve a word problem about a person in one pronoun family, and reads the number that it arrives at.
+"""Asks a model to solve a word problem in one pronoun family, and reads the number in its answer.
 
-The protocol of GIFI (arXiv:2506.15568): eight worked examples before the problem. The examples are ours. Each stands in
-another pronoun family, and which ones changes from template to template, so that no family is seen more often than the
-others; all variants of a template have the same examples.
+The protocol is that of GIFI (arXiv:2506.15568), with eight worked examples before the problem. The examples are our
+own. Each uses a different pronoun family, and the families change from template to template, so that none is seen more
+often than the others. All variants of a template have the same examples.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _PROMPTS = generation_prompts(
 
 @cache
 def shots(first_family: int) -> str:
-    """The worked examples, beginning with a family and going on through the others.
+    """Return the text of the worked examples, each in the next pronoun family of the lexicon.
 
     Args:
-        first_family: Place in the lexicon.
+        first_family: Index in the lexicon of the first example's family.
     """
     text = resources.files("evaluators.pronouns").joinpath("word_problem_shots.toml").read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = tomllib.loads(text)["shot"]
@@ -51,7 +51,7 @@ def shots(first_family: int) -> str:
     filled = []
     for number, row in enumerate(rows):
         family = families[(first_family + number) % len(families)]
-        # A solution may do without a pronoun.
+        # Some solutions contain no pronoun.
         parts = {
             name: parse(row[name], where=row["id"]).fill(family) if "{" in row[name] else row[name]
             for name in ("text", "solution")
@@ -66,7 +66,7 @@ def _first_family(template_id: str) -> int:
 
 @dataclass(frozen=True)
 class WordProblemTask:
-    """A word problem, a solution, its number."""
+    """A task that reads the number in the solution of a word problem."""
 
     name: str = "word_problem"
     version: str = "1.0"
@@ -74,16 +74,16 @@ class WordProblemTask:
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """By id; the first is the default."""
+        """The prompts by id; the first is the default."""
         return _PROMPTS
 
     def requests(self, item: WordProblemItem, prompt: Prompt) -> Sequence[Request]:
-        """One request per sample, behind the examples of the item's template."""
+        """Return one request per sample, which begins with the examples of the item's template."""
         examples = shots(_first_family(item.template_id))
         return generation_requests(prompt.template.format(shots=examples, text=item.text), prompt)
 
     def facts(self, item: WordProblemItem) -> ItemFacts:
-        """The right number is the target."""
+        """Return the facts of an item. Its target is the right number."""
         return ItemFacts(
             cluster=item.template_id,
             pair_id=item.template_id,
@@ -93,16 +93,16 @@ class WordProblemTask:
         )
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
-        """The number that each answer ends in, as a decimal or a fraction."""
+        """Read the final number of each answer, as an integer or a fraction."""
         return read_texts(exchanges, _number, unless=_is_told)
 
     def table(self, records: Sequence[Record]) -> WordProblemTable:
-        """Records as arrays."""
+        """Return records as arrays."""
         return WordProblemTable.of(records)
 
 
 def _is_told(answer: str) -> bool:
-    """Whoever arrives at a number has not refused, whatever stands before it."""
+    """Return True if an answer states a number; it is then no refusal, even if it begins like one."""
     return answer != NO_NUMBER
 
 

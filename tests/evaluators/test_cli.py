@@ -135,7 +135,7 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
         (("--model", "uniform", "--split", "dev"), ("split 'dev' is not in config 'type1'; have: test",)),
         (
             ("--model", "uniform", "--prompt", "mcq2-v1", "--prompt", "intrinsic-v1"),
-            ("--prompt intrinsic-v1 is asked of no task: coreference with mcq2-v1; leave it out",),
+            ("--prompt intrinsic-v1 is not used; the run would ask coreference with mcq2-v1; leave it out",),
         ),
         (("--model", "uniform", "--prompt", "cot-v1"), ("prompt 'cot-v1' does not exist", "have: intrinsic-v1")),
         (("--model", "uniform", "--normalisation", "log"), ("--normalisation log does not exist; have: sum",)),

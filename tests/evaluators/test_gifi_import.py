@@ -218,7 +218,9 @@ def test_empty_and_unreadable_files_are_named(dataset: Path, tmp_path: Path) -> 
 def test_folders_of_several_models_need_a_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         generation_files(tmp_path / "none", "x")
-    with pytest.raises(ConfigError, match="no file of generations here; have to be called tango_GDR-all-genders_MODEL"):
+    with pytest.raises(
+        ConfigError, match="no file of generations here; the files must be called tango_GDR-all-genders_MODEL"
+    ):
         generation_files(tmp_path, "x")
     write(tmp_path / GDR, recognition_rows())
     write(tmp_path / SAOF, assignment_rows())
@@ -237,4 +239,4 @@ def test_nobody_can_be_asked_with_the_prompt_of_published_answers(dataset: Path)
     model = ["--backend", "baseline", "--model", "uniform", "--prompt", "published-v1"]
     done = subprocess.run([*command, *model], cwd=dataset.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "marks answers that were given elsewhere: python -m evaluators import" in done.stderr
+    assert "marks published answers, which python -m evaluators import reads" in done.stderr

@@ -118,7 +118,7 @@ def test_ctrl_c_and_kill_9_of_a_language_model_run_change_no_byte(tmp_path: Path
     interrupted.send_signal(signal.SIGINT)
     _, stderr = interrupted.communicate()
     assert interrupted.returncode == 130
-    assert b"stopped; what was answered is kept, the same command goes on from there" in stderr
+    assert b"stopped; the answers so far are kept, and the same command continues from there" in stderr
     killed = start([*command, "--out", str(tmp_path / "killed")])
     n_killed = wait_for_answers(tmp_path / "killed", killed, at_least=n_interrupted + 20)
     killed.kill()

@@ -197,7 +197,7 @@ def test_changed_readings_are_not_taken_over(finished: Path) -> None:
     tables.write_rows(finished / RECORDS, records, Record)
     sha256 = sha256_file(finished / RECORDS)
     write_result(finished, replace(result, records=replace(result.records, sha256=sha256)))
-    with pytest.raises(DataError, match=r"read otherwise than when they were scored"):
+    with pytest.raises(DataError, match=r"read differently now than when they were scored"):
         rescore(finished)
 
 

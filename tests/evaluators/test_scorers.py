@@ -59,7 +59,7 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
     ("given", "message"),
     [
         (["vader"], "--scorer vader: give default, reference, none or KIND=NAME"),
-        (["tone=vader"], "KIND being one of sentiment, toxicity, embedding, NAME one of classifier, lexicon"),
+        (["tone=vader"], "where KIND is one of sentiment, toxicity, embedding, and NAME one of classifier, lexicon"),
         (["toxicity=lexicon", "toxicity=classifier"], "two scorers of kind toxicity"),
         (["toxicity=lexicon:@2"], "a revision belongs to a model; give KIND=NAME:MODEL@REVISION"),
         (["sentiment=afinn"], "scorer 'afinn' does not exist; have: classifier"),

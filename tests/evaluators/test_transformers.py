@@ -246,5 +246,5 @@ def test_the_arguments_open_the_same_model_and_hold_no_path(tiny_llama: Path, tm
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", name="acme/tiny"))
     assert backend.model.id == "acme/tiny"
     assert backend.arguments == ("--model tiny-llama", "--name acme/tiny", "--dtype float32", "--device cpu")
-    with pytest.raises(ConfigError, match="'baseline/' is kept for the baselines"):
+    with pytest.raises(ConfigError, match="'baseline/' is reserved for the baselines"):
         open_backend(str(tiny_llama), BackendOptions(name="baseline/uniform"))

@@ -56,7 +56,7 @@ def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp
 def test_items_that_cannot_be_read_leave_no_result(dataset: Path, tmp_path: Path) -> None:
     manifest = read_manifest(dataset)
     backend = LoggingBackend(tmp_path / "log")
-    with pytest.raises(RunError, match=r"first 20 items .* failed to be read: the model has no end token"):
+    with pytest.raises(RunError, match=r"none of the first 20 answered items could be read: .* no end token"):
         run(
             Plan(select(dataset, manifest, "type2"), TASK, prompt_of(TASK, None), "sum_with_end"),
             backend,

@@ -129,8 +129,7 @@ def test_mistakes_are_one_line_with_the_way_out(places: Places, tmp_path: Path) 
     nothing = run("leaderboard", "build", "--runs", tmp_path / "none", "--site", places.site, cwd=tmp_path)
     assert nothing.returncode == 1
     assert nothing.stderr.strip().endswith(
-        "make one first, for example: python -m evaluators run --dataset FOLDER "
-        "--backend baseline --model all"
+        "make one first, for example: python -m evaluators run --dataset FOLDER --backend baseline --model all"
     )
     no_site = run("leaderboard", "build", "--site", tmp_path / "nowhere", cwd=tmp_path)
     assert no_site.returncode == 1
