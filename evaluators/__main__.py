@@ -9,23 +9,23 @@ app = command_group(
     {
         "run": Place(
             "evaluators.commands.run:run_command",
-            "Ask a model every item, or go on where an earlier run stopped; write records and result.",
+            "Ask a model about each item, or continue where an earlier run stopped; write records and results.",
         ),
         "rescore": Place(
             "evaluators.commands.rescore:rescore_command",
-            "Compute every metric again from the stored answers, without the model and without the dataset.",
+            "Compute every metric again from stored answers, without the model and without the dataset.",
         ),
         "texts": Place(
             "evaluators.commands.texts:texts_command",
-            "Write the texts of a run that need scores, for a scorer elsewhere.",
+            "Write the texts of a run that need scores, so that another service can score them.",
         ),
         "index": Place(
             "evaluators.commands.index:index_command",
-            "Compute the index of a benchmark from the records of several configs.",
+            "Compute the indices of models, means of metrics over the configs of a benchmark, from the records of runs.",
         ),
         "import": Place(
             "evaluators.commands.imports:import_command",
-            "Turn published answers into records and results: one run per config.",
+            "Turn published answers into records and results, one run for each config that has a file in the folder.",
         ),
         "list": Place(
             "evaluators.commands.listing:list_command",

@@ -60,22 +60,23 @@ _SCHEMA = pa.schema(
 
 
 def export(path: Path, out: Path, *, model: str | None = None, with_prompts: bool = True) -> int:
-    """Write answers to a file, one each.
+    """Write stored answers to a file, one row or line each.
 
     Args:
-        path: The store.
-        out: A ``.jsonl`` file, which the backend replay reads, or a ``.parquet`` file; written whole or not at all.
-        model: Id, or beginning of the identity, of the model whose answers are wanted; all if None.
-        with_prompts: Whether to write what was asked, or its hash alone: the licence of a dataset may forbid to pass on
-            its sentences.
+        path: Path of the store.
+        out: Path of a ``.jsonl`` file, which the backend replay reads, or of a ``.parquet`` file; it is written
+            completely or not at all.
+        model: Id, or beginning of the identity, of the model whose answers are written; None for all models.
+        with_prompts: True to write the prompts, False to write only their hashes: the licence of a dataset may forbid
+            passing on its sentences.
 
     Returns:
-        How many answers were written.
+        Number of answers that were written.
 
     Raises:
-        ConfigError: no such model, no such format, a file of that name exists, or the answers of several models would
+        ConfigError: there is no such model or format, the output file exists, or the answers of several models would
             share a ``.jsonl`` file, which could not be replayed.
-        RunError: the file is no store.
+        RunError: the file is not a store of answers.
     """
     if out.suffix not in (".jsonl", ".parquet"):
         raise ConfigError(f"--out {out}: unknown format; name a file that ends in .jsonl or .parquet")
@@ -108,7 +109,7 @@ def _check_exportable(chosen: Mapping[int, Model], out: Path) -> None:
 
 
 def _rows(connection: sqlite3.Connection, chosen: Mapping[int, Model], with_prompts: bool) -> Iterator[dict[str, Any]]:
-    """Answers in the order of their keys, which is the same however they came."""
+    """Yield the answers in the order of their keys, which does not depend on the order in which they came."""
     read_request, read_response = request_adapter().validate_json, response_adapter().validate_json
     marks = ",".join("?" * len(chosen))
     rows = connection.execute(
