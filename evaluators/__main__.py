@@ -21,7 +21,7 @@ app = command_group(
         ),
         "index": Place(
             "evaluators.commands.index:index_command",
-            "Compute the indices of models, means of metrics over the configs of a benchmark, from the records of runs.",
+            "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
         ),
         "import": Place(
             "evaluators.commands.imports:import_command",
@@ -32,7 +32,7 @@ app = command_group(
             "List benchmarks with their baselines, backends, scorers, tasks, prompts and metrics.",
         ),
         "cache": Place(
-            "evaluators.commands.cache:app", "Look into a store of answers, export its answers, or make it smaller."
+            "evaluators.commands.cache:app", "Inspect a store of answers, export answers from it, or remove answers."
         ),
         "doctor": Place(
             "evaluators.commands.doctor:doctor_command",

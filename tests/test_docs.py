@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
+from evaluators.benchmark import benchmarks
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
 from schemas import plugins
@@ -169,8 +170,7 @@ def test_every_plugin_and_metric_is_documented() -> None:
     pages = ("site/docs/reading.md", "site/docs/pronouns.md", "site/docs/scoring.md")
     text = "".join(documents()[page] for page in pages)
     names = [name for kind in ("backends", "scorers", "tasks") for name in plugins.names(f"evaluators.{kind}")]
-    for backend in plugins.names("evaluators.backends"):
-        names += plugins.load("evaluators.backends", backend, kind="backend").MODELS
+    names += [baseline.name for benchmark in benchmarks() for baseline in benchmark.baselines]
     for task in plugins.names("evaluators.tasks"):
         names += [metric.name for metric in metric_definitions(task)]
         names += load_task(task).prompts

@@ -21,9 +21,7 @@ from schemas.errors import ConfigError
 from schemas.result import Model
 
 SUMMARY = "predictors without a model, which each benchmark lists; --model all scores all of the dataset's benchmark"
-MODELS: tuple[str, ...] = ()
 EXTRA = None
-"""Empty, since each benchmark lists its own."""
 _VERSION = "1"
 _BATCH = 4096
 

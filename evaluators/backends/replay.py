@@ -39,7 +39,6 @@ from schemas.result import Model, Result
 from schemas.run_folder import RESULT
 
 SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
-MODELS: tuple[str, ...] = ()
 EXTRA = None
 
 

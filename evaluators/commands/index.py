@@ -27,7 +27,7 @@ def index_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Compute the indices of models, means of metrics over the configs of a benchmark, from the records of runs."""
+    """Compute the index of each model, a mean of metrics over configs, from the records of its runs."""
     folders = list(dict.fromkeys(folder for run in runs for folder in finished_runs(run)))
     results = []
     with progress("reading records", len(folders)) as advance:

@@ -22,8 +22,6 @@ def list_command() -> None:
         module = plugins.load("evaluators.backends", name, kind="backend")
         extra = "" if module.EXTRA is None else f" (extra: {module.EXTRA})"
         print(f"backend {name}: {module.SUMMARY}{extra}")
-        for model in module.MODELS:
-            print(f"  model {model}")
     for name in plugins.names("evaluators.scorers"):
         module = plugins.load("evaluators.scorers", name, kind="scorer")
         print(f"scorer {name}: {module.SUMMARY}")

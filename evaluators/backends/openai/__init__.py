@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from evaluators.backends.openai.backend import OpenAIBackend
 
 SUMMARY = "any OpenAI-compatible endpoint: vLLM's server, a router, OpenAI (OPENAI_API_KEY, --base-url)"
-MODELS: tuple[str, ...] = ()
 EXTRA = "openai"
 
 

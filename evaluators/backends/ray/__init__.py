@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from evaluators.backends.ray.backend import RayBackend
 
 SUMMARY = "another backend on every worker of a Ray cluster: --engine transformers, vllm or http"
-MODELS: tuple[str, ...] = ()
 EXTRA = "ray"
 
 

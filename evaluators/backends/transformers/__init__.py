@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from evaluators.backends.transformers.backend import TransformersBackend
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
-MODELS: tuple[str, ...] = ()
 EXTRA = "hf"
 
 

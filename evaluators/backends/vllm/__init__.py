@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from evaluators.backends.vllm.backend import VllmBackend
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, through vLLM on one or more GPUs"
-MODELS: tuple[str, ...] = ()
 EXTRA = "vllm"
 
 
