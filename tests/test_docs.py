@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
-from evaluators.benchmark import benchmarks
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
 from schemas import plugins
@@ -170,7 +169,6 @@ def test_every_plugin_and_metric_is_documented() -> None:
     pages = ("site/docs/reading.md", "site/docs/pronouns.md", "site/docs/scoring.md")
     text = "".join(documents()[page] for page in pages)
     names = [name for kind in ("backends", "scorers", "tasks") for name in plugins.names(f"evaluators.{kind}")]
-    names += [baseline.name for benchmark in benchmarks() for baseline in benchmark.baselines]
     for task in plugins.names("evaluators.tasks"):
         names += [metric.name for metric in metric_definitions(task)]
         names += load_task(task).prompts
