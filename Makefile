@@ -1,6 +1,7 @@
 PYTHON ?= python3
 MODEL ?=
 ARGS ?=
+PICTURE ?=
 DATASET ?= out/datasets/synthbias
 PORT ?= 8000
 
@@ -25,7 +26,8 @@ BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 help: ## show this list
 	@echo "Targets:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON (3.11 or newer), MODEL, DATASET, ARGS (for pytest), PORT. Example: make demo MODEL=out/my-model"
+	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), PORT."
+	@echo "Example: make demo MODEL=out/my-model"
 
 $(VENV_STAMP):
 	@PYTHON='$(PYTHON)' .ci/make-venv $(VENV)
@@ -86,7 +88,10 @@ ifneq ($(MODEL),)
 	$(RUN) -m evaluators run --dataset $(DATASET) --backend transformers --model '$(MODEL)'
 endif
 	$(RUN) -m leaderboard build
-	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), README.md (build, score, publish)"
+ifneq ($(PICTURE),)
+	.ci/take-picture site/_build '$(PICTURE)'
+endif
+	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), and the site's page Commands (all else)"
 
 test: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests (ARGS='-k name' for some of them)
 	$(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm $(ARGS)

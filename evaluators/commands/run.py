@@ -15,6 +15,21 @@ from schemas.command_line import one_line_errors
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 
+_LIMIT = typer.Option(
+    min=1, help="Largest number of items per config; sets such as minimal pairs are taken as a whole."
+)
+_PROMPT = typer.Option(
+    help="Prompt id; by default the task's first. Repeatable: each task takes the first one that it has."
+)
+_NORMALISATION = typer.Option(
+    help="sum, sum_with_end, token_mean or byte_mean; by default sum. Not for generated texts."
+)
+_MAX_FAILURE_RATE = typer.Option(
+    min=0, max=1, help="Share of requests that may fail; with more, the run ends without a result."
+)
+_CACHE = typer.Option(envvar=CACHE_VARIABLE, help="File of the cache that runs share: answers in it are reused.")
+_DRY_RUN = typer.Option("--dry-run", help="Print numbers of requests and tokens and the price; ask and write nothing.")
+
 
 @one_line_errors(KEPT)
 @with_backend_options
@@ -30,36 +45,14 @@ def run_command(
     split: Annotated[
         list[str] | None, typer.Option(help="Split; by default all splits of the config. Repeatable.")
     ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Largest number of items per config; sets such as minimal pairs are taken as a whole."
-        ),
-    ] = None,
+    limit: Annotated[int | None, _LIMIT] = None,
     task: Annotated[str | None, typer.Option(help="Task, if several fit the items; see 'list'.")] = None,
-    prompt: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Prompt id; by default the task's first. Repeatable: each task takes the first one that it has."
-        ),
-    ] = None,
-    normalisation: Annotated[
-        str | None,
-        typer.Option(help="sum, sum_with_end, token_mean or byte_mean; by default sum. Not for generated texts."),
-    ] = None,
-    max_failure_rate: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of requests that may fail; with more, the run ends without a result."),
-    ] = MAX_FAILURE_RATE,
-    cache: Annotated[
-        Path | None,
-        typer.Option(envvar=CACHE_VARIABLE, help="File of the cache that runs share: answers in it are reused."),
-    ] = None,
+    prompt: Annotated[list[str] | None, _PROMPT] = None,
+    normalisation: Annotated[str | None, _NORMALISATION] = None,
+    max_failure_rate: Annotated[float, _MAX_FAILURE_RATE] = MAX_FAILURE_RATE,
+    cache: Annotated[Path | None, _CACHE] = None,
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print numbers of requests and tokens and the price; ask and write nothing."),
-    ] = False,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON instead of a table.")] = False,
     *,
     options: BackendOptions,
