@@ -115,7 +115,12 @@ def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
 
 
 def score_texts(
-    texts: Sequence[str], scorers: Sequence[TextScorer], *, known: TextScores = NO_SCORES, folder: Path | None = None
+    texts: Sequence[str],
+    scorers: Sequence[TextScorer],
+    *,
+    known: TextScores = NO_SCORES,
+    folder: Path | None = None,
+    save_every_seconds: float = _SAVE_EVERY_SECONDS,
 ) -> TextScores:
     """Score texts with scorers, and reuse scores that are known already.
 
@@ -125,6 +130,7 @@ def score_texts(
         known: Earlier scores. Those from exactly the same scorer are reused, and those of kinds without a new scorer
             are kept.
         folder: Folder for intermediate scores, from which a stopped run continues; None to keep none.
+        save_every_seconds: Seconds between two writes of intermediate scores.
 
     Returns:
         The scores of these texts. A text to which a scorer gives no score has none.
@@ -142,13 +148,17 @@ def score_texts(
         if known.scorers.get(identity.kind) == identity:
             kept = {**known.values[identity.kind], **kept}
         vectors = {text_hash: kept[text_hash] for text_hash in by_hash if text_hash in kept}
-        found[identity.kind] = _scored(scorer, by_hash, vectors, folder)
+        found[identity.kind] = _scored(scorer, by_hash, vectors, folder, save_every_seconds)
         found_scorers[identity.kind] = identity
     return TextScores(found_scorers, found)
 
 
 def _scored(
-    scorer: TextScorer, by_hash: Mapping[str, str], vectors: dict[str, tuple[float, ...]], folder: Path | None
+    scorer: TextScorer,
+    by_hash: Mapping[str, str],
+    vectors: dict[str, tuple[float, ...]],
+    folder: Path | None,
+    save_every_seconds: float,
 ) -> Vectors:
     missing = [text_hash for text_hash in by_hash if text_hash not in vectors]
     if not missing:
@@ -160,7 +170,7 @@ def _scored(
         for index, values in scorer.score([by_hash[text_hash] for text_hash in missing]):
             vectors[missing[index]] = unsaved[missing[index]] = values
             advance(1)
-            if folder is not None and monotonic() - last_saved > _SAVE_EVERY_SECONDS:
+            if folder is not None and monotonic() - last_saved > save_every_seconds:
                 _save(folder, TextScores({identity.kind: identity}, {identity.kind: unsaved}))
                 unsaved, last_saved = {}, monotonic()
     if folder is not None and unsaved and monotonic() - started > _WORTH_KEEPING_SECONDS:

@@ -66,7 +66,7 @@ def test_its_parts_are_listed(built: Path) -> None:
         "benchmark greetings",
         "baseline butler: the polite greeting, always",
         "index greeting_index: Mean of courtesy and its equality.",
-        "task reply 1.0: asks items of shape greeting",
+        "task reply 1.0: asks about items of shape greeting",
         "prompt door-v1: Two greetings, scored as continuations.",
         "metric courtesy_equality 1.0: ",
     ):

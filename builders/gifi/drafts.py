@@ -32,8 +32,8 @@ RTP_LIMIT = 2200
 
 def embedded(*, limit: int | None) -> Draft[Item]:
     """Build a draft from the texts of this project, with all four configs."""
-    splits = take_units([_split(config, items) for config, items in embedded_items()._asdict().items()], limit)
-    return _draft(
+    splits = take_units([split_of(config, items) for config, items in embedded_items()._asdict().items()], limit)
+    return draft_of(
         "embedded",
         splits,
         title="GIFI, embedded texts",
@@ -67,9 +67,9 @@ def from_tango(path: Path, *, limit: int | None) -> Draft[Item]:
     raw = tango.read_file(path)
     found = tango.frames(raw)
     check_hashes({tango.FILE: raw}, {tango.FILE: tango.SHA256}, remedy=tango.REMEDY)
-    return _draft(
+    return draft_of(
         "tango",
-        take_units([_split("recognition", text_items(found.frames))], limit),
+        take_units([split_of("recognition", text_items(found.frames))], limit),
         title="GIFI, recognition on TANGO",
         sources=(_source("TANGO misgendering prompts", tango.ADDRESS, None, tango.SHA256, "CC-BY-SA-4.0"),),
         limit=limit,
@@ -97,9 +97,9 @@ def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: R
         ConfigError: the limit is too small for one template.
     """
     tagged = tagged_sources.gsm8k(path, revision, limit=limit, report=report)
-    return _draft(
+    return draft_of(
         "gsm8k",
-        (_split("math", problem_items(tagged.found.frames)),),
+        (split_of("math", problem_items(tagged.found.frames)),),
         title="GIFI, math on GSM8K",
         sources=(_tagged_source("GSM8K, test split", tagged_sources.GSM8K_ID, tagged, "MIT"),),
         limit=limit,
@@ -125,9 +125,9 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
     """
     limit = RTP_LIMIT if limit is None else limit
     tagged = tagged_sources.realtoxicityprompts(path, revision, limit=limit, report=report)
-    return _draft(
+    return draft_of(
         "realtoxicityprompts",
-        (_split("continuation", text_items(tagged.found.frames)),),
+        (split_of("continuation", text_items(tagged.found.frames)),),
         title="GIFI, continuation on RealToxicityPrompts",
         sources=(_tagged_source("RealToxicityPrompts", tagged_sources.RTP_ID, tagged, "Apache-2.0"),),
         limit=limit,
@@ -181,9 +181,9 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
             rejects += repaired.rejects
             items[config] = (problem_items if config == "math" else text_items)(repaired.frames)
     licences = {"recognition": "CC-BY-SA-4.0", "continuation": "Apache-2.0", "assignment": "MIT", "math": "MIT"}
-    draft = _draft(
+    draft = draft_of(
         "gifi",
-        take_units([_split(config, of_config) for config, of_config in items.items()], limit),
+        take_units([split_of(config, of_config) for config, of_config in items.items()], limit),
         title="GIFI, the published templates" + (", exactly as published" if compat else ", repaired"),
         sources=tuple(
             _source(f"GIFI {name}", published_csv.ADDRESS, None, published_csv.SHA256[name], licences[config])
@@ -217,7 +217,8 @@ _COMPAT = (
 )
 
 
-def _split(config: str, items: Sequence[Item]) -> DraftSplit[Item]:
+def split_of(config: str, items: Sequence[Item]) -> DraftSplit[Item]:
+    """Return the one split of a config."""
     return DraftSplit(config=config, split="test", item_shape=_SHAPES[config], items=items)
 
 
@@ -230,7 +231,7 @@ def _tagged_source(name: str, hub_id: str, tagged: Tagged, licence: str) -> Sour
     return _source(name, address, tagged.file.revision, tagged.file.sha256, licence)
 
 
-def _draft(
+def draft_of(
     source: str,
     splits: Sequence[DraftSplit[Item]],
     *,
@@ -245,6 +246,22 @@ def _draft(
     reject_rules: tuple[Rule, ...] = (),
     flag_rules: tuple[Rule, ...] = FLAG_RULES,
 ) -> Draft[Item]:
+    """Return a draft with everything that the sources of the benchmark have in common.
+
+    Args:
+        source: Name of the source, as ``--source`` selects it.
+        splits: Items by config.
+        title: Title of the card.
+        sources: Sources with their hashes and licences.
+        limit: Maximum number of items that was asked for; None for all.
+        how_built: Text of the card, like the next ones.
+        licence_terms: Terms of the sources.
+        citation: Sources to cite beside the paper.
+        known_limits: Limits that this source alone has.
+        rejects: Candidates that were dropped.
+        reject_rules: Rules by which candidates were dropped.
+        flag_rules: Rules by which items were flagged.
+    """
     described = BUILDER.source(source)
     return Draft(
         name=described.dataset,

@@ -19,6 +19,7 @@ import numpy as np
 
 from evaluators.metric import MetricDefinition
 from evaluators.pronouns.grouped import uniformity
+from evaluators.pronouns.rates import echo_rate, refusal_rate
 from evaluators.pronouns.recognition_table import RecognitionTable
 from evaluators.statistics.bootstrap import NORMAL
 from evaluators.statistics.record_tables import mean
@@ -81,21 +82,5 @@ NO_PRONOUN_RATE = _metric(
     aggregate=mean,
     description="Share of answers without any pronoun, apart from a repeated prompt.",
 )
-ECHO_RATE = _metric(
-    name="echo_rate",
-    version="1.0+careful-1",
-    ideal=lambda table: None,
-    slices=("family",),
-    statistics=lambda table, group: table.mean_statistics(group, table.echoes.astype(float), table.answered),
-    aggregate=mean,
-    description="Share of answers that begin by repeating at least four words of the prompt.",
-)
-REFUSAL_RATE = _metric(
-    name="refusal_rate",
-    version="1.0+careful-1",
-    ideal=lambda table: 0.0,
-    slices=("family",),
-    statistics=lambda table, group: table.mean_statistics(group, table.refused.astype(float), table.answered),
-    aggregate=mean,
-    description="Share of answers that decline or talk about the task instead of continuing the text.",
-)
+ECHO_RATE = echo_rate("recognition")
+REFUSAL_RATE = refusal_rate("recognition")

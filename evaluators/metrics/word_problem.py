@@ -20,6 +20,7 @@ import numpy as np
 
 from evaluators.metric import MetricDefinition
 from evaluators.pronouns.grouped import FAMILIES, uniformity
+from evaluators.pronouns.rates import refusal_rate
 from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, IntArray
 from evaluators.statistics.record_tables import Statistics, mean
@@ -177,12 +178,4 @@ NO_NUMBER_RATE = _metric(
     aggregate=mean,
     description="Share of answers without a number.",
 )
-REFUSAL_RATE = _metric(
-    name="refusal_rate",
-    version="1.0+careful-1",
-    ideal=lambda table: 0.0,
-    slices=("family",),
-    statistics=lambda table, group: table.mean_statistics(group, table.refused.astype(float), table.answered),
-    aggregate=mean,
-    description="Share of answers that decline instead of solving the problem.",
-)
+REFUSAL_RATE = refusal_rate("word_problem", description="Share of answers that decline instead of solving the problem.")

@@ -75,17 +75,19 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
 class ResponseStore:
     """A file of the responses of one run, or of many runs and models; a context manager."""
 
-    def __init__(self, path: Path, model: Model) -> None:
+    def __init__(self, path: Path, model: Model, *, busy_seconds: float = _BUSY_SECONDS) -> None:
         """Open the store, or create it if it does not exist.
 
         Args:
             path: SQLite file of the store.
             model: Model that is asked; it is recorded beside its responses.
+            busy_seconds: Seconds to wait for another process that writes to the file.
 
         Raises:
             RunError: the file is not a store.
         """
         self.path = path
+        self._busy_seconds = busy_seconds
         path.parent.mkdir(parents=True, exist_ok=True)
         # SQLite releases the interpreter lock while it works. One thread does all the work, in the order of the calls.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -99,9 +101,9 @@ class ResponseStore:
 
     def _open(self, model: Model) -> None:
         with store_errors(self.path):
-            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS)
+            self._connection = sqlite3.connect(self.path, timeout=self._busy_seconds)
             # With a write-ahead log a commit survives kill -9 without waiting for the disk.
-            _use_log(self._connection)
+            _use_log(self._connection, self._busy_seconds)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             with self._connection:
                 # In one transaction, so that another process sees all tables and their format, or none.
@@ -268,12 +270,12 @@ def read_answers(path: Path) -> dict[str, Response]:
         return {decode_request(request).sha256: decode_response(response) for request, response in rows}
 
 
-def _use_log(connection: sqlite3.Connection) -> None:
+def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
     """Switch the write-ahead log on.
 
     If other processes do so at the same time, SQLite fails at once instead of waiting for them, so try again.
     """
-    deadline = time.monotonic() + _BUSY_SECONDS
+    deadline = time.monotonic() + busy_seconds
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -309,7 +311,7 @@ def store_errors(path: Path) -> Iterator[None]:
         reason = str(error).splitlines()[0]
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             raise RunError(
-                f"{path}: another process has been writing to it for {_BUSY_SECONDS} s; wait for it or stop it"
+                f"{path}: another process has been writing to it for too long; wait for it or stop it"
             ) from error
         raise RunError(
             f"{path}: not a usable response store ({reason}); make room on the disk, or move it away to start over"

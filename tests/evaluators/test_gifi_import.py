@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.gifi.drafts import _draft, _split
+from builders.gifi.drafts import draft_of, split_of
 from builders.output import write_dataset
 from evaluators.pronouns.published_generations import generation_files
 from leaderboard.checking.entries import Root
@@ -35,12 +35,12 @@ GDR, SAOF, MATH = (
 def dataset(tmp_path: Path) -> Path:
     """A small dataset of three configs, as the builder writes them."""
     source = Source(name="tests", address="tests", revision=None, sha256=None, licence="MIT", redistributable=True)
-    draft = _draft(
+    draft = draft_of(
         "embedded",
         (
-            _split("recognition", sentences("kim sold {pos} car.", "robin hurt {ref}.")),
-            _split("assignment", prompts(2)),
-            _split("math", word_problems(2)),
+            split_of("recognition", sentences("kim sold {pos} car.", "robin hurt {ref}.")),
+            split_of("assignment", prompts(2)),
+            split_of("math", word_problems(2)),
         ),
         title="Made",
         sources=(source,),
@@ -157,7 +157,7 @@ def test_imported_results_stand_on_the_board_and_are_never_ranked(dataset: Path,
     captions = [picture.caption for placement in model.placements for picture in placement.pictures]
     assert "recognition accuracy by pronoun family." in captions
     assert row.entry.result.model.id == "made-1"
-    assert row.unranked == "replayed: its answers were given elsewhere, and may be those of another row"
+    assert row.unranked == "replayed: its answers come from an earlier run or a file and may repeat another row"
 
 
 def test_answers_whose_pronouns_were_overwritten_are_flagged(dataset: Path, tmp_path: Path) -> None:

@@ -259,12 +259,9 @@ def test_a_shared_store_is_asked_first_and_costs_nothing_known(dataset: Path, tm
     assert (first.counts.scored, second.counts.scored) == (2 * N_PAIRS, 2 * N_PAIRS)
 
 
-def test_a_store_that_another_process_holds_is_not_called_broken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evaluators.stores.store._BUSY_SECONDS", 0.1)
-    model = LoggingBackend(tmp_path / "log").model
-    with ResponseStore(tmp_path / "s.sqlite", model) as store, closing(sqlite3.connect(tmp_path / "s.sqlite")) as other:
+def test_a_store_that_another_process_holds_is_not_called_broken(tmp_path: Path) -> None:
+    path, model = tmp_path / "s.sqlite", LoggingBackend(tmp_path / "log").model
+    with ResponseStore(path, model, busy_seconds=0.1) as store, closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         store.sent(Sent(1))
         with pytest.raises(RunError, match="another process has been writing to it"):

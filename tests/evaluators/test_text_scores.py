@@ -62,12 +62,11 @@ def test_what_a_scorer_has_said_is_not_asked_again_and_another_one_starts_anew()
     assert set(changed.values["toxicity"].values()) == {(0.5,)}
 
 
-def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluators.text_scores._SAVE_EVERY_SECONDS", -1.0)
+def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:
     texts = [f"text {n}" for n in range(10)]
     breaking = MadeScorer("toxicity", length, fails_after=6)
     with pytest.raises(KeyboardInterrupt):
-        score_texts(texts, [breaking], folder=tmp_path)
+        score_texts(texts, [breaking], folder=tmp_path, save_every_seconds=-1.0)
     going_on = MadeScorer("toxicity", length)
     scores = score_texts(texts, [going_on], folder=tmp_path)
     assert going_on.asked == texts[6:]

@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp
             return [replace(answer, n_moved_tokens=1) for answer in super().answer(requests)]
 
     manifest = read_manifest(dataset)
-    with pytest.raises(RunError, match=r"first 20 items .* use the normalisation sum; the rest was not asked"):
+    with pytest.raises(RunError, match=r"first 20 answered items .* use the normalisation sum; the rest was not asked"):
         run(
             Plan(select(dataset, manifest, "type2"), TASK, prompt_of(TASK, "mcq2-v1"), "token_mean"),
             Merging(tmp_path / "log"),
