@@ -48,6 +48,8 @@ class Entry:
     """The same arrays for the metrics that an index of the benchmark averages, by name."""
     items_fingerprint: str
     """Hash of what the records say about the items; the same for all results of one signature."""
+    rescored: tuple[str, ...] = ()
+    """Labels of the scorers of texts whose scores were computed again; those of others were taken as stored."""
 
     def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
         """Return a metric on a slice, or on all items by default; None if the task has no such metric."""

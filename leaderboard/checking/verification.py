@@ -39,7 +39,7 @@ def verified_entry(path: Path, root: Root) -> Entry:
         _check_reading(f"{path.parent / result.records.path}: row {number}", result, record)
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
-    _check_scores(path, task, records, scores)
+    rescored = _check_scores(path, task, records, scores)
     computed = compute_metrics(records, task, scores)
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
@@ -59,6 +59,7 @@ def verified_entry(path: Path, root: Root) -> Entry:
         primary_resamples=resamples[primary_names[0]] if primary_names else None,
         index_resamples={name: resamples[name] for name in index_names},
         items_fingerprint=_items_fingerprint(records),
+        rescored=rescored,
     )
 
 
@@ -105,11 +106,16 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
         raise DataError(f"{where}: the reading does not follow from the stored answers; rescore the run")
 
 
-def _check_scores(path: Path, task: str, records: Sequence[Record], scores: TextScores) -> None:
-    """Check the stored scores of quick scorers by scoring the texts again; other scores are taken as stored."""
+def _check_scores(path: Path, task: str, records: Sequence[Record], scores: TextScores) -> tuple[str, ...]:
+    """Check the stored scores of quick scorers by scoring the texts again; other scores are taken as stored.
+
+    Returns:
+        Labels of the scorers whose scores were computed again: those that are installed here in the same version.
+    """
     loaded = load_task(task)
     if not isinstance(loaded, ReadsScores) or not scores.scorers:
-        return
+        return ()
+    rescored = []
     texts = loaded.texts(records)
     for scorer in quick_scorers():
         kind, label = scorer.identity.kind, scorer.identity.label
@@ -119,6 +125,8 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
             said = scores.values[kind].get(text_sha256(texts[index]))
             if said is None or any(abs(one - other) > TOLERANCE for one, other in zip(said, values, strict=True)):
                 raise DataError(f"{path}: {label} gives a text {values}, the stored scores say {said}; {RESCORE_TEXTS}")
+        rescored.append(label)
+    return tuple(rescored)
 
 
 def _items_fingerprint(records: Sequence[Record]) -> str:

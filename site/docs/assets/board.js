@@ -40,7 +40,8 @@
       row.hidden = (hideBaselines && row.dataset.baseline === "true") || !name.toLocaleLowerCase().includes(text);
       shown += row.hidden ? 0 : 1;
     }
-    const count = shown === rows.length ? `${shown} rows` : `${shown} of ${rows.length} rows`;
+    const rowWord = rows.length === 1 ? "row" : "rows";
+    const count = shown === rows.length ? `${shown} ${rowWord}` : `${shown} of ${rows.length} ${rowWord}`;
     board.querySelector("[data-bb-count]").textContent = count;
   }
 
