@@ -18,7 +18,7 @@ from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCou
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
-from schemas.item_shape import Item, item_shapes
+from schemas.item_shape import Item, shape_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,8 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         n_items = sum(len(split.items) for split in draft.splits)
         for split in draft.splits:
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
-            tables.write_rows(temporary / split.path, split.items, item_shapes()[split.item_shape].row_type)
+            row_type = shape_of(split.item_shape, where=f"config {split.config}").row_type
+            tables.write_rows(temporary / split.path, split.items, row_type)
             entries.append(
                 SplitEntry(
                     config=split.config,

@@ -275,5 +275,7 @@ def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
         ConfigError: there is no such backend, or the backend refuses the model or an option.
         MissingExtraError: the library of the backend is not installed.
     """
-    backend: Backend = plugins.load("evaluators.backends", name, kind="backend").open_backend(model, options)
+    backend: Backend = plugins.load("evaluators.backends", name, kind="backend", defines="open_backend").open_backend(
+        model, options
+    )
     return backend

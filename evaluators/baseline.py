@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Capability, ChoiceRequest, Request, Response
+from schemas.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,8 @@ def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Calla
             return Response(status="failed", error="a baseline chooses among options and writes no text")
         values = probabilities(request)
         n_options = len(request.options)
+        if len(values) != n_options:
+            raise ConfigError(f"a baseline gives {len(values)} probabilities for {n_options} options; give one each")
         return Response(
             status="answered",
             option_logprobs=tuple(math.log(value) if value > 0 else -math.inf for value in values),

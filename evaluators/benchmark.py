@@ -146,7 +146,7 @@ def benchmarks() -> tuple[Benchmark, ...]:
     found = []
     owners: dict[str, tuple[str, Baseline]] = {}
     for name in plugins.names(_PACKAGE):
-        benchmark: Benchmark = plugins.load(_PACKAGE, name, kind="benchmark").BENCHMARK
+        benchmark: Benchmark = plugins.load(_PACKAGE, name, kind="benchmark", defines="BENCHMARK").BENCHMARK
         if benchmark.name != name:
             raise ConfigError(f"benchmark '{benchmark.name}' lies in a file called '{name}'; give both one name")
         for baseline in benchmark.baselines:

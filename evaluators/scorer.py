@@ -79,7 +79,7 @@ class Wanted(NamedTuple):
             ConfigError: there is no scorer of this name, kind or model.
             MissingExtraError: it needs a library that is not installed.
         """
-        module = plugins.load("evaluators.scorers", self.name, kind="scorer")
+        module = plugins.load("evaluators.scorers", self.name, kind="scorer", defines="open_scorer")
         if self.kind not in module.KINDS:
             raise ConfigError(f"scorer '{self.name}' gives no {self.kind}; it gives: {', '.join(module.KINDS)}")
         return cast(TextScorer, module.open_scorer(self.kind, self.model, self.revision))

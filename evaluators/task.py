@@ -144,7 +144,9 @@ def load_task(name: str) -> Task:
     Raises:
         ConfigError: there is no such task.
     """
-    task: Task = plugins.load(_PACKAGE, name, kind="task").TASK
+    task: Task = plugins.load(_PACKAGE, name, kind="task", defines="TASK").TASK
+    if task.name != name:
+        raise ConfigError(f"task '{task.name}' is in a file called '{name}'; give both one name")
     return task
 
 

@@ -156,11 +156,22 @@ def pages_of_benchmarks() -> tuple[BenchmarkPages, ...]:
     """
     found = []
     for name in plugins.names(_PACKAGE):
-        pages: BenchmarkPages = plugins.load(_PACKAGE, name, kind="benchmark").PAGES
+        pages: BenchmarkPages = plugins.load(_PACKAGE, name, kind="benchmark's pages", defines="PAGES").PAGES
         if pages.name != name:
             raise ConfigError(f"pages of benchmark '{pages.name}' lie in a file called '{name}'; give both one name")
+        _check_metrics(pages)
         found.append(pages)
     return tuple(found)
+
+
+def _check_metrics(pages: BenchmarkPages) -> None:
+    """Check that the pages name metrics that exist: a column of a metric that does not would just be missing."""
+    named = {name for layout in pages.layouts for name in (*layout.deciders, *layout.without_column)}
+    named |= {column.metric for layout in pages.layouts for column in layout.columns}
+    named |= {name for chart in pages.share_charts for name in chart.metrics}
+    known = {metric.name for task in plugins.names("evaluators.tasks") for metric in metric_definitions(task)}
+    if unknown := sorted(named - known):
+        raise ConfigError(f"pages of benchmark '{pages.name}' name metrics that do not exist: {', '.join(unknown)}")
 
 
 def load_pages(name: str) -> BenchmarkPages:

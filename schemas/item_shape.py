@@ -7,13 +7,13 @@ contains the frozen dataclass of a row, and ``SHAPE``, an :class:`ItemShape`. Se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from schemas import plugins
-from schemas.errors import DataError
+from schemas import plugins, strict_json
+from schemas.errors import ConfigError, DataError
 
 _PACKAGE = "schemas.items"
 
@@ -61,9 +61,28 @@ def item_shapes() -> Mapping[str, ItemShape]:
 
 
 def _load(name: str) -> ItemShape:
-    module = plugins.load(_PACKAGE, name, kind="item shape")
+    module = plugins.load(_PACKAGE, name, kind="item shape", defines="SHAPE")
     shape: ItemShape = module.SHAPE
-    return replace(shape, name=name, schema_path=Path(str(module.__file__)).with_name(f"{name}.schema.json"))
+    path = Path(str(module.__file__)).with_name(f"{name}.schema.json")
+    _check_schema(shape.row_type, path)
+    return replace(shape, name=name, schema_path=path)
+
+
+def _check_schema(row_type: type[Any], path: Path) -> None:
+    """Check that a JSON Schema has exactly the fields of a row, so that neither accepts what the other does not."""
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file; add the JSON Schema of {row_type.__name__} beside its module")
+    schema = strict_json.read(path)
+    wanted = [field.name for field in fields(row_type)]
+    for key in ("required", "properties"):
+        found = schema.get(key) if isinstance(schema, dict) else None
+        names = list(found) if isinstance(found, list | dict) else []
+        if names != wanted:
+            differ = ", ".join(map(str, sorted({*wanted} ^ {*names}, key=str))) or "their order"
+            raise ConfigError(f"{path}: '{key}' and the fields of {row_type.__name__} differ in {differ}; correct one")
+    lacking = [name for name in ("item_id", "flags", "unit") if name not in wanted and not hasattr(row_type, name)]
+    if lacking:
+        raise ConfigError(f"{path.with_suffix('').with_suffix('.py')}: {row_type.__name__} lacks {', '.join(lacking)}")
 
 
 def shape_of(listed: str, *, where: str) -> ItemShape:
@@ -78,5 +97,5 @@ def shape_of(listed: str, *, where: str) -> ItemShape:
     """
     shapes = item_shapes()
     if listed not in shapes:
-        raise DataError(f"{where}: item_shape '{listed}' is unknown; have: {', '.join(shapes)}")
+        raise DataError(f"{where}: item_shape '{listed}' is unknown; have: {', '.join(shapes)}; {plugins.HINT}")
     return shapes[listed]

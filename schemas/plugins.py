@@ -10,14 +10,17 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import traceback
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from schemas.errors import ConfigError
+from schemas.errors import BiasboardError, ConfigError
 
 VARIABLE = "BIASBOARD_PLUGINS"
+HINT = f"if a plug-in defines it, name its folder in {VARIABLE}"
+PACKAGES = ("schemas", "builders", "evaluators", "leaderboard")
 
 
 @cache
@@ -33,6 +36,10 @@ def names(package: str) -> tuple[str, ...]:
     for root in _roots():
         if not root.is_dir():
             raise ConfigError(f"{VARIABLE}: no folder {root}; correct the variable, or unset it")
+        if not any((root / folder).is_dir() for folder in PACKAGES):
+            raise ConfigError(
+                f"{VARIABLE}: {root} holds none of the folders {', '.join(PACKAGES)}; name the folder above them"
+            )
     places: dict[str, str] = {}
     for place in importlib.import_module(package).__path__:
         for module in pkgutil.iter_modules([place]):
@@ -60,17 +67,33 @@ def _roots() -> list[Path]:
 
 
 @cache
-def load(package: str, name: str, *, kind: str) -> ModuleType:
+def load(package: str, name: str, *, kind: str, defines: str | None = None) -> ModuleType:
     """Import a plug-in by name.
 
     Args:
         package: Dotted name of the package that contains it, such as ``evaluators.backends``.
         name: Name of its file without ``.py``.
         kind: Word for such a plug-in in the error message, such as ``backend``.
+        defines: Name that the file must define; None for none.
 
     Raises:
-        ConfigError: no plug-in has that name.
+        ConfigError: no plug-in has that name, its file cannot be imported, or it does not define the name.
     """
     if name not in names(package):
         raise ConfigError(f"{kind} '{name}' does not exist; have: {', '.join(names(package))}")
-    return importlib.import_module(f"{package}.{name}")
+    try:
+        module = importlib.import_module(f"{package}.{name}")
+    except BiasboardError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        # The place of a mistake of syntax is in the error, not among the frames.
+        place = f"{getattr(error, 'filename', None) or frame.filename}:{getattr(error, 'lineno', None) or frame.lineno}"
+        raise ConfigError(f"{kind} '{name}' cannot be imported: {place}: {_named(error)}; correct the file") from error
+    if defines is not None and not hasattr(module, defines):
+        raise ConfigError(f"{module.__file__}: defines no {defines}, which makes it a {kind}; add it, or move the file")
+    return module
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"

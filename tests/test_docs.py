@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +19,7 @@ import typer
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
 from schemas import plugins
+from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
 COMMAND_LINES = ("builders", "builders.gifi", "builders.synthbias", "evaluators", "leaderboard", "schemas.validate")
@@ -186,6 +190,32 @@ def test_documented_places_exist() -> None:
         # A name in capitals stands for one of the reader's choice.
         if not place.startswith(made) and not re.search(r"[A-Z]{4}", place) and not (REPOSITORY / place).exists()
     ] == []
+
+
+def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
+    guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
+    assert list(complaints(source)) == []
+    folder = tmp_path / "evaluators" / "metrics"
+    folder.mkdir(parents=True)
+    (folder / "guide.py").write_text(source, encoding="utf-8")
+    program = (
+        "from evaluators.runs.measuring import compute_metrics\n"
+        "from tests.leaderboard.synthetic import leaning, make_records\n"
+        "metrics = compute_metrics(make_records(leaning(1.0, 0.5)), 'coreference')\n"
+        "print([m.value for m in metrics if m.name == 'referent_first_rate' and not m.group])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=REPOSITORY,
+        env=os.environ | {"BIASBOARD_PLUGINS": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    (value,) = json.loads(done.stdout)
+    assert 0 <= value <= 1
 
 
 def test_a_wrong_command_would_be_seen() -> None:

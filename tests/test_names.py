@@ -30,7 +30,7 @@ OWN = (
     "evaluators/pronouns/",
     "evaluators/detectors/",
 )
-"""Where such names belong."""
+"""Where such names belong; also the builder of a benchmark that is a single file."""
 
 BENCHMARKS = plugins.names("evaluators.benchmarks")
 TASKS = plugins.names("evaluators.tasks")
@@ -42,7 +42,9 @@ ANYWHERE = re.compile(rf"(?<![a-z])({'|'.join(BENCHMARKS)})(?![a-z])", re.IGNORE
 
 def general_files(pattern: str) -> list[Path]:
     found = [path for package in PACKAGES for path in sorted((REPOSITORY / package).rglob(pattern))]
-    return [path for path in found if not path.relative_to(REPOSITORY).as_posix().startswith(OWN)]
+    places = {path: path.relative_to(REPOSITORY).as_posix() for path in found}
+    builders = {f"builders/{name}.py" for name in BENCHMARKS}
+    return [path for path, place in places.items() if not place.startswith(OWN) and place not in builders]
 
 
 def names_in(source: str) -> Iterator[str]:

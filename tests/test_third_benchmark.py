@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,10 +119,76 @@ def test_a_baseline_of_another_benchmark_is_refused_before_anything_is_asked(bui
     assert not list((built / "other").rglob("*.sqlite"))
 
 
-def test_a_folder_that_does_not_exist_is_a_one_line_error(tmp_path: Path) -> None:
-    environment = os.environ | {"BIASBOARD_PLUGINS": str(tmp_path / "nowhere")}
+def listed_with(plugins: Path) -> str:
+    """List everything with a folder of plug-ins that has a fault, and return the one line that says so."""
+    environment = os.environ | {"BIASBOARD_PLUGINS": str(plugins), "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-m", "evaluators", "list"]
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: BIASBOARD_PLUGINS: no folder ")
-    assert done.stderr.count("\n") == 1
+    assert done.returncode == 1, done.stdout
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr.removeprefix("error: ").strip()
+
+
+def test_a_wrong_folder_of_plug_ins_is_a_one_line_error(tmp_path: Path) -> None:
+    assert listed_with(tmp_path / "nowhere").startswith("BIASBOARD_PLUGINS: no folder ")
+    assert "name the folder above them" in listed_with(PLUGINS / "evaluators")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "replacement", "message"),
+    [
+        (
+            "evaluators/benchmarks/greetings.py",
+            "BENCHMARK = ",
+            "OTHER = ",
+            "defines no BENCHMARK, which makes it a benchmark",
+        ),
+        ("evaluators/benchmarks/greetings.py", 'name="greetings"', 'name="other"', "give both one name"),
+        ("evaluators/tasks/reply.py", "TASK = ", "OTHER = ", "defines no TASK, which makes it a task"),
+        ("evaluators/tasks/reply.py", 'name: str = "reply"', 'name: str = "answer"', "give both one name"),
+        ("evaluators/metrics/courtesy.py", 'name="courtesy_equality"', 'name="courtesy"', "is defined twice, in"),
+        ("evaluators/metrics/courtesy.py", "    ideal=lambda table: 1.0,\n", "", "cannot be imported: "),
+        ("evaluators/metrics/courtesy.py", "import numpy as np\n", "import numpy as\n", ".py:8: SyntaxError: "),
+    ],
+)
+def test_a_fault_of_a_plug_in_is_a_one_line_error(
+    tmp_path: Path, file: str, text: str, replacement: str, message: str
+) -> None:
+    shutil.copytree(PLUGINS, tmp_path / "plugins")
+    path = tmp_path / "plugins" / file
+    source = path.read_text(encoding="utf-8")
+    assert text in source
+    path.write_text(source.replace(text, replacement), encoding="utf-8")
+    assert message in listed_with(tmp_path / "plugins")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda schema: schema["required"].remove("flags"),
+            "'required' and the fields of GreetingItem differ in flags",
+        ),
+        (
+            lambda schema: schema["properties"].pop("polite"),
+            "'properties' and the fields of GreetingItem differ in polite",
+        ),
+        (None, "greeting.schema.json: no such file; add the JSON Schema of GreetingItem beside its module"),
+    ],
+)
+def test_a_schema_that_is_not_that_of_its_dataclass_is_a_one_line_error(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object] | None, message: str
+) -> None:
+    shutil.copytree(PLUGINS, tmp_path / "plugins")
+    path = tmp_path / "plugins" / "schemas" / "items" / "greeting.schema.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
+    if change is not None:
+        change(schema)
+        path.write_text(json.dumps(schema), encoding="utf-8")
+    environment = os.environ | {"BIASBOARD_PLUGINS": str(tmp_path / "plugins"), "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-m", "schemas.validate", str(tmp_path)]
+    (tmp_path / "dataset.json").write_text("{}", encoding="utf-8")
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert message in done.stderr

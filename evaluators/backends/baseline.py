@@ -9,6 +9,7 @@ from evaluators.backend import (
     Capability,
     Events,
     Request,
+    Response,
     Runtime,
     TokenCount,
     ask_in_batches,
@@ -49,7 +50,15 @@ class BaselineBackend:
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer by the rule, in batches only so that progress is seen and stored."""
         batches = [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
-        return ask_in_batches(batches, lambda batch: list(map(self.baseline.answer, batch)), requests, missing)
+        return ask_in_batches(batches, lambda batch: list(map(self._answer, batch)), requests, missing)
+
+    def _answer(self, request: Request) -> Response:
+        try:
+            return self.baseline.answer(request)
+        except KeyError as error:
+            raise ConfigError(
+                f"{self.model.id} reads {error} which a request lacks; declare it in its facts"
+            ) from error
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
         """Return zero: there is no model."""

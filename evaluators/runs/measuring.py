@@ -38,10 +38,8 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
                 continue
             first_file, first = found.setdefault(value.name, (file, value))
             if first is not value:
-                raise ConfigError(
-                    f"metric '{value.name}' of task '{task}' is defined in {_METRICS}.{first_file} and in "
-                    f"{_METRICS}.{file}; rename one of them"
-                )
+                places = " and in ".join(dict.fromkeys(f"{_METRICS}.{name}" for name in (first_file, file)))
+                raise ConfigError(f"metric '{value.name}' of task '{task}' is defined twice, in {places}; rename one")
     return tuple(definition for _, definition in found.values())
 
 

@@ -18,7 +18,7 @@ from evaluators.runs.options import RunOptions
 from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import check_failures, early_look, records_of, whole
 from evaluators.stores.store import STORE, ResponseStore, Totals
-from schemas.errors import RunError
+from schemas.errors import ConfigError, RunError
 from schemas.result import Result, Usage
 
 _STATE = "pending.json"
@@ -49,7 +49,8 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         RunError: too many requests failed, or another process holds the run. The answers so far are kept.
     """
     plan.check(backend)
-    metric_definitions(plan.task.name)
+    if not metric_definitions(plan.task.name):
+        raise ConfigError(f"task '{plan.task.name}' has no metric; add one in evaluators/metrics that names this task")
     folder = run_folder(options.root, plan.signature, backend.model)
     with held(folder), ExitStack() as open_stores:
         store = open_stores.enter_context(ResponseStore(folder / STORE, backend.model))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from schemas.metric_comparison import MetricKey, is_close, label, metric_key, same_interval
+from schemas.plugins import HINT
 from schemas.result import Interval, Metric
 
 
@@ -25,7 +26,8 @@ def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterato
     theirs = {metric_key(metric): metric for metric in stored}
     for key, metric in theirs.items():
         if key not in ours:
-            yield f"metric {label(metric.name, metric.group)} cannot be computed from the records; rescore the run"
+            name = label(metric.name, metric.group)
+            yield f"metric {name} cannot be computed from the records; rescore the run; {HINT}"
         elif metric.version == ours[key].version:
             yield from _field_differences(metric, ours[key])
     versions = {metric.name: metric.version for metric in theirs.values()}

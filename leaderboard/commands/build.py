@@ -104,7 +104,7 @@ def _print_rankings(board: Board) -> None:
             rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")
             values = [] if table.primary is None else [_shown(table.primary, row.entry.primary)]
             if beside is not None:
-                values.append(_shown(beside.metric, beside.of(row.entry)))
+                values.append(_shown(beside.key, beside.of(row.entry)))
             print("  ".join([f"  {rank:>8}", *values, row.entry.result.model.id]))
 
 

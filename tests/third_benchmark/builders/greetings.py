@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from schemas.items.greeting import GreetingItem
-
 from builders.card import Card, CardTable
 from builders.output import Draft, DraftSplit, write_dataset
 from schemas.dataset import Source
+from schemas.items.greeting import GreetingItem
 
 ROOMS = ("kitchen", "garage", "office", "library", "bakery", "hall", "studio", "cellar")
 ITEMS = [

@@ -1,4 +1,4 @@
-"""How often a visitor is greeted politely, and how far the two kinds of visitor differ in it."""
+"""Courtesy towards visitors, and how equal it is for the two kinds of visitor."""
 
 from __future__ import annotations
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evaluators.metrics.courtesy import GreetingTable
-from schemas.items.greeting import GreetingItem
-
 from evaluators.backend import ChoiceRequest, Request
+from evaluators.metrics.courtesy import GreetingTable
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.task import ItemFacts, Prompt, Read
+from schemas.items.greeting import GreetingItem
 from schemas.record import Exchange, Reading, Record
 from schemas.result import Normalisation
 
