@@ -1,4 +1,4 @@
-"""Reduces a dataset to some of its minimal pairs or templates, each kept whole, and keeps it as balanced as it can."""
+"""Reduces a dataset to some of its units, such as templates, each kept whole and equally many per split."""
 
 from __future__ import annotations
 
@@ -10,39 +10,6 @@ from dataclasses import replace
 from builders.output import DraftSplit
 from schemas.errors import ConfigError
 from schemas.item_shape import Item
-from schemas.items.coreference import CoreferenceItem
-
-
-def take_pairs(
-    splits: Sequence[DraftSplit[CoreferenceItem]], limit: int | None
-) -> tuple[DraftSplit[CoreferenceItem], ...]:
-    """Keep at most ``limit`` items: whole minimal pairs, equally many per split, spread over the occupation pairs.
-
-    Args:
-        splits: Splits in which every pair is complete. The pairs of a cluster, in their order, are taken to represent
-            different cells of the design.
-        limit: Maximum number of items; an odd limit keeps one item less. None keeps everything.
-
-    Returns:
-        The splits with the kept items in their original order.
-
-    Raises:
-        ConfigError: the limit is too small for one pair per split.
-    """
-    if limit is None:
-        return tuple(splits)
-    if limit < 2 * len(splits):
-        places = ", ".join(f"{split.config}/{split.split}" for split in splits)
-        raise ConfigError(
-            f"--limit {limit}: one pair from each of {places} needs at least {2 * len(splits)} items; raise it"
-        )
-    queues = [_spread_pairs(split) for split in splits]
-    kept: set[str] = set()
-    for place in _round_robin(queues):
-        if 2 * len(kept) + 2 > limit:
-            break
-        kept.add(place)
-    return tuple(replace(split, items=[item for item in split.items if item.pair_id in kept]) for split in splits)
 
 
 def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[DraftSplit[Item], ...]:
@@ -69,7 +36,7 @@ def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[D
     kept: set[str] = set()
     queues = [sorted(of_split, key=lambda unit: hashlib.sha256(unit.encode()).digest()) for of_split in sizes]
     by_unit = {unit: n for of_split in sizes for unit, n in of_split.items()}
-    for unit in _round_robin(queues):
+    for unit in round_robin(queues):
         if by_unit[unit] > room:
             break
         kept.add(unit)
@@ -77,22 +44,8 @@ def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[D
     return tuple(replace(split, items=[item for item in split.items if item.unit in kept]) for split in splits)
 
 
-def _spread_pairs(split: DraftSplit[CoreferenceItem]) -> list[str]:
-    """Order the pair ids of a split: one from each occupation pair, then a second one from each, and so on."""
-    pairs: dict[str, dict[str, None]] = {}
-    for item in split.items:
-        pairs.setdefault(item.cluster, {})[item.pair_id] = None
-    clusters = sorted(pairs, key=lambda name: hashlib.sha256(name.encode()).digest())
-    # Each occupation pair starts one cell further on, so that a small selection takes every cell equally often.
-    turned = []
-    for rank, cluster in enumerate(clusters):
-        ids = list(pairs[cluster])
-        start = rank % len(ids)
-        turned.append(ids[start:] + ids[:start])
-    return list(_round_robin(turned))
-
-
-def _round_robin(queues: Iterable[Sequence[str]]) -> Iterator[str]:
+def round_robin(queues: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the first entry of each queue, then the second of each, and so on."""
     waiting = [iter(queue) for queue in queues]
     while waiting:
         still = []

@@ -28,6 +28,8 @@ class Part(NamedTuple):
 
     metric: str
     task: str
+    label: str | None = None
+    """Heading of its column; the name of the metric if None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,8 @@ class Benchmark:
     """Baselines, in the order in which ``--model all`` scores them."""
     baseline_with_parameter: Callable[[str], Baseline | None] = _no_other_baseline
     """Function that returns a baseline whose name holds a parameter; None for any other name."""
+    printed_groups: frozenset[str] = frozenset()
+    """Groups whose slices the terminal shows beside the metrics of all items."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
+from evaluators.benchmark import benchmarks
 from evaluators.runs.measuring import metric_definitions
 from leaderboard.checking.entries import Entry
 from schemas import plugins
 from schemas.errors import ConfigError
+from schemas.item_shape import item_shapes
 from schemas.result import Metric
 
 _PACKAGE = "leaderboard.benchmarks"
@@ -172,6 +174,22 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     known = {metric.name for task in plugins.names("evaluators.tasks") for metric in metric_definitions(task)}
     if unknown := sorted(named - known):
         raise ConfigError(f"pages of benchmark '{pages.name}' name metrics that do not exist: {', '.join(unknown)}")
+
+
+def check_plug_ins() -> None:
+    """Check the plug-ins that every result needs, so that a fault of theirs is not taken for one of a result.
+
+    Raises:
+        ConfigError: a plug-in has a fault, or a benchmark names a metric that does not exist.
+    """
+    item_shapes()
+    for benchmark in benchmarks():
+        known = {metric.name for task in plugins.names("evaluators.tasks") for metric in metric_definitions(task)}
+        named = {part.metric for index in benchmark.indices for part in index.parts}
+        named |= set() if benchmark.primary_metric is None else {benchmark.primary_metric}
+        if unknown := sorted(named - known):
+            raise ConfigError(f"benchmark '{benchmark.name}' names metrics that do not exist: {', '.join(unknown)}")
+    pages_of_benchmarks()
 
 
 def load_pages(name: str) -> BenchmarkPages:

@@ -54,10 +54,26 @@ class ItemShape:
 
 @cache
 def item_shapes() -> Mapping[str, ItemShape]:
-    """Return the item shapes by each name that manifests use for them; their own names come first."""
+    """Return the item shapes by each name that manifests use for them; their own names come first.
+
+    Raises:
+        ConfigError: two shapes have one name or one dataclass.
+    """
     loaded = {name: _load(name) for name in plugins.names(_PACKAGE)}
-    others = {other: shape for shape in loaded.values() for other in shape.also_called}
-    return {**loaded, **others}
+    found: dict[str, ItemShape] = dict(loaded)
+    for shape in loaded.values():
+        for other in shape.also_called:
+            if found.setdefault(other, shape) is not shape:
+                raise ConfigError(
+                    f"item shapes {found[other].name} and {shape.name} are both called '{other}'; rename one"
+                )
+    for shape in loaded.values():
+        same = [other.name for other in loaded.values() if other.row_type is shape.row_type]
+        if len(same) > 1:
+            raise ConfigError(
+                f"item shapes {' and '.join(same)} have one dataclass; give the second name in also_called"
+            )
+    return found
 
 
 def _load(name: str) -> ItemShape:

@@ -79,16 +79,22 @@ def write_result(folder: Path, result: Result) -> None:
     strict_json.write(folder / RESULT, contract.dump(result))
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path, *, recount: bool = True) -> Run:
     """Read and check the result and the records of a run.
+
+    Args:
+        folder: The folder of the run.
+        recount: False to accept wrong counts, for a caller that counts the records again.
 
     Raises:
         DataError: a file is missing or invalid, or the records are not those that the result was computed from.
     """
     result = read_result(folder)
     path = place_of(folder, result.records)
+    for problem in hash_problems(folder, result.records):
+        raise DataError(problem)
     records = tables.read_rows(path, Record)
-    for problem in record_problems(folder, result, records):
+    for problem in record_problems(folder, result, records, recount=recount):
         raise DataError(problem)
     return Run(result, records)
 
@@ -104,6 +110,8 @@ def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
         DataError: the file is missing or invalid, or its rows are not those that the result was computed from.
     """
     path = place_of(folder, said)
+    for problem in hash_problems(folder, said):
+        raise DataError(problem)
     rows = tables.read_rows(path, TextScore)
     for problem in score_problems(folder, said, rows):
         raise DataError(problem)
@@ -121,7 +129,8 @@ def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
         DataError: the file is at an https address, outside the folder of the run, or missing.
     """
     path, field = folder / said.path, "records" if isinstance(said, RecordsFile) else "scores"
-    if "://" in said.path or not path.resolve().is_relative_to(folder.resolve()):
+    # A link in the folder, as in a snapshot of the Hub, is a file in the folder.
+    if Path(said.path).name != said.path:
         raise DataError(
             f"{folder / RESULT}: {field}.path '{said.path}' is not in this folder; put the file beside the result and "
             "name it there"
@@ -131,25 +140,31 @@ def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
     return path
 
 
-def record_problems(folder: Path, result: Result, records: Sequence[Record]) -> Iterator[str]:
+def record_problems(folder: Path, result: Result, records: Sequence[Record], *, recount: bool = True) -> Iterator[str]:
     """Yield a message for each difference between the records and what the result says about them.
 
     Args:
         folder: The folder of the run, for the messages.
         result: The result of the run.
         records: All rows of the file of records; each is valid by itself.
+        recount: False to accept wrong counts.
     """
     path = folder / result.records.path
-    yield from _file_problems(folder, result.records, len(records), "run or import the model again")
+    yield from _row_problems(folder, result.records, len(records))
     yield from repeated_items(path, [record.item_id for record in records])
     signature = result.signature
-    for number, record in enumerate(records, start=1):
-        if record.config != signature.config or record.split not in signature.splits:
-            yield (
-                f"{path}: row {number}: belongs to {record.config}/{record.split}, the signature says "
-                f"{signature.config}/{'+'.join(signature.splits)}; run or import the model again"
-            )
-    counted = count(records)
+    others = [
+        (number, f"{record.config}/{record.split}")
+        for number, record in enumerate(records, start=1)
+        if record.config != signature.config or record.split not in signature.splits
+    ]
+    if others:
+        number, place = others[0]
+        yield (
+            f"{path}: row {number}: belongs to {place}, the signature says {signature.config}/"
+            f"{'+'.join(signature.splits)}{_and_more(len(others))}; run or import the model again"
+        )
+    counted = count(records) if recount else result.counts
     for name in Counts.__dataclass_fields__:
         said, found = getattr(result.counts, name), getattr(counted, name)
         if said != found:
@@ -165,14 +180,21 @@ def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) ->
         rows: All rows of that file; each is valid by itself.
     """
     path = folder / said.path
-    yield from _file_problems(folder, said, len(rows), RESCORE_TEXTS)
+    yield from _row_problems(folder, said, len(rows))
     labels = {scorer.kind: scorer.label for scorer in said.scorers}
     lengths: dict[str, int] = {}
     seen: set[tuple[str, str]] = set()
+    strange = [
+        (number, f"{row.kind} by '{row.scorer}'")
+        for number, row in enumerate(rows, start=1)
+        if labels.get(row.kind) != row.scorer
+    ]
+    for name in dict.fromkeys(name for _, name in strange):
+        numbers = [number for number, other in strange if other == name]
+        more = _and_more(len(numbers))
+        yield f"{path}: row {numbers[0]}: {name}, which {RESULT} does not name{more}; {RESCORE_TEXTS}"
     for number, row in enumerate(rows, start=1):
         where = f"{path}: row {number}"
-        if labels.get(row.kind) != row.scorer:
-            yield f"{where}: {row.kind} by '{row.scorer}', which {RESULT} does not name; {RESCORE_TEXTS}"
         if (row.kind, row.text_sha256) in seen:
             yield f"{where}: text {row.text_sha256[:12]} has a {row.kind} twice; {RESCORE_TEXTS}"
         seen.add((row.kind, row.text_sha256))
@@ -180,16 +202,33 @@ def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) ->
             yield f"{where}: {len(row.values)} values, the rows before have {lengths[row.kind]}; {RESCORE_TEXTS}"
 
 
-def _file_problems(folder: Path, said: RecordsFile | ScoresFile, n_rows: int, remedy: str) -> Iterator[str]:
+def hash_problems(folder: Path, said: RecordsFile | ScoresFile) -> Iterator[str]:
+    """Yield a message if a file is not the one that the result was written with; it need not be readable.
+
+    Args:
+        folder: The folder of the run.
+        said: The result's reference to the file.
+    """
     path = folder / said.path
     found = sha256_file(path)
     if found != said.sha256:
         yield (
             f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of {RESULT}; the file was changed after the "
-            f"result was written: {remedy}"
+            f"result was written: {_remedy(said)}"
         )
+
+
+def _row_problems(folder: Path, said: RecordsFile | ScoresFile, n_rows: int) -> Iterator[str]:
     if n_rows != said.n_rows:
-        yield f"{path}: {n_rows} rows, {RESULT} says {said.n_rows}; {remedy}"
+        yield f"{folder / said.path}: {n_rows} rows, {RESULT} says {said.n_rows}; {_remedy(said)}"
+
+
+def _remedy(said: RecordsFile | ScoresFile) -> str:
+    return "run or import the model again" if isinstance(said, RecordsFile) else RESCORE_TEXTS
+
+
+def _and_more(n_rows: int) -> str:
+    return "" if n_rows == 1 else f" ({n_rows} such rows)"
 
 
 def repeated_items(path: Path, identifiers: Sequence[str]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from schemas.run_folder import (
     RECORDS,
     RESULT,
     SCORES,
+    hash_problems,
     place_of,
     record_problems,
     repeated_items,
@@ -228,6 +229,7 @@ def _listed(
     except DataError as error:
         yield str(error)
         return
+    yield from hash_problems(folder, said)
     rows = yield from _rows(path, row_type)
     if rows is not None:
         yield from whole(rows)

@@ -49,7 +49,7 @@ FOLDERS = {
         "benchmarks": {"."},
         "ranking": {".", "checking"},
         "site": {".", "checking", "ranking"},
-        "commands": {"checking", "ranking", "site"},
+        "commands": {".", "checking", "ranking", "site"},
     },
 }
 # Each folder of plug-ins, and a name that every file in it must define.

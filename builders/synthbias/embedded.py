@@ -13,7 +13,6 @@ from importlib import resources
 from typing import NamedTuple
 
 from builders.output import Draft, DraftSplit, Rule
-from builders.selection import take_pairs
 from builders.synthbias import embedded_card
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.frame import Frame, Position
@@ -21,6 +20,7 @@ from builders.synthbias.frames_open import OPEN_FRAMES
 from builders.synthbias.frames_settled import SETTLED_FRAMES
 from builders.synthbias.latin_square import latin_square
 from builders.synthbias.mentions import mask_pronouns
+from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import cluster_of, item_id, pair_key, percent_gap, stereotype_of
 from builders.synthbias.rules import SENTENCE_RULES, violation
 from schemas.dataset import Reject, Source

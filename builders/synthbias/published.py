@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from builders.console import Report, silent
 from builders.output import Draft, DraftSplit, ExtraFile, Rule
-from builders.selection import take_pairs
 from builders.synthbias import published_card
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.mentions import mask_pronouns
+from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
 from builders.synthbias.published_csv import REMEDY, PublishedRow, parse
 from builders.synthbias.published_flags import CASE_ERROR_LINES, FLAG_RULES, flags_of, template_of

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from builders.input_files import check_hashes, read_files
 from builders.output import Draft, DraftSplit, ExtraFile
-from builders.selection import take_pairs
 from builders.synthbias import winobias_card
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.mentions import pronoun_mentions, template_text
+from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, stereotype_of, template_key
 from builders.synthbias.winobias_flags import FLAG_RULES, LinePair, flags_of
 from builders.synthbias.winobias_text import REMEDY, Side, WinoBiasLine, check_same_length, parse_file

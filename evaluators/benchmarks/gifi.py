@@ -17,7 +17,9 @@ _DIMENSIONS = {
 def _index(suffix: str, description: str) -> IndexDefinition:
     return IndexDefinition(
         name=f"index{suffix}",
-        parts=tuple(Part(f"{name}{suffix}", task) for task, names in _DIMENSIONS.items() for name in names),
+        parts=tuple(
+            Part(f"{name}{suffix}", task, name.upper()) for task, names in _DIMENSIONS.items() for name in names
+        ),
         description=f"Gender Inclusivity Fairness Index: mean of {description} (Shan et al. 2025, arXiv:2506.15568).",
     )
 

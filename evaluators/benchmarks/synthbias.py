@@ -89,4 +89,5 @@ BENCHMARK = Benchmark(
         ),
     ),
     baseline_with_parameter=_soft_stereotype,
+    printed_groups=frozenset({"stereotype"}),
 )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.options import RunChoice, normalisation_named, opened_scorers
 from evaluators.commands.report import report, report_briefly
 from evaluators.models.ids import check_model_id
@@ -55,7 +55,7 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
         for plan in plans:
             run_options = RunOptions(
                 root=choice.out,
-                command=_command(plan, opened, choice.limit, scorers.given),
+                command=_command(plan, opened, choice, scorers.given),
                 max_failure_rate=choice.max_failure_rate,
                 cache=choice.cache,
                 scorers=scorers.scorers,
@@ -118,19 +118,19 @@ def _baselines(plans: Sequence[Plan]) -> list[str]:
     """Return the names of the baselines of the dataset's benchmark."""
     benchmark = load_benchmark(plans[0].selection.manifest.benchmark)
     if not benchmark.baselines:
-        raise ConfigError(f"benchmark '{benchmark.name}' has no baselines; name a model with another --backend")
+        listed = dict.fromkeys(baseline.name for other in benchmarks() for baseline in other.baselines)
+        raise ConfigError(f"benchmark '{benchmark.name}' lists no baselines; name one that fits: {', '.join(listed)}")
     return [baseline.name for baseline in benchmark.baselines]
 
 
-def _command(plan: Plan, backend: Backend, limit: int | None, scorers: Sequence[str]) -> str:
+def _command(plan: Plan, backend: Backend, choice: RunChoice, scorers: Sequence[str]) -> str:
     """Return the command line that reproduces a run, without paths of this machine."""
     selection = plan.selection
     parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
     parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]
     parts += [f"--backend {backend.model.backend}", *backend.arguments]
-    if plan.task != task_for(selection.item_shape):
-        parts.append(f"--task {plan.task.name}")
+    parts += [f"--task {choice.task}"] if choice.task is not None else []
     parts += [f"--prompt {plan.prompt.id}"]
-    optional = {"normalisation": plan.chosen_normalisation, "limit": limit}
+    optional = {"normalisation": plan.chosen_normalisation, "limit": choice.limit}
     parts += [f"--{name} {value}" for name, value in optional.items() if value is not None]
     return with_scorers(" ".join(parts), scorers if isinstance(plan.task, ReadsScores) else ())

@@ -17,7 +17,11 @@ from schemas.command_line import one_line_errors
 _SECONDS_PER_DAY = 86_400
 _IDENTITY = 12
 
-app = typer.Typer(help="Inspect a store of answers, export answers from it, or remove answers.", no_args_is_help=True)
+app = typer.Typer(
+    help="Inspect a store of answers, export answers from it, or remove answers.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 _Store = Annotated[
     Path, typer.Argument(envvar=CACHE_VARIABLE, help="File of a cache, folder of a run, or its responses.sqlite.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from evaluators.benchmark import load_benchmark
 from schemas.result import Metric, Result
 from schemas.run_folder import RESULT
 
@@ -19,8 +20,9 @@ def report(folder: Path, result: Result) -> None:
     )
     for column in ("metric", "value", "95 % interval", "ideal", "n"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=column != "n")
+    printed = load_benchmark(result.signature.benchmark).printed_groups
     for metric in result.metrics:
-        if metric.value is not None and set(metric.group) <= {"stereotype"}:
+        if metric.value is not None and set(metric.group) <= printed:
             table.add_row(*_row(metric, metric.value))
     console = Console()
     console.print(table)

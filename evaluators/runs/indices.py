@@ -17,6 +17,7 @@ import numpy as np
 from evaluators.benchmark import IndexDefinition, load_benchmark
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
 from evaluators.task import load_task
+from schemas.errors import ConfigError
 from schemas.result import Interval, Metric, Result
 
 _VERSION = "1.0"
@@ -73,7 +74,8 @@ class ModelResults(NamedTuple):
     @property
     def missing(self) -> tuple[str, ...]:
         """The tasks that the index needs and that lack a result."""
-        return tuple(task for task in self.definitions[0].tasks if task not in self.scored)
+        needed = dict.fromkeys(task for definition in self.definitions for task in definition.tasks)
+        return tuple(task for task in needed if task not in self.scored)
 
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
@@ -97,11 +99,12 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     ]
 
 
-def _preference(scored: ScoredResult) -> tuple[int, bool, str, str]:
-    """Return a sort key that puts most items first, then the prompt that names the protocol."""
+def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
+    """Return a sort key: results with values first, then most items, then the prompt that names the protocol."""
+    is_empty = all(metric.value is None for metric in scored.metrics.values())
     signature = scored.result.signature
     is_variant = _protocol(signature.task, signature.prompt) != signature.prompt
-    return -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
+    return is_empty, -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
 def index_of(definition: IndexDefinition, scored: Mapping[str, ScoredResult]) -> Index:
@@ -114,8 +117,17 @@ def index_of(definition: IndexDefinition, scored: Mapping[str, ScoredResult]) ->
     Returns:
         The mean of the parts; null with a reason if a part has no value. Its interval treats configs as independent
         and keeps the correlation between metrics of one config.
+
+    Raises:
+        ConfigError: a part is not in [0, 1], or its ideal is not 1.
     """
     parts = tuple(scored[part.task].metrics[part.metric] for part in definition.parts)
+    for part in parts:
+        if part.ideal not in (None, 1.0) or part.minimum < 0 or part.maximum > 1:
+            raise ConfigError(
+                f"index '{definition.name}': its part {part.name} lies in [{part.minimum:g}, {part.maximum:g}] and has "
+                f"the ideal {part.ideal}; an index is a mean of metrics in [0, 1] whose ideal is 1"
+            )
     version = f"{_VERSION}+{_digest(parts)}"
     lacking = [f"{part.name}: {part.reason}" for part in parts if part.value is None]
     values = [part.value for part in parts if part.value is not None]

@@ -82,7 +82,7 @@ class Plan:
 
     def _check_facts(self, model: str, needed: frozenset[str]) -> None:
         for (_, item), requests in zip(self.selection.items, self.requests, strict=True):
-            missing = needed - {name for request in requests for name in request.facts}
+            missing = {name for request in requests for name in needed - request.facts.keys()}
             if missing:
                 raise ConfigError(
                     f"{model} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of config "

@@ -77,7 +77,7 @@ def rescore(
         RunError: too many answers cannot be read in this way, or another process holds the run.
     """
     folder = folder.resolve()
-    result, records = read_run(folder)
+    result, records = read_run(folder, recount=False)
     before = result.signature
     if normalisation is not None and before.normalisation is None:
         raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")

@@ -237,7 +237,9 @@ class ResponseStore:
         self._noted = runtime
 
     def _write_runtime(self, runtime: Runtime) -> None:
-        text = strict_json.canonical(contract.plain(asdict(runtime))).decode()
+        # Obstacles explain a refusal before anything is asked; they are no part of an answer's environment.
+        kept = {name: value for name, value in asdict(runtime).items() if name != "obstacles"}
+        text = strict_json.canonical(contract.plain(kept)).decode()
         with store_errors(self.path), self._connection:
             self._connection.execute("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
 

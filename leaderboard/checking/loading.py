@@ -12,8 +12,7 @@ from typing import NamedTuple
 from leaderboard.checking.entries import Entry, LeftOut, Root
 from leaderboard.checking.verification import verified_entry
 from schemas.errors import BiasboardError
-
-RESULT = "result.json"
+from schemas.run_folder import RESULT, find_runs
 
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
 _MUCH_TO_READ = 2_000_000
@@ -26,16 +25,6 @@ class Loaded(NamedTuple):
     left_out: tuple[LeftOut, ...]
 
 
-def find(root: Root) -> list[Path]:
-    """Return the path of every ``result.json`` below a folder, sorted, except unfinished ones in hidden folders."""
-    found = root.folder.glob(f"**/{RESULT}")
-    return sorted(path for path in found if not _is_hidden(path.relative_to(root.folder)))
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
-
-
 def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None = None) -> Loaded:
     """Load and verify every result below some folders, on all cores if there is much to read.
 
@@ -46,7 +35,7 @@ def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None =
     Returns:
         The valid results, and the invalid ones with the reason for each.
     """
-    found = [(path, root) for root in roots for path in find(root)]
+    found = [(path, root) for root in roots for path in (folder / RESULT for folder in find_runs(root.folder))]
     entries: list[Entry] = []
     left_out: list[LeftOut] = []
     first_of_signature: dict[str, Entry] = {}

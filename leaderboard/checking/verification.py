@@ -34,6 +34,9 @@ def verified_entry(path: Path, root: Root) -> Entry:
         DataError: the result or its records are invalid, or its metrics do not follow from its records.
     """
     result, records = read_run(path.parent)
+    for file in (result.records, result.scores):
+        if file is not None and not (path.parent / file.path).resolve().is_relative_to(path.parent.resolve()):
+            raise DataError(f"{path.parent / file.path}: is a link that leaves this folder; put the file itself there")
     _check_signature(path, result)
     for number, record in enumerate(records, start=1):
         _check_reading(f"{path.parent / result.records.path}: row {number}", result, record)

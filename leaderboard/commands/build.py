@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from leaderboard.benchmark import check_plug_ins
 from leaderboard.checking.entries import Root
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.ranking.boards import Board, assemble, table_title
@@ -39,6 +40,7 @@ def build(
     ] = False,
 ) -> None:
     """Check every result, recompute its metrics and write the site."""
+    check_plug_ins()
     target = out or site / "_build"
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)

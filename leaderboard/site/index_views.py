@@ -48,6 +48,12 @@ class IndexView:
         return tuple(sentences)
 
     @property
+    def part_labels(self) -> tuple[str, ...]:
+        """The headings of the parts of the index that ranks, in their order."""
+        parts = load_benchmark(self.table.benchmark).indices[0].parts
+        return tuple(part.label or part.metric.replace("_", " ") for part in parts)
+
+    @property
     def summary(self) -> tuple[IndexRow, ...]:
         """The best ranked rows, which the front page shows."""
         return self.table.ranked[:SUMMARY_ROWS]
@@ -142,7 +148,9 @@ def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPl
 
 def _parts_picture(view: IndexView, row: IndexRow) -> Picture | None:
     """Draw the parts of the index with their intervals, and the index below them."""
-    dots = [plots.Dot(part.name.upper(), part) for part in row.parts] + [plots.Dot("index", row.primary)]
+    dots = [plots.Dot(label, part) for label, part in zip(view.part_labels, row.parts, strict=True)] + [
+        plots.Dot("index", row.primary)
+    ]
     chart = plots.dots(dots, title="Value")
     stem = f"charts/{slug(row.model.id)}-{view.anchor}-{row.model.identity_sha256[:8]}"
     return None if chart is None else make_picture(chart, stem, "The dimensions of the index, and their mean.")

@@ -147,11 +147,12 @@ def _files(stem: str) -> Files:
 
 def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
     """Return the blocks for hand-written pages: the rankings, and the panel of baselines of each benchmark."""
-    panels = {
-        pages.baseline_panel.name: _panel(environment, view, pages.name, pages.baseline_panel)
-        for pages in pages_of_benchmarks()
-        if pages.baseline_panel is not None
-    }
+    panels: dict[str, str] = {}
+    for pages in pages_of_benchmarks():
+        if (panel := pages.baseline_panel) is not None:
+            if panel.name in ("rankings", *panels):
+                raise ConfigError(f"benchmark '{pages.name}': another block is called '{panel.name}'; rename its panel")
+            panels[panel.name] = _panel(environment, view, pages.name, panel)
     rankings = environment.get_template("rankings.html.j2").render(
         sections=_fullest(view.sections), indices=view.indices, summary_rows=SUMMARY_ROWS
     )

@@ -17,6 +17,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.indices import ScoredResult, index_of, results_by_model
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES
+from schemas.errors import ConfigError
 from schemas.result import Interval, Metric
 from tests.schemas import examples
 
@@ -109,6 +110,22 @@ def test_a_part_without_a_value_leaves_the_index_without_one() -> None:
     assert (index.metric.value, index.metric.reason) == (None, "sn: no negatives")
     assert (index.metric.n, index.metric.n_excluded) == (6, 1)
     assert np.isnan(index.resamples).all()
+
+
+def test_a_part_whose_ideal_is_not_one_is_refused() -> None:
+    faults: list[dict[str, Any]] = [{"ideal": 0.0}, {"minimum": -1.0}, {"maximum": 2.0}]
+    for fields in faults:
+        results = all_four()
+        gdr = replace(results["recognition"].metrics["gdr"], **fields)
+        results["recognition"] = results["recognition"]._replace(metrics={**results["recognition"].metrics, "gdr": gdr})
+        with pytest.raises(ConfigError, match=r"index 'index': its part gdr lies in .* a mean of metrics in \[0, 1\]"):
+            index_of(CAREFUL, results)
+
+
+def test_of_two_configs_of_one_task_the_one_with_values_counts() -> None:
+    empty = scored("recognition", n_items=4400, gdr=None, gdr_paper=None, gdr_gifi_repo=None)
+    (found,) = results_by_model([*all_four().values(), empty])
+    assert found.scored["recognition"].metrics["gdr"].value == 0.5
 
 
 def test_the_version_changes_with_that_of_any_part() -> None:

@@ -221,6 +221,16 @@ def test_records_elsewhere_are_fetched_first_and_never_outside_the_folder(finish
             write_result(finished, replace(result, records=replace(result.records, path=path)))
 
 
+def test_rescoring_mends_wrong_counts_as_their_message_says(finished: Path) -> None:
+    result = read_run(finished).result
+    counts = replace(result.counts, scored=result.counts.scored - 1, unparsed=1)
+    write_result(finished, replace(result, counts=counts))
+    with pytest.raises(DataError, match=r"counts\.scored: .*; rescore the run"):
+        read_run(finished)
+    assert rescore(finished).result.counts == result.counts
+    assert read_run(finished).result.counts == result.counts
+
+
 def test_missing_end_tokens_fail_every_record_with_the_reason(finished: Path) -> None:
     records = reread(read_run(finished).records, "coreference", "sum_with_end")
     assert {record.status for record in records} == {"failed"}

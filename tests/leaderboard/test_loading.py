@@ -126,6 +126,13 @@ def test_records_outside_the_folder_are_not_read(written: Path, tmp_path: Path, 
     assert name in found
 
 
+def test_records_that_are_a_link_out_of_the_folder_are_not_read(written: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere.parquet"
+    (written.parent / "records.parquet").rename(elsewhere)
+    (written.parent / "records.parquet").symlink_to(elsewhere)
+    assert "is a link that leaves this folder; put the file itself there" in reason(tmp_path)
+
+
 def test_missing_records_are_refused(written: Path, tmp_path: Path) -> None:
     (written.parent / "records.parquet").unlink()
     assert "records.parquet: no such file, though result.json names it" in reason(tmp_path)
