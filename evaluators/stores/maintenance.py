@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from evaluators.stores.store import STORE, check_format, store_errors
+from evaluators.backend import Response
+from evaluators.stores.store import STORE, check_format, request_adapter, response_adapter, store_errors
 from schemas.errors import ConfigError, RunError
 from schemas.result import Model
 
@@ -189,6 +190,18 @@ def open_store(path: Path, *, leave_no_trace: bool = False) -> Iterator[sqlite3.
         connection.execute("BEGIN")
         check_format(connection)
         yield connection
+
+
+def read_answers(path: Path) -> dict[str, Response]:
+    """Read all responses of a store, of whatever model, by the hash of the request.
+
+    Raises:
+        RunError: the file is not a store.
+    """
+    with open_store(path, leave_no_trace=True) as connection:
+        rows = connection.execute("SELECT request, response FROM responses")
+        decode_request, decode_response = request_adapter().validate_json, response_adapter().validate_json
+        return {decode_request(request).sha256: decode_response(response) for request, response in rows}
 
 
 def _alone(path: Path) -> sqlite3.Connection:

@@ -13,7 +13,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -254,22 +254,6 @@ class ResponseStore:
                 "SELECT runtime FROM runtimes WHERE model_id = ? ORDER BY runtime", (self._model_id,)
             )
             return [_runtime_adapter().validate_json(text) for (text,) in rows.fetchall()]
-
-
-def read_answers(path: Path) -> dict[str, Response]:
-    """Read all responses of a store, of whatever model, by the hash of the request.
-
-    Raises:
-        RunError: the file is not a store.
-    """
-    # Even a reader leaves log files beside a store that it may not write. A store without a log is read as immutable,
-    # which creates none.
-    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    with store_errors(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
-        check_format(connection)
-        rows = connection.execute("SELECT request, response FROM responses")
-        decode_request, decode_response = request_adapter().validate_json, response_adapter().validate_json
-        return {decode_request(request).sha256: decode_response(response) for request, response in rows}
 
 
 def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.stores.store import STORE, read_answers
+from evaluators.stores.maintenance import read_answers
+from evaluators.stores.store import STORE
 from schemas.errors import ConfigError, RunError
 from schemas.run_folder import read_run
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
