@@ -33,13 +33,7 @@ def names(package: str) -> tuple[str, ...]:
     Raises:
         ConfigError: ``BIASBOARD_PLUGINS`` names a folder that does not exist, or two files have the same name.
     """
-    for root in _roots():
-        if not root.is_dir():
-            raise ConfigError(f"{VARIABLE}: no folder {root}; correct the variable, or unset it")
-        if not any((root / folder).is_dir() for folder in PACKAGES):
-            raise ConfigError(
-                f"{VARIABLE}: {root} holds none of the folders {', '.join(PACKAGES)}; name the folder above them"
-            )
+    added_folders()
     places: dict[str, str] = {}
     for place in importlib.import_module(package).__path__:
         for module in pkgutil.iter_modules([place]):
@@ -49,6 +43,22 @@ def names(package: str) -> tuple[str, ...]:
             if first != place:
                 raise ConfigError(f"plug-in '{module.name}' is in {first} and in {place}; rename one of them")
     return tuple(sorted(places))
+
+
+def added_folders() -> list[Path]:
+    """Return the folders that ``BIASBOARD_PLUGINS`` adds.
+
+    Raises:
+        ConfigError: one of them does not exist, or does not repeat the layout of the repository.
+    """
+    for root in _roots():
+        if not root.is_dir():
+            raise ConfigError(f"{VARIABLE}: no folder {root}; correct the variable, or unset it")
+        if not any((root / folder).is_dir() for folder in PACKAGES):
+            raise ConfigError(
+                f"{VARIABLE}: {root} holds none of the folders {', '.join(PACKAGES)}; name the folder above them"
+            )
+    return _roots()
 
 
 def search_path(package: str, own: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from evaluators.stores.maintenance import check_cache, summarise
 from schemas import plugins
-from schemas.errors import BiasboardError
+from schemas.errors import BiasboardError, ConfigError
 
 Status: TypeAlias = Literal["ok", "missing", "problem"]
 
@@ -55,8 +55,20 @@ def installation(out: Path, cache: Path | None) -> list[Check]:
         _disk(out),
         *_hub(),
         *_keys(),
+        *_plug_ins(),
         *([] if cache is None else [_cache(cache)]),
     ]
+
+
+def _plug_ins() -> Iterator[Check]:
+    name = f"folders of {plugins.VARIABLE}"
+    try:
+        folders = plugins.added_folders()
+    except ConfigError as error:
+        yield Check(name, "problem", str(error), "correct the variable, or unset it")
+    else:
+        if folders:
+            yield Check(name, "ok", ", ".join(map(str, folders)))
 
 
 def extra_of(backend: str) -> str | None:

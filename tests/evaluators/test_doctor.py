@@ -51,6 +51,18 @@ def test_every_line_has_a_status_and_what_is_missing_a_remedy(tmp_path: Path) ->
     assert [line.split()[0] for line in shown] == [check["status"] for check in found.values()]
 
 
+def test_a_wrong_folder_of_plug_ins_is_a_problem(tmp_path: Path) -> None:
+    name = "folders of BIASBOARD_PLUGINS"
+    assert name not in lines(doctor("--json"))
+    (tmp_path / "mine" / "evaluators").mkdir(parents=True)
+    sound = doctor("--json", env={"BIASBOARD_PLUGINS": str(tmp_path / "mine")})
+    assert lines(sound)[name]["status"] == "ok"
+    wrong = doctor("--json", env={"BIASBOARD_PLUGINS": str(tmp_path / "nowhere")})
+    assert wrong.exit_code == 1
+    assert lines(wrong)[name]["status"] == "problem"
+    assert "no folder" in lines(wrong)[name]["detail"]
+
+
 def test_keys_are_named_and_never_shown() -> None:
     present = {
         "OPENAI_API_KEY": SECRET,
