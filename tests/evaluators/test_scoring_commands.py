@@ -93,7 +93,7 @@ def test_changed_scores_are_refused_and_scoring_anew_mends_them(run: Path) -> No
     assert evaluators("rescore", run, "--scorer", "toxicity=lexicon").returncode == 0
     (run / SCORES).write_bytes((run / SCORES).read_bytes()[:-20])
     result = (run / "result.json").read_bytes()
-    assert_one_line_error(evaluators("rescore", run), "not a readable parquet file")
+    assert_one_line_error(evaluators("rescore", run), "was changed after the result was written: score the texts again")
     assert (run / "result.json").read_bytes() == result
     assert any(SCORES in problem for problem in problems(run))
     done = evaluators("rescore", run, "--scorer", "toxicity=lexicon")
@@ -103,7 +103,7 @@ def test_changed_scores_are_refused_and_scoring_anew_mends_them(run: Path) -> No
     assert evaluators("rescore", run, "--scorer", "sentiment=vader").returncode == 0
     (run / SCORES).write_bytes((run / SCORES).read_bytes()[:-20])
     done = evaluators("rescore", run, "--scorer", "toxicity=lexicon")
-    assert_one_line_error(done, "not a readable parquet file")
+    assert_one_line_error(done, "was changed after the result was written: score the texts again")
     both = ("--scorer", "sentiment=vader", "--scorer", "toxicity=lexicon")
     assert evaluators("rescore", run, *both).returncode == 0
     assert list(problems(run)) == []
