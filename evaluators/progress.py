@@ -24,6 +24,7 @@ class _Rate(ProgressColumn):
     """A column that shows the items per second."""
 
     def render(self, task: Task) -> Text:
+        """Return the items per second, or nothing before they are known."""
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.1f} items/s")
 

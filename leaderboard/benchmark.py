@@ -171,9 +171,14 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     named = {name for layout in pages.layouts for name in (*layout.deciders, *layout.without_column)}
     named |= {column.metric for layout in pages.layouts for column in layout.columns}
     named |= {name for chart in pages.share_charts for name in chart.metrics}
-    known = {metric.name for task in plugins.names("evaluators.tasks") for metric in metric_definitions(task)}
-    if unknown := sorted(named - known):
+    if unknown := sorted(named - _metric_names()):
         raise ConfigError(f"pages of benchmark '{pages.name}' name metrics that do not exist: {', '.join(unknown)}")
+
+
+@cache
+def _metric_names() -> frozenset[str]:
+    tasks = plugins.names("evaluators.tasks")
+    return frozenset(metric.name for task in tasks for metric in metric_definitions(task))
 
 
 def check_plug_ins() -> None:
@@ -184,10 +189,9 @@ def check_plug_ins() -> None:
     """
     item_shapes()
     for benchmark in benchmarks():
-        known = {metric.name for task in plugins.names("evaluators.tasks") for metric in metric_definitions(task)}
         named = {part.metric for index in benchmark.indices for part in index.parts}
         named |= set() if benchmark.primary_metric is None else {benchmark.primary_metric}
-        if unknown := sorted(named - known):
+        if unknown := sorted(named - _metric_names()):
             raise ConfigError(f"benchmark '{benchmark.name}' names metrics that do not exist: {', '.join(unknown)}")
     pages_of_benchmarks()
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.runs.plan import Plan
-from evaluators.runs.records import read_records
+from evaluators.runs.records import records_of
 from schemas.record import Record
 
 
@@ -32,4 +32,4 @@ def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Impor
     """
     selection = plan.selection
     answers = importer.read(file, [item for _, item in selection.items], plan.prompt, selection.manifest.name)
-    return Imported(file, plan, answers, read_records(plan, answers.requests, answers.responses, chat=False))
+    return Imported(file, plan, answers, records_of(plan, answers.requests, answers.responses, chat=False))

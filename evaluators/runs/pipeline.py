@@ -60,7 +60,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
             backend.state_path = folder / _STATE
             backend.count_spent(store.totals().cost_usd or 0.0)
         asked = _ask(plan, backend, _Stores(store, shared), options.max_failure_rate, folder.name)
-        records = records_of(plan, asked.answers, chat=backend.model.chat_template_sha256 is not None)
+        records = records_of(plan, plan.requests, asked.answers, chat=backend.model.chat_template_sha256 is not None)
         check_failures(records, options.max_failure_rate)
         origin = Origin(
             model=backend.model,

@@ -13,18 +13,7 @@ from schemas.record import Exchange, Record
 _N_LOOKED_AT = 20
 
 
-def records_of(plan: Plan, responses: Sequence[Sequence[Response]], *, chat: bool) -> list[Record]:
-    """Return one record per item from the responses to the plan's requests.
-
-    Args:
-        plan: The items, how they were asked and how they are read.
-        responses: The responses to the requests of each item.
-        chat: True if options were scored behind a chat template.
-    """
-    return read_records(plan, plan.requests, responses, chat=chat)
-
-
-def read_records(
+def records_of(
     plan: Plan, requests: Sequence[Sequence[Request]], responses: Sequence[Sequence[Response]], *, chat: bool
 ) -> list[Record]:
     """Return one record per item from given requests and responses.

@@ -39,12 +39,14 @@ class _Outbox:
     error: BaseException | None = None
 
     def put(self, place: int, response: Response) -> None:
+        """Add a response, and wake the reader if enough of them wait."""
         with self.condition:
             self.answers[place] = response
             if len(self.answers) >= _HAND_OVER:
                 self.condition.notify()
 
     def finish(self, error: BaseException | None) -> None:
+        """Say that no response will follow, and wake the reader."""
         with self.condition:
             self.error, self.is_finished = error, True
             self.condition.notify()

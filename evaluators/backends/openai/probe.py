@@ -119,6 +119,7 @@ class _Probe:
         self._extra: Mapping[str, Any] = {}
 
     async def run(self, api: str | None) -> Probed:
+        """Find the best way in which the endpoint answers."""
         await self._read_models()
         found: Probed | None = None
         if api != "chat":

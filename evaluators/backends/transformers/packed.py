@@ -186,6 +186,7 @@ def _prefix_cache(prefix: Any, n_rows: int) -> Any:
             self.is_initialized = True
 
         def update(self, key_states: Any, value_states: Any, *_args: Any, **_kwargs: Any) -> Any:
+            """Return the shared keys and values with new ones behind them, and keep the shared ones as they are."""
             torch = import_extra("torch", "hf")
             pairs = zip(self._given, (key_states, value_states), strict=True)
             return tuple(torch.cat([kept.expand(n_rows, -1, -1, -1), new], dim=-2) for kept, new in pairs)

@@ -220,6 +220,7 @@ def _empty_cache(n_layers: int) -> Any:
 
         @property
         def n_spare(self) -> int:
+            """The number of columns that are not in use yet."""
             return int(self.keys.shape[2]) - self.n_columns
 
         def rebuild(self, shape: tuple[int, int], width: int, like: Any, kept: list[int], longest: int) -> None:
@@ -243,12 +244,14 @@ def _empty_cache(n_layers: int) -> Any:
             self.values[rows, :, columns] = values
 
         def update(self, key_states: Any, value_states: Any, *_args: Any, **_kwargs: Any) -> Any:
+            """Store keys and values behind the columns in use and return all of them."""
             end = self.n_columns + key_states.shape[2]
             self.keys[:, :, self.n_columns : end] = key_states
             self.values[:, :, self.n_columns : end] = value_states
             return self.keys[:, :, :end], self.values[:, :, :end]
 
         def get_seq_length(self) -> int:
+            """Return the number of columns in use."""
             return self.n_columns
 
     with torch.inference_mode():
