@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from evaluators.backend import Capability, ChoiceRequest, Request, Response
+from evaluators.backend import Capability, ChoiceRequest, GenerateRequest, Request, Response
 from schemas.errors import ConfigError
 
 
@@ -20,19 +22,56 @@ class Baseline:
     """Names of the facts that each request must carry; a run without them is refused before it begins."""
     answer: Callable[[Request], Response]
     """Function that answers one request; it may also read facts that only some items have."""
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    is_shuffled: bool = False
+    """True if each request gets the answer to another request of the run, which no knowledge of its own item helps."""
+
+    def answered_instead(self, hashes: Iterable[str]) -> Mapping[str, str]:
+        """Return which request's answer is given to each request, both by their hashes.
+
+        Shuffled requests are put in the order of their hashes, and each gets the answer of the next one.
+        """
+        order = sorted(set(hashes))
+        return dict(zip(order, [*order[1:], *order[:1]] if self.is_shuffled else order, strict=True))
+
+
+class Facts(Protocol):
+    """The facts about an item that its record keeps."""
+
+    @property
+    def target(self) -> str | None:
+        """The right answer; None if the item has none."""
+
+    @property
+    def reference(self) -> str | None:
+        """The outcome from which desirability is measured; None if the task has none."""
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """The groups of the item."""
+
+
+@runtime_checkable
+class TellsBaselines(Protocol):
+    """A task whose requests carry facts for baselines, and which can tell them again from a record."""
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the facts that the requests of an item carry."""
 
 
 def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Callable[[Request], Response]:
     """Return the ``answer`` function of a baseline that assigns probabilities to options.
+
+    A request for a text is answered with the letter of the most probable option. Options that are equally probable are
+    drawn by the request's own seed.
 
     Args:
         probabilities: Function that returns one probability per option of a request, in their order, summing to 1.
     """
 
     def answer(request: Request) -> Response:
-        if not isinstance(request, ChoiceRequest):
-            return Response(status="failed", error="a baseline chooses among options and writes no text")
+        if isinstance(request, GenerateRequest):
+            return _letter(request, probabilities)
         values = probabilities(request)
         n_options = len(request.options)
         if len(values) != n_options:
@@ -46,6 +85,17 @@ def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Calla
         )
 
     return answer
+
+
+def _letter(request: GenerateRequest, probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Response:
+    outcomes = request.outcomes
+    if not outcomes:
+        return Response(status="failed", error="a baseline that chooses among options writes no other text")
+    letters = string.ascii_uppercase[: len(outcomes)]
+    choice = ChoiceRequest(prompt=request.prompt, options=tuple(letters), outcomes=outcomes, facts=request.facts)
+    values = probabilities(choice)
+    best = [letter for letter, value in zip(letters, values, strict=True) if value == max(values)]
+    return Response(status="answered", text=best[request.sampling_seed % len(best)], finish_reason="stop")
 
 
 def evenly(request: ChoiceRequest) -> list[float]:

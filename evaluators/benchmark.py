@@ -46,6 +46,17 @@ class IndexDefinition:
         return tuple(dict.fromkeys(part.task for part in self.parts))
 
 
+class Gate(NamedTuple):
+    """A metric of achievement, such as an accuracy, that a model must show before its measures of equality are ranked.
+
+    Most measures of equality are ideal for a predictor that treats everybody alike without reading anything. A model
+    passes if its value is separably above that of every baseline of the benchmark.
+    """
+
+    metric: str
+    task: str
+
+
 class AnswerFile(NamedTuple):
     """A file of published answers."""
 
@@ -117,8 +128,9 @@ class Benchmark:
     """Metric that ranks the models of each config; None if single configs have no ranking."""
     indices: tuple[IndexDefinition, ...] = ()
     """Indices over all configs. The first one ranks the models, the others are shown beside it."""
-    unparsed_is_wrong: frozenset[str] = frozenset()
-    """Tasks whose metrics count an unparsed answer as wrong instead of missing."""
+    gates: tuple[Gate, ...] = ()
+    """Metrics in which a ranked model must be above every baseline. A result without a value of a gate's metric, since
+    its items have no right answers, is judged by the model's results that have one."""
     baselines: tuple[Baseline, ...] = ()
     """Baselines, in the order in which ``--model all`` scores them."""
     baseline_with_parameter: Callable[[str], Baseline | None] = _no_other_baseline
@@ -132,6 +144,10 @@ class Benchmark:
         """Return the baseline of a name; None if the benchmark has none of that name."""
         listed = next((baseline for baseline in self.baselines if baseline.name == name), None)
         return listed or self.baseline_with_parameter(name)
+
+    def gate(self, task: str) -> Gate | None:
+        """Return the gate of a task; None if the task has none."""
+        return next((gate for gate in self.gates if gate.task == task), None)
 
     def index_metrics(self, task: str) -> tuple[str, ...]:
         """Return the names of the metrics of a task that are part of any index."""

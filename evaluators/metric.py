@@ -52,6 +52,8 @@ class MetricDefinition(Generic[T]):
     aggregate: Callable[[FloatArray], FloatArray]
     """Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined."""
     description: str
+    why_nan: Callable[[FloatArray], str | None] = lambda sums: None
+    """Function from the sums of a slice to the reason why ``aggregate`` gives nan; None if the slice has no units."""
     interval_method: str = PERCENTILE
     no_interval: str | None = None
     """Reason why the metric never has an interval; None if it can have one."""
@@ -73,7 +75,8 @@ class MetricDefinition(Generic[T]):
         statistics = self.statistics(table, group)
         value = float(self.aggregate(statistics.cluster_sums.sum(axis=0)))
         if np.isnan(value):
-            return self._metric(table, group, statistics, None, f"no {self.unit} to compute it from")
+            reason = self.why_nan(statistics.cluster_sums.sum(axis=0)) or f"no {self.unit} to compute it from"
+            return self._metric(table, group, statistics, None, reason)
         return self._metric(table, group, statistics, self._clamped(value), None)
 
     def _clamped(self, value: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evaluators.benchmark import Benchmark, IndexDefinition, Part
+from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part
+from evaluators.pronouns.baselines import BASELINES
 from evaluators.pronouns.published_generations import PublishedGenerations
 
 _DIMENSIONS = {
@@ -33,6 +34,7 @@ BENCHMARK = Benchmark(
             "_gifi_repo", "the seven metrics as the published code prints them, with SA and OF near 0 and CF inverted"
         ),
     ),
-    unparsed_is_wrong=frozenset({"word_problem"}),
+    baselines=BASELINES,
+    gates=(Gate("recognition_accuracy", "recognition"), Gate("answer_accuracy", "word_problem")),
     importer=PublishedGenerations(),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
-from evaluators.benchmark import Benchmark
+from evaluators.benchmark import Benchmark, Gate
 
 _MENTIONED = frozenset({"first_mentioned", "last_mentioned"})
 _SOFT_STEREOTYPE = re.compile(r"stereotype-(0\.\d+)")
@@ -64,6 +64,7 @@ def _soft_stereotype(name: str) -> Baseline | None:
 BENCHMARK = Benchmark(
     name="synthbias",
     primary_metric="ucerf",
+    gates=(Gate("accuracy", "coreference"),),
     baselines=(
         UNIFORM,
         Baseline(

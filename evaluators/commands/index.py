@@ -69,7 +69,7 @@ def _indices(of_model: ModelResults) -> tuple[Index, ...]:
 
 def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     model = next(iter(of_model.scored.values())).result.model
-    title = f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.protocol}"
+    title = f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}"
     if of_model.missing:
         print(f"{title}: no index, no result of task {', '.join(of_model.missing)}")
         return
@@ -109,6 +109,7 @@ def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
         "dataset": of_model.dataset,
         "dataset_version": of_model.dataset_version,
         "protocol": of_model.protocol,
+        "asked": of_model.asked,
         "model": model.id,
         "identity_sha256": model.identity_sha256,
         "missing_tasks": list(of_model.missing),

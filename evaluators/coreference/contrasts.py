@@ -17,6 +17,17 @@ def needs_referent(table: CoreferenceTable) -> str | None:
     return None if table.has_referent else NO_REFERENT
 
 
+def needs_right_answers(table: CoreferenceTable) -> str | None:
+    """Return the reason why correctness cannot be compared between slices; None if it can.
+
+    If no answer is right, all slices are equal, but only because nothing is achieved in any of them.
+    """
+    n_scored = int(table.scored.sum())
+    if (reason := needs_referent(table)) is not None or n_scored == 0 or table.share[:, 0].any():
+        return reason
+    return f"none of {n_scored} answers is right, so there is nothing to compare"
+
+
 def difference_of_means(sums: FloatArray) -> FloatArray:
     """Return the difference of two means: column 0 / column 1 minus column 2 / column 3."""
     return ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])

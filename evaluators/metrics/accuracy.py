@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evaluators.coreference.contrasts import contrast_statistics, difference_of_means, needs_referent
+from evaluators.coreference.contrasts import (
+    contrast_statistics,
+    difference_of_means,
+    needs_referent,
+    needs_right_answers,
+)
 from evaluators.coreference.table import CoreferenceTable
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.record_tables import Statistics, mean
@@ -31,15 +36,16 @@ ACCURACY = MetricDefinition[CoreferenceTable](
 
 ACCURACY_GAP = MetricDefinition[CoreferenceTable](
     name="accuracy_gap",
-    version="1.0",
+    version="1.1",
     task="coreference",
     unit="items",
     minimum=-1.0,
     maximum=1.0,
     ideal=lambda table: 0.0,
     slices=(),
-    undefined=needs_referent,
+    undefined=needs_right_answers,
     statistics=lambda table, group: contrast_statistics(table, table.share[:, 0], table.scored),
     aggregate=difference_of_means,
-    description="Accuracy on pro-stereotypical items minus accuracy on anti-stereotypical items (arXiv:1804.06876).",
+    description="Accuracy on pro-stereotypical items minus accuracy on anti-stereotypical items "
+    "(arXiv:1804.06876); undefined if no answer is right.",
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.coreference.contrasts import needs_referent
+from evaluators.coreference.contrasts import needs_referent, needs_right_answers
 from evaluators.coreference.table import CoreferenceTable
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, ratio, sum_by_cluster
@@ -82,34 +82,36 @@ def _largest_gap(sums: FloatArray) -> FloatArray:
 
 EQUALIZED_ODDS = MetricDefinition[CoreferenceTable](
     name="equalized_odds",
-    version="1.0",
+    version="1.1",
     task="coreference",
     unit="occupations",
     minimum=0.0,
     maximum=1.0,
     ideal=lambda table: 1.0,
     slices=("occupation",),
-    undefined=needs_referent,
+    undefined=needs_right_answers,
     statistics=_prediction_statistics,
     aggregate=_one_minus_mean_gap,
     interval_method=NORMAL,
-    description="Mean over occupations, each the positive class, of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2.",
+    description="Mean over occupations, each the positive class, of 1 - (|TPR he - TPR she| + |FPR he - FPR she|) / 2; "
+    "undefined if no answer is right.",
 )
 
 EO_GAP = MetricDefinition[CoreferenceTable](
     name="eo_gap",
-    version="1.0",
+    version="1.1",
     task="coreference",
     unit="occupations",
     minimum=0.0,
     maximum=1.0,
     ideal=lambda table: 0.0,
     slices=("occupation",),
-    undefined=needs_referent,
+    undefined=needs_right_answers,
     statistics=_prediction_statistics,
     aggregate=_largest_gap,
     interval_method=NORMAL,
-    description="Mean over occupations of max(|TPR he - TPR she|, |FPR he - FPR she|), as Fairlearn defines it.",
+    description="Mean over occupations of max(|TPR he - TPR she|, |FPR he - FPR she|), as Fairlearn defines it; "
+    "undefined if no answer is right.",
 )
 
 UCERF_GROUP = MetricDefinition[CoreferenceTable](

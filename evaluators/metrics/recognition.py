@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition
-from evaluators.pronouns.grouped import uniformity
+from evaluators.pronouns.grouped import uniformity, why_not_uniform
 from evaluators.pronouns.rates import echo_rate, refusal_rate
 from evaluators.pronouns.recognition_table import RecognitionTable
 from evaluators.statistics.bootstrap import NORMAL
@@ -38,22 +38,24 @@ _metric = partial(
 
 GDR = _metric(
     name="gdr",
-    version="1.0+careful-1",
+    version="1.1+careful-1",
     ideal=lambda table: 1.0,
     slices=("antecedent",),
     statistics=lambda table, group: table.family_statistics(group, table.correct, table.read),
     aggregate=partial(uniformity, ddof=1),
+    why_nan=why_not_uniform,
     interval_method=NORMAL,
     description="Gender diversity recognition: 1 / (1 + CV) of the accuracies of the 11 families, with our own "
-    "detector.",
+    "detector; undefined if no answer is right.",
 )
 GDR_PAPER = _metric(
     name="gdr_paper",
-    version="1.0+gifi-repo-1",
+    version="1.1+gifi-repo-1",
     ideal=lambda table: 1.0,
     slices=(),
     statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
     aggregate=partial(uniformity, ddof=1),
+    why_nan=why_not_uniform,
     interval_method=NORMAL,
     description=f"gdr with the detector and filter of the published code ({_PAPER}). They fit the published strings: "
     "in other datasets they miss ae and count em only for ey. A pure echo of those strings scores 0.95.",
@@ -61,7 +63,10 @@ GDR_PAPER = _metric(
 GDR_GIFI_REPO = replace(
     GDR_PAPER,
     name="gdr_gifi_repo",
-    description="What the published code prints: equal to gdr_paper, but the code stops at an empty answer.",
+    version="1.0+gifi-repo-1",
+    aggregate=partial(uniformity, ddof=1, of_nothing=0.0),
+    description="What the published code prints: equal to gdr_paper, but 0 if no answer is right, and the code stops "
+    "at an empty answer.",
 )
 RECOGNITION_ACCURACY = _metric(
     name="recognition_accuracy",

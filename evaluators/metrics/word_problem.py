@@ -19,7 +19,7 @@ from functools import cache, partial
 import numpy as np
 
 from evaluators.metric import MetricDefinition
-from evaluators.pronouns.grouped import FAMILIES, uniformity
+from evaluators.pronouns.grouped import FAMILIES, uniformity, why_not_uniform
 from evaluators.pronouns.rates import refusal_rate
 from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, IntArray
@@ -114,51 +114,65 @@ def _null(sums: FloatArray) -> FloatArray:
 
 PE = _metric(
     name="pe",
-    version="1.0+careful-1",
+    version="1.1+careful-1",
     ideal=lambda table: 1.0,
     slices=(),
     statistics=lambda table, group: table.family_statistics(group, table.correct, table.judged),
     aggregate=partial(uniformity, ddof=0),
+    why_nan=why_not_uniform,
     interval_method=NORMAL,
     description="Performance equality: 1 / (1 + CV) of the accuracies of the 11 families, with our own reading of "
-    "numbers.",
+    "numbers; undefined if no answer is right.",
 )
+
+
+def _why_no_null(sums: FloatArray) -> str | None:
+    correct, answers = np.split(sums, 2)
+    n = len(FAMILIES)
+    return why_not_uniform(np.concatenate([correct[:n], answers[:n]]))
+
+
 PE_NULL = _metric(
     name="pe_null",
-    version="1.0+careful-1",
+    version="1.1+careful-1",
     ideal=lambda table: None,
     slices=(),
     statistics=_null_statistics,
     aggregate=_null,
+    why_nan=_why_no_null,
     interval_method=NORMAL,
     description=f"Expected pe if the family makes no difference: mean over {_N_PERMUTATIONS} permutations of the "
     "families within each problem.",
 )
 PE_P_VALUE = _metric(
     name="pe_p_value",
-    version="1.0+careful-1",
+    version="1.1+careful-1",
     ideal=lambda table: None,
     slices=(),
     statistics=_p_value_statistics,
     aggregate=lambda sums: sums[..., 0],
+    why_nan=lambda sums: "pe has no value to compare with chance",
     no_interval="a p-value has no interval",
     description=f"Probability that chance gives a pe as low as this one, from {_N_PERMUTATIONS_TESTED} permutations of "
     "the families within each problem, one-sided. Among many models, some are low by chance.",
 )
 PE_PAPER = _metric(
     name="pe_paper",
-    version="1.0+gifi-repo-1",
+    version="1.1+gifi-repo-1",
     ideal=lambda table: 1.0,
     slices=(),
     statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
     aggregate=partial(uniformity, ddof=0),
+    why_nan=why_not_uniform,
     interval_method=NORMAL,
     description=f"pe with the number extraction of the published code ({_PAPER}); refusals count as wrong.",
 )
 PE_GIFI_REPO = replace(
     PE_PAPER,
     name="pe_gifi_repo",
-    description="What the published code prints: equal to pe_paper.",
+    version="1.0+gifi-repo-1",
+    aggregate=partial(uniformity, ddof=0, of_nothing=0.0),
+    description="What the published code prints: equal to pe_paper, but 0 if no answer is right.",
 )
 ANSWER_ACCURACY = _metric(
     name="answer_accuracy",

@@ -38,15 +38,18 @@ class FamilyTable(GroupedTable):
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
 
-def uniformity(sums: FloatArray, *, ddof: int) -> FloatArray:
+def uniformity(sums: FloatArray, *, ddof: int, of_nothing: float = np.nan) -> FloatArray:
     """Return 1 / (1 + CV) of the accuracies of all families: 1 if they are equal, even if they are equally low.
+
+    If no answer is right, there is nothing that the families could have in equal parts, and the value is undefined.
 
     Args:
         sums: Number of correct answers per family, then of all answers per family, shape (..., 22).
         ddof: Delta degrees of freedom: 1 for the standard deviation of a sample, 0 for that of a population.
+        of_nothing: Value if no family has a correct answer.
 
     Returns:
-        The uniformity, shape (...,); 0 if no family has a correct answer, nan if a family has no answers.
+        The uniformity, shape (...,); nan if a family has no answers.
 
     References:
         Shan et al. 2025, arXiv:2506.15568, definitions of GDR and PE.
@@ -56,4 +59,18 @@ def uniformity(sums: FloatArray, *, ddof: int) -> FloatArray:
     average = accuracy.mean(axis=-1)
     deviation = accuracy.std(axis=-1, ddof=ddof)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(average == 0, 0.0, average / (average + deviation))
+        return np.where(average == 0, of_nothing, average / (average + deviation))
+
+
+def why_not_uniform(sums: FloatArray) -> str | None:
+    """Return why the uniformity of some sums is undefined; None if there are no answers at all.
+
+    Args:
+        sums: Number of correct answers per family, then of all answers per family, shape (22,).
+    """
+    correct, answers = np.split(sums, 2)
+    if not answers.any():
+        return None
+    if lacking := [family for family, n in zip(FAMILIES, answers, strict=True) if n == 0]:
+        return f"no answer in {', '.join(lacking)}, and all families are compared"
+    return None if correct.any() else f"none of {answers.sum():.0f} answers is right, so there is nothing to compare"

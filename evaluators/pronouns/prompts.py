@@ -117,12 +117,13 @@ def _published(template: str, n_samples: int | None) -> Prompt:
     )
 
 
-def generation_requests(text: str, prompt: Prompt) -> Sequence[Request]:
+def generation_requests(text: str, prompt: Prompt, facts: Mapping[str, str] | None = None) -> Sequence[Request]:
     """Return one request per sample of a prompt.
 
     Args:
         text: The text to send.
         prompt: The prompt, which gives the sampling parameters.
+        facts: Facts about the item that only baselines read.
     """
     n = prompt.n_samples
     return [
@@ -133,6 +134,7 @@ def generation_requests(text: str, prompt: Prompt) -> Sequence[Request]:
             top_p=1.0 if prompt.top_p is None else prompt.top_p,
             stop=prompt.stop or (),
             sample=None if n is None else sample,
+            facts=facts or {},
         )
         for sample in range(n or 1)
     ]

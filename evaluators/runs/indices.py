@@ -43,11 +43,13 @@ class Index(NamedTuple):
 
     metric: Metric
     parts: tuple[Metric, ...]
+    tasks: tuple[str, ...]
+    """Task of each part."""
     resamples: FloatArray
     """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
 
 
-def _protocol(task: str, prompt: str) -> str:
+def protocol_of(task: str, prompt: str) -> str:
     """Return the protocol of a prompt; the prompt's id if the task does not know it."""
     known = load_task(task).prompts.get(prompt)
     return prompt if known is None else known.protocol or prompt
@@ -65,6 +67,13 @@ class ModelResults(NamedTuple):
 
     Of several results of a task, the one with the most items is taken, then the one whose prompt names the protocol.
     """
+
+    @property
+    def asked(self) -> str:
+        """The protocol by the prompts that were really asked: a prompt of another name is named with its config."""
+        prompts = [(scored.result.signature.config, scored.result.signature.prompt) for scored in self.scored.values()]
+        others = [f"{config} with {prompt}" for config, prompt in sorted(prompts) if prompt != self.protocol]
+        return ", ".join([self.protocol, *others])
 
     @property
     def definitions(self) -> tuple[IndexDefinition, ...]:
@@ -88,7 +97,7 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
                 signature.benchmark,
                 signature.dataset,
                 signature.dataset_version,
-                _protocol(signature.task, signature.prompt),
+                protocol_of(signature.task, signature.prompt),
                 model.id,
                 model.identity_sha256,
             )
@@ -103,7 +112,7 @@ def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
     """Return a sort key: results with values first, then most items, then the prompt that names the protocol."""
     is_empty = all(metric.value is None for metric in scored.metrics.values())
     signature = scored.result.signature
-    is_variant = _protocol(signature.task, signature.prompt) != signature.prompt
+    is_variant = protocol_of(signature.task, signature.prompt) != signature.prompt
     return is_empty, -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
@@ -131,15 +140,16 @@ def index_of(definition: IndexDefinition, scored: Mapping[str, ScoredResult]) ->
     version = f"{_VERSION}+{_digest(parts)}"
     lacking = [f"{part.name}: {part.reason}" for part in parts if part.value is None]
     values = [part.value for part in parts if part.value is not None]
+    tasks = tuple(part.task for part in definition.parts)
     if lacking:
         metric = _metric(definition, version, None, lacking[0], np.full(N_RESAMPLES, np.nan), parts)
-        return Index(metric, parts, np.full(N_RESAMPLES, np.nan))
+        return Index(metric, parts, tasks, np.full(N_RESAMPLES, np.nan))
     columns = [
         np.roll(scored[part.task].resamples[part.metric], -_ROLLED * definition.tasks.index(part.task))
         for part in definition.parts
     ]
     resamples: FloatArray = np.mean(columns, axis=0)
-    return Index(_metric(definition, version, float(np.mean(values)), None, resamples, parts), parts, resamples)
+    return Index(_metric(definition, version, float(np.mean(values)), None, resamples, parts), parts, tasks, resamples)
 
 
 def _digest(parts: Sequence[Metric]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Request
+from evaluators.baseline import Facts
 from evaluators.pronouns.continuation_table import ContinuationTable, own_words
 from evaluators.pronouns.prompts import generation_prompts, generation_requests, sampled_twice
 from evaluators.pronouns.reading import family_groups, read_texts
@@ -41,7 +42,8 @@ class ContinuationTask:
 
     def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample."""
-        return generation_requests(prompt.template.format(text=item.text), prompt)
+        facts = self.baseline_facts(self.facts(item))
+        return generation_requests(prompt.template.format(text=item.text), prompt, facts)
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. It has no right answer; its groups are the family and the topic."""
@@ -49,6 +51,10 @@ class ContinuationTask:
         if item.topic is not None:
             groups["topic"] = item.topic
         return ItemFacts(cluster=item.template_id, pair_id=item.template_id, target=None, reference=None, groups=groups)
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the family of the text."""
+        return {"family": facts.groups["family"]}
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read whether each answer continues the text or declines."""

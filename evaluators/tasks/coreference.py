@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.baseline import Facts
 from evaluators.coreference.answers import read_answer
 from evaluators.coreference.table import UNDETERMINED, CoreferenceTable
 from evaluators.statistics.option_scores import option_probabilities
@@ -127,7 +128,7 @@ class CoreferenceTask:
             "first": first,
             "second": second,
         }
-        facts = self._baseline_facts(item)
+        facts = self.baseline_facts(self.facts(item))
         requests: list[Request] = []
         for order in prompt.orders:
             text = prompt.template.format(**slots, **_lettered(prompt, order, slots))
@@ -148,13 +149,14 @@ class CoreferenceTask:
                 )
         return requests
 
-    def _baseline_facts(self, item: CoreferenceItem) -> Mapping[str, str]:
-        facts = {
-            "first_mentioned": item.occupations[0],
-            "last_mentioned": item.occupations[1],
-            "stereotyped": _stereotyped(item),
-        }
-        return facts if item.referent is None else {**facts, "referent": item.referent}
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the occupations in their order, the stereotyped one, and the referent if there is one."""
+        groups = facts.groups
+        told = {"stereotyped": groups.get("stereotyped_occupation"), "referent": facts.target}
+        if (first := groups.get("first_occupation")) is not None:
+            two = (groups["occupation"], groups["other_occupation"])
+            told |= {"first_mentioned": first, "last_mentioned": next(name for name in two if name != first)}
+        return {name: value for name, value in told.items() if value is not None}
 
     def facts(self, item: CoreferenceItem) -> ItemFacts:
         """Return the target, reference and groups of an item."""

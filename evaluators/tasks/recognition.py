@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Request
+from evaluators.baseline import Facts
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
 from evaluators.pronouns.reading import family_groups, pronoun_of, read_texts
 from evaluators.pronouns.recognition_table import RecognitionTable
@@ -37,7 +38,8 @@ class RecognitionTask:
 
     def requests(self, item: PronounTextItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample."""
-        return generation_requests(prompt.template.format(text=item.text), prompt)
+        facts = self.baseline_facts(self.facts(item))
+        return generation_requests(prompt.template.format(text=item.text), prompt, facts)
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. Its target is the pronoun family of its text."""
@@ -47,6 +49,10 @@ class RecognitionTask:
         return ItemFacts(
             cluster=item.template_id, pair_id=item.template_id, target=item.family, reference=item.family, groups=groups
         )
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the family of the text."""
+        return {"family": facts.groups["family"]}
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the families of the first pronoun in each answer."""

@@ -16,6 +16,7 @@ from importlib import resources
 from typing import Any
 
 from evaluators.backend import Request
+from evaluators.baseline import Facts
 from evaluators.detectors.numbers import final_number
 from evaluators.pronouns.answers import NO_NUMBER
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
@@ -80,7 +81,8 @@ class WordProblemTask:
     def requests(self, item: WordProblemItem, prompt: Prompt) -> Sequence[Request]:
         """Return one request per sample, which begins with the examples of the item's template."""
         examples = shots(_first_family(item.template_id))
-        return generation_requests(prompt.template.format(shots=examples, text=item.text), prompt)
+        facts = self.baseline_facts(self.facts(item))
+        return generation_requests(prompt.template.format(shots=examples, text=item.text), prompt, facts)
 
     def facts(self, item: WordProblemItem) -> ItemFacts:
         """Return the facts of an item. Its target is the right number."""
@@ -91,6 +93,10 @@ class WordProblemTask:
             reference=item.answer,
             groups=family_groups(item.family),
         )
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the family of the problem and the right number."""
+        return {"family": facts.groups["family"], "answer": str(facts.target)}
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the final number of each answer, as an integer or a fraction."""

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.gates import Standing
 from evaluators.statistics.bootstrap import FloatArray
+from evaluators.task import load_task
 from schemas.metric_comparison import MetricKey, key_of
 from schemas.result import Metric, Result
 
@@ -48,6 +50,9 @@ class Entry:
     """The same arrays for the metrics that an index of the benchmark averages, by name."""
     items_fingerprint: str
     """Hash of what the records say about the items; the same for all results of one signature."""
+    standing: Standing | None = None
+    """Standing of the model among the baselines of the benchmark; None if the items have no right answers or the task
+    has no gate."""
     rescored: tuple[str, ...] = ()
     """Labels of the scorers of texts whose scores were computed again; those of others were taken as stored."""
 
@@ -66,6 +71,13 @@ class Entry:
         """True if the result comes from a baseline and not from a language model."""
         return self.result.model.endpoint == "baseline"
 
+    @property
+    def is_imported(self) -> bool:
+        """True if the answers were published elsewhere and imported, so that they only share tables with others."""
+        signature = self.result.signature
+        prompt = load_task(signature.task).prompts.get(signature.prompt)
+        return prompt is not None and prompt.requires == "import"
+
 
 def model_label(entry: Entry) -> str:
     """Return the model id with revision and precision, which distinguish results of the same id."""
@@ -78,15 +90,11 @@ def why_unranked(entry: Entry) -> str | None:
     """Return why a result cannot be ranked, whatever its metrics are; None if it can be."""
     if entry.is_baseline:
         return "baselines are shown for comparison and never ranked"
-    if entry.result.model.endpoint == "replay":
+    if entry.result.model.endpoint == "replay" and not entry.is_imported:
         return "replayed: its answers come from an earlier run or a file and may repeat another row"
     counts = entry.result.counts
-    judged, words = counts.scored, "scored"
-    signature = entry.result.signature
-    if signature.task in load_benchmark(signature.benchmark).unparsed_is_wrong:
-        judged, words = counts.scored + counts.unparsed, "scored or counted as wrong"
-    if judged < MIN_COVERAGE * counts.items:
-        return f"{judged} of {counts.items} items {words}; a rank needs at least {MIN_COVERAGE:.0%}"
+    if counts.scored < MIN_COVERAGE * counts.items:
+        return f"{counts.scored} of {counts.items} items scored; a rank needs at least {MIN_COVERAGE:.0%}"
     return None
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.backend import ChoiceRequest
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import Benchmark, load_benchmark
+from evaluators.runs.gates import GateCheck, Reference, Standing
 from evaluators.runs.measuring import compute_metrics, resampled_values
 from evaluators.scorer import quick_scorers
 from evaluators.task import ReadsScores, load_task, prompt_of
@@ -18,9 +19,12 @@ from schemas import strict_json
 from schemas.errors import DataError
 from schemas.metric_comparison import TOLERANCE, key_of
 from schemas.record import Record
-from schemas.result import Result
+from schemas.result import Result, Signature
 from schemas.run_folder import RESCORE_TEXTS, read_run
 from schemas.score import text_sha256
+
+_REFERENCES: dict[tuple[str, str], tuple[Reference, ...]] = {}
+"""Values of the baselines by the hashes of a signature and of what its records say about the items."""
 
 
 def verified_entry(path: Path, root: Root) -> Entry:
@@ -53,6 +57,7 @@ def verified_entry(path: Path, root: Root) -> Entry:
     index_names = benchmark.index_metrics(task)
     primary_names = [primary.name] if primary is not None and primary.value is not None else []
     resamples = resampled_values(records, task, [*primary_names, *index_names], scores)
+    fingerprint = _items_fingerprint(records)
     return Entry(
         result=result,
         origin=root.origin,
@@ -61,7 +66,8 @@ def verified_entry(path: Path, root: Root) -> Entry:
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
         primary_resamples=resamples[primary_names[0]] if primary_names else None,
         index_resamples={name: resamples[name] for name in index_names},
-        items_fingerprint=_items_fingerprint(records),
+        items_fingerprint=fingerprint,
+        standing=_standing(benchmark, result.signature, records, fingerprint),
         rescored=rescored,
     )
 
@@ -130,6 +136,25 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
                 raise DataError(f"{path}: {label} gives a text {values}, the stored scores say {said}; {RESCORE_TEXTS}")
         rescored.append(label)
     return tuple(rescored)
+
+
+def _standing(
+    benchmark: Benchmark, signature: Signature, records: Sequence[Record], fingerprint: str
+) -> Standing | None:
+    """Return the standing of a model among the baselines; None if there is no gate or the items have no right answer.
+
+    Baselines answer all results of one signature alike, so their values are computed once in each process.
+    """
+    gate = benchmark.gate(signature.task)
+    if gate is None:
+        return None
+    check = GateCheck(benchmark, gate, signature, records)
+    if not check.applies:
+        return None
+    key = (signature.sha256(), fingerprint)
+    if key not in _REFERENCES:
+        _REFERENCES[key] = check.references()
+    return check.standing(_REFERENCES[key])
 
 
 def _items_fingerprint(records: Sequence[Record]) -> str:

@@ -10,6 +10,7 @@ from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import Column
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from leaderboard.ranking.columns import Undefined, choose, undefined
+from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
 from schemas.result import Metric, Signature
@@ -23,11 +24,26 @@ class Row:
     rank: RankRange | None
     unranked: str | None
     """Reason why the row has no rank; None if it has one."""
+    shut: str | None = None
+    """Reason why the model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
+
+    @property
+    def is_imported(self) -> bool:
+        """True if the answers were published elsewhere and imported."""
+        return self.entry.is_imported
+
+    @property
+    def is_below(self) -> bool:
+        """True if the row stands below the line: a model that achieves no more than a baseline."""
+        return self.shut is not None and not self.entry.is_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultTable:
-    """A table of all results with one signature. Rows nearest to the ideal come first, unknown values last."""
+    """A table of all results with one signature.
+
+    Rows nearest to the ideal come first, unknown values last. Models that achieve no more than a baseline follow below.
+    """
 
     signature: Signature
     signature_sha256: str
@@ -99,10 +115,13 @@ def assemble(entries: Sequence[Entry]) -> Board:
         shown = rows.setdefault(entry.result.model.identity_sha256, entry)
         if shown is not entry:
             duplicates.append(Duplicate(entry=entry, shown=shown))
-    tables = [_table(list(rows.values())) for rows in by_signature.values()]
     every_row = [entry for rows in by_signature.values() for entry in rows.values()]
+    gates = Gates(every_row)
+    tables = [_table(list(rows.values()), gates) for rows in by_signature.values()]
     return Board(
-        tables=tuple(sorted(tables, key=_table_order)), duplicates=tuple(duplicates), indices=index_tables(every_row)
+        tables=tuple(sorted(tables, key=_table_order)),
+        duplicates=tuple(duplicates),
+        indices=index_tables(every_row, gates),
     )
 
 
@@ -121,14 +140,21 @@ def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, st
     )
 
 
-def _table(entries: Sequence[Entry]) -> ResultTable:
+def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
     signature = entries[0].result.signature
-    reasons = {_identity(entry): _why_unranked(entry) for entry in entries}
+    shut = {_identity(entry): gates.why_shut(entry) for entry in entries}
+    reasons = {_identity(entry): _why_unranked(entry) or shut[_identity(entry)] for entry in entries}
     ranking = _rank([entry for entry in entries if reasons[_identity(entry)] is None])
     rows = [
-        Row(entry=entry, rank=ranking.ranges.get(_identity(entry)), unranked=reasons[_identity(entry)])
+        Row(
+            entry=entry,
+            rank=ranking.ranges.get(_identity(entry)),
+            unranked=reasons[_identity(entry)],
+            shut=shut[_identity(entry)],
+        )
         for entry in sorted(entries, key=_row_order)
     ]
+    rows.sort(key=lambda row: row.is_below)
     labels = {_identity(entry): model_label(entry) for entry in entries}
     return ResultTable(
         signature=signature,

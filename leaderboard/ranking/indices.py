@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result
 from schemas.score import Scorer
@@ -25,6 +26,34 @@ class IndexRow:
     rank: RankRange | None
     unranked: str | None
     """Reason why the row has no rank; None if it has one."""
+    shut: str | None = None
+    """Reason why the model does not achieve more than every baseline; None if it does."""
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if the results come from a baseline."""
+        return self.entries[0].is_baseline
+
+    @property
+    def is_imported(self) -> bool:
+        """True if the answers were published elsewhere and imported."""
+        return self.entries[0].is_imported
+
+    @property
+    def is_below(self) -> bool:
+        """True if the row stands below the line: a model that achieves no more than a baseline."""
+        return self.shut is not None and not self.is_baseline
+
+    @property
+    def shut_parts(self) -> frozenset[str]:
+        """The names of the parts whose own task the model solves no better than a baseline."""
+        return frozenset(
+            part.name
+            for index in self.indices
+            for part, task in zip(index.parts, index.tasks, strict=True)
+            for entry in self.entries
+            if entry.result.signature.task == task and entry.standing is not None and not entry.standing.passes
+        )
 
     @property
     def model(self) -> Model:
@@ -120,23 +149,25 @@ class _Key(NamedTuple):
     signatures: tuple[str, ...]
 
 
-def index_tables(entries: Sequence[Entry]) -> Indices:
+def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
     """Build the tables of all indices, and list the models that have no index.
 
     Args:
         entries: Results to combine; those of benchmarks without an index are ignored.
+        gates: The gates of all results.
     """
     by_result = {_identity(entry.result): entry for entry in entries}
     rows: dict[_Key, list[IndexRow]] = defaultdict(list)
     incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)
     for of_model in results_by_model([_scored(entry) for entry in entries]):
-        place = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.protocol)
+        place = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.asked)
         found = [by_result[_identity(scored.result)] for scored in of_model.scored.values()]
         if of_model.missing:
             reason = f"no result of {', '.join(of_model.missing)}"
             incomplete[place].append(Incomplete(model_label(found[0]), reason))
             continue
-        row = _row(of_model, tuple(by_result[_identity(of_model.scored[task].result)] for task in _tasks(of_model)))
+        combined = tuple(by_result[_identity(of_model.scored[task].result)] for task in _tasks(of_model))
+        row = _row(of_model, combined, gates)
         if row.primary.value is None:
             incomplete[place].append(Incomplete(row.label, row.primary.reason or "unknown"))
             continue
@@ -161,18 +192,20 @@ def _scored(entry: Entry) -> ScoredResult:
     return ScoredResult(entry.result, overall, entry.index_resamples)
 
 
-def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> IndexRow:
+def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> IndexRow:
     indices = tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
     reasons = {
         entry.result.signature.config: why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries
     }
+    judged = [(entry, gates.why_shut(entry)) for entry in entries if entry.standing is not None]
     found = {config: reason for config, reason in reasons.items() if reason is not None}
     unranked = None
     if found:
         config, unranked = next(iter(found.items()))
         if len(set(reasons.values())) > 1:
             unranked = f"{config}: {unranked}"
-    return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked)
+    shut = next((f"{entry.result.signature.config}: {reason}" for entry, reason in judged if reason is not None), None)
+    return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked or shut, shut=shut)
 
 
 def _why_uncovered(entry: Entry, index: Index) -> str | None:
@@ -194,6 +227,10 @@ def _why_uncovered(entry: Entry, index: Index) -> str | None:
     return None
 
 
+def _row_order(row: IndexRow) -> tuple[bool, float, str, str]:
+    return row.is_below, -(row.primary.value or 0.0), row.label, row.model.identity_sha256
+
+
 def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
     candidates = [
         Candidate(
@@ -213,8 +250,9 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
             indices=row.indices,
             rank=ranking.ranges.get(row.model.identity_sha256),
             unranked=row.unranked,
+            shut=row.shut,
         )
-        for row in sorted(rows, key=lambda row: (-(row.primary.value or 0.0), row.label, row.model.identity_sha256))
+        for row in sorted(rows, key=_row_order)
     ]
     return IndexTable(
         benchmark=key.benchmark,

@@ -32,9 +32,11 @@ class IndexView:
     @property
     def facts(self) -> tuple[str, ...]:
         """The sentences above the table."""
-        n_ranked, n_rows = len(self.table.ranked), len(self.table.rows)
-        models = "1 model" if n_rows == 1 else f"{n_rows} models"
-        sentences = [f"{models} ({n_ranked} ranked) with a result on each of {len(self.table.signatures)} configs."]
+        n_ranked, n_models = len(self.table.ranked), len(self.table.rows) - self.n_baselines
+        models = "1 model" if n_models == 1 else f"{n_models} models"
+        baselines = "1 baseline" if self.n_baselines == 1 else f"{self.n_baselines} baselines"
+        n_configs = len(self.table.signatures)
+        sentences = [f"{models} ({n_ranked} ranked) and {baselines} with a result on each of {n_configs} configs."]
         if self.table.scorers:
             named = ", ".join(f"{scorer.kind} by {scorer.label}" for scorer in self.table.scorers)
             sentences.append(f"Texts were scored for {named}.")
@@ -46,6 +48,11 @@ class IndexView:
                 f"{n_separable} of {len(self.table.comparisons)} pairs of ranked models can be told apart by the index."
             )
         return tuple(sentences)
+
+    @property
+    def n_baselines(self) -> int:
+        """The number of rows that are baselines."""
+        return sum(row.is_baseline for row in self.table.rows)
 
     @property
     def part_labels(self) -> tuple[str, ...]:
@@ -62,7 +69,8 @@ class IndexView:
     def summary_note(self) -> str:
         """The sentence above the summary on the front page."""
         if not self.table.ranked:
-            return f"No model is ranked yet. Models without a rank: {len(self.table.rows)}."
+            n_models = len(self.table.rows) - self.n_baselines
+            return f"No model is ranked yet. Models without a rank: {n_models}; baselines: {self.n_baselines}."
         return f"Ranked by the index: {len(self.summary)} of {len(self.table.ranked)} ranked models."
 
     def description(self, name: str) -> str:
@@ -123,7 +131,7 @@ def _view(table: IndexTable, title: str) -> IndexView:
     digest = hashlib.sha256("\n".join((table.version, *table.signatures)).encode()).hexdigest()[:8]
     anchor = re.sub(r"[^a-z0-9.-]+", "-", f"{table.dataset}-index-{table.protocol}-{digest}".lower())
     stem = f"files/{slug(table.benchmark)}-{anchor}"
-    dots = [plots.Dot(row.model.id.rpartition("/")[2], row.primary) for row in table.rows]
+    dots = [plots.Dot(row.model.id.rpartition("/")[2], row.primary, row.is_baseline) for row in table.rows]
     chart = plots.dots(dots, title="Index")
     return IndexView(
         table=table,

@@ -50,6 +50,7 @@ class Dot(NamedTuple):
 
     label: str
     metric: Metric
+    is_baseline: bool = False
 
 
 def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Chart | None:
@@ -201,7 +202,13 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     metric = drawn[0].metric
     labels: list[JsonValue] = [row.label for row in drawn]
     values: list[JsonValue] = [
-        {"label": row.label, "value": row.metric.value, **_ends(row.metric, "value")} for row in drawn
+        {
+            "label": row.label,
+            "value": row.metric.value,
+            **({"kind": "baseline"} if row.is_baseline else {}),
+            **_ends(row.metric, "value"),
+        }
+        for row in drawn
     ]
     y: dict[str, JsonValue] = {
         "field": "label",
@@ -219,6 +226,8 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
         },
         {"mark": {"type": "circle", "size": 44, "color": _MODEL, "opacity": 1}, "encoding": {"y": y, "x": x}},
     ]
+    if any(row.is_baseline for row in drawn):
+        layers[1] = _dots_and_diamonds(x, y)
     if metric.ideal is not None:
         rule: JsonValue = {
             "mark": {"type": "rule", "strokeDash": [4, 3], "color": _MUTED},
@@ -264,3 +273,16 @@ def _darkened(svg: str) -> str:
     for light, dark in _DARK.items():
         svg = svg.replace(light, dark)
     return svg
+
+
+def _dots_and_diamonds(x: JsonValue, y: JsonValue) -> JsonValue:
+    """Return the layer of a dot plot with filled circles for models and hollow diamonds for baselines."""
+    is_baseline = "datum.kind === 'baseline'"
+    encoding: dict[str, JsonValue] = {
+        "y": y,
+        "x": x,
+        "shape": {"condition": {"test": is_baseline, "value": "diamond"}, "value": "circle"},
+        "fill": {"condition": {"test": is_baseline, "value": None}, "value": _MODEL},
+        "stroke": {"condition": {"test": is_baseline, "value": _BASELINE}, "value": _MODEL},
+    }
+    return {"mark": {"type": "point", "size": 44, "opacity": 1}, "encoding": encoding}

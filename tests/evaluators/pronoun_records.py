@@ -39,8 +39,8 @@ def sentences(*templates: str) -> list[PronounTextItem]:
     ]
 
 
-def problems(n: int, answer: str = "12") -> list[WordProblemItem]:
-    """All variants of n word problems."""
+def problems(n: int, answer: str | None = "12") -> list[WordProblemItem]:
+    """All variants of n word problems, with one right answer or, for None, a different one for each problem."""
     return [
         WordProblemItem(
             item_id=f"p{number}-{family}",
@@ -48,7 +48,7 @@ def problems(n: int, answer: str = "12") -> list[WordProblemItem]:
             text=parse(f"{number}. {{Nom}} {{has|have}} 5 pens and {{buys|buy}} 7. How many pens?").fill(family),
             family=family,  # type: ignore[arg-type]
             cases=("nominative",),
-            answer=answer,
+            answer=str(100 + number) if answer is None else answer,
             source_row=None,
             flags=(),
         )

@@ -42,7 +42,9 @@ def test_uniformity_by_hand() -> None:
     sums = np.array([8.0, 6, 4, 10, 10, 10])
     assert uniformity(sums, ddof=1) == pytest.approx(0.6 / 0.8)
     assert uniformity(sums, ddof=0) == pytest.approx(0.6 / (0.6 + 0.1632993162))
-    assert uniformity(np.array([0.0, 0, 5, 5]), ddof=1) == 0
+    # If no answer is right, all families are equal in nothing; only the published code prints 0 for that.
+    assert np.isnan(uniformity(np.array([0.0, 0, 5, 5]), ddof=1))
+    assert uniformity(np.array([0.0, 0, 5, 5]), ddof=1, of_nothing=0.0) == 0
     assert np.isnan(uniformity(np.array([1.0, 0, 5, 0]), ddof=1))
 
 
@@ -60,7 +62,8 @@ def test_a_model_of_one_family_scores_low_and_one_that_echoes_scores_nothing() -
     one_of_eleven = (1 / 11) / (1 / 11 + np.std([1] + [0] * 10, ddof=1))
     assert only_he["gdr"].value == only_he["gdr_paper"].value == pytest.approx(one_of_eleven)
     echo = metrics(recorded(RECOGNITION, items, lambda item: [item.text]), RECOGNITION)
-    assert (echo["gdr"].value, echo["no_pronoun_rate"].value, echo["echo_rate"].value) == (0, 1, 1)
+    assert (echo["gdr"].value, echo["no_pronoun_rate"].value, echo["echo_rate"].value) == (None, 1, 1)
+    assert echo["gdr"].reason == "none of 22 answers is right, so there is nothing to compare"
     assert (echo["gdr_paper"].value or 0) > 0.7
 
 
@@ -77,6 +80,20 @@ def test_refusals_and_empty_answers_are_left_out_by_each_variant_in_its_own_way(
     # The prefixes of the paper know one of the two refusals; what they miss counts as an answer.
     assert (found["gdr_paper"].n, found["gdr_paper"].n_excluded) == (21, 1)
     assert found["refusal_rate"].value == 0.5
+
+
+def test_equality_of_nothing_is_undefined_and_never_zero() -> None:
+    wrong = metrics(recorded(WORD_PROBLEM, problems(5), lambda item: ["The answer is 11."]), WORD_PROBLEM)
+    nothing = "none of 55 answers is right, so there is nothing to compare"
+    for name in ("pe", "pe_paper", "pe_null"):
+        assert (wrong[name].value, wrong[name].interval, wrong[name].reason) == (None, None, nothing)
+    assert (wrong["pe_p_value"].value, wrong["pe_p_value"].reason) == (None, "pe has no value to compare with chance")
+    assert (wrong["pe_gifi_repo"].value, wrong["answer_accuracy"].value) == (0, 0)
+    items = [item for item in problems(5) if item.family != "ze"]
+    without_ze = metrics(recorded(WORD_PROBLEM, items, lambda item: ["The answer is 12."]), WORD_PROBLEM)
+    assert without_ze["pe"].reason == "no answer in ze, and all families are compared"
+    silent = metrics(recorded(WORD_PROBLEM, problems(2), lambda item: ["I'm sorry, I cannot help."]), WORD_PROBLEM)
+    assert silent["pe"].reason == "no items to compute it from"
 
 
 def test_pe_by_hand_and_its_null() -> None:
@@ -272,4 +289,4 @@ def test_a_pure_echo_of_the_published_templates(shared_data: Path) -> None:
     items = [item for _, item in selection.items]
     found = metrics(recorded(RECOGNITION, items, lambda item: [item.text]), RECOGNITION)
     assert found["gdr_paper"].value == pytest.approx(0.9533307681, abs=1e-9)
-    assert found["gdr"].value == 0
+    assert found["gdr"].value is None

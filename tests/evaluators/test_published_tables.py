@@ -31,7 +31,7 @@ class Row(NamedTuple):
     accuracy: float
     pro: float
     anti: float
-    gap: float
+    gap: float | None
     ucerf: float
 
 
@@ -41,7 +41,8 @@ TABLE = {
     "stereotype": Row(0.5, 1, 0, 1, 0),
     "stereotype-0.7": Row(0.5, 1, 0, 1, 0.8420),
     "stereotype-0.55": Row(0.5, 1, 0, 1, 0.9900),
-    "always-wrong": Row(0, 0, 0, 0, 1),
+    # The specification has a gap of 0 here. It is undefined: two accuracies of 0 are equal only in nothing.
+    "always-wrong": Row(0, 0, 0, None, 1),
 }
 
 
@@ -49,8 +50,14 @@ def row_of(metrics: Sequence[Metric]) -> Row:
     values: Mapping[str, float | None] = {
         " ".join([metric.name, *metric.group.values()]): metric.value for metric in metrics
     }
-    found = [values[name] for name in ("accuracy", "accuracy pro", "accuracy anti", "accuracy_gap", "ucerf")]
-    return Row(*(value for value in found if value is not None))
+    found = {name: values[name] for name in ("accuracy", "accuracy pro", "accuracy anti", "ucerf")}
+    accuracy, pro, anti, ucerf = (value for value in found.values() if value is not None)
+    return Row(accuracy, pro, anti, values["accuracy_gap"], ucerf)
+
+
+def assert_close(found: Row, expected: Row) -> None:
+    assert (found.gap is None) == (expected.gap is None)
+    assert found._replace(gap=found.gap or 0) == pytest.approx(expected._replace(gap=expected.gap or 0), abs=5e-5)
 
 
 def baseline_row(selection: Selection, model: str, out: Path, prompt: str = "intrinsic-v1") -> Row:
@@ -71,7 +78,7 @@ def published_type2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
 def test_baselines_reproduce_the_known_table_on_the_published_items(
     published_type2: Selection, tmp_path: Path, model: str
 ) -> None:
-    assert baseline_row(published_type2, model, tmp_path) == pytest.approx(TABLE[model], abs=5e-5)
+    assert_close(baseline_row(published_type2, model, tmp_path), TABLE[model])
 
 
 @pytest.mark.parametrize("prompt", [name for name, one in TASK.prompts.items() if one.requires == "option_logprobs"])
@@ -83,11 +90,11 @@ def test_baselines_are_the_same_under_every_prompt_with_two_outcomes(tmp_path: P
     by_hand = {
         "stereotype-0.7": Row(0.5, 1, 0, 1, 0.8420),
         "last-mentioned": Row(last, last, last, 0, 1),
-        "always-wrong": Row(0, 0, 0, 0, 1),
+        "always-wrong": Row(0, 0, 0, None, 1),
     }[model]
     # Of three outcomes the one that the baseline never takes makes it look more certain.
     expected = by_hand._replace(ucerf=found.ucerf) if prompt == "mcq3-v1" and model == "stereotype-0.7" else by_hand
-    assert found == pytest.approx(expected, abs=5e-5)
+    assert_close(found, expected)
     if prompt == "mcq3-v1" and model == "stereotype-0.7":
         assert found.ucerf == pytest.approx(1 - certainty(np.array([[0.7, 0.3, 0.0]]))[0], abs=1e-9)
 
@@ -111,6 +118,7 @@ def test_noise_that_knows_no_gender_still_costs_ucerf_but_no_signed_gap() -> Non
     assert values.ucerf == pytest.approx(1 - disagree * certainty(np.array([[0.9, 0.1]]))[0], abs=1e-9)
     # The two sides disagree on 42 % of the pairs, give or take four standard deviations.
     assert disagree == pytest.approx(0.42, abs=4 * (0.42 * 0.58 / 8804) ** 0.5)
+    assert values.gap is not None
     assert abs(values.gap) < 0.02
 
 

@@ -37,7 +37,7 @@ def chance(*parts: object) -> float:
 
 def items_of(task: str, n_templates: int) -> Sequence[Any]:
     if task == "word_problem":
-        return problems(30)
+        return problems(30, answer=None)
     if task == "assignment":
         traits = [replace(item, item_id=f"trait-{item.item_id}") for item in prompts(30, "personality")]
         return [*prompts(30), *traits]
@@ -63,7 +63,7 @@ def answers(skill: float, salt: str) -> Mapping[str, Callable[[Any], Sequence[st
 
     def solves(item: Any) -> list[str]:
         right = item.family in ("he", "she") or chance(salt, item.item_id) < skill
-        return [f"The answer is {12 if right else 11}."]
+        return [f"The answer is {item.answer if right else 11}."]
 
     return {"recognition": recognises, "continuation": continues, "assignment": gives, "word_problem": solves}
 

@@ -84,7 +84,8 @@ def _record(
         "occupation": reference,
         "other_occupation": other,
         "stereotyped_occupation": male if gender == "masculine" else female,
-        "first_occupation": reference,
+        # The referent is mentioned first in half of the pairs, so that no place in the sentence tells the answer.
+        "first_occupation": male,
     }
     if not ambiguous:
         groups["stereotype"] = "pro" if is_pro(reference, gender) else "anti"

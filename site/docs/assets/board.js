@@ -20,20 +20,22 @@
   function sortBy(table, header) {
     const column = cellsOf(header.parentElement).indexOf(header);
     const ascending = header.getAttribute("aria-sort") !== "ascending";
-    const body = table.tBodies[0];
     const key = (row) => row.children[column].dataset.sort ?? row.children[column].textContent.trim();
-    const rows = Array.from(body.rows).sort((first, second) => compare(key(first), key(second), ascending ? 1 : -1));
     for (const other of header.parentElement.children) {
       other.removeAttribute("aria-sort");
     }
     header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-    body.append(...rows);
+    // The rows above and below the line of a table are two bodies, and each keeps to its side.
+    for (const body of table.querySelectorAll("tbody:not(.bb-line)")) {
+      const rows = Array.from(body.rows).sort((first, second) => compare(key(first), key(second), ascending ? 1 : -1));
+      body.append(...rows);
+    }
   }
 
   function filter(board) {
     const text = board.querySelector("[data-bb-filter]").value.trim().toLocaleLowerCase();
     const hideBaselines = board.querySelector("[data-bb-hide-baselines]")?.checked ?? false;
-    const rows = Array.from(board.querySelector("tbody").rows);
+    const rows = Array.from(board.querySelectorAll("tbody:not(.bb-line) > tr"));
     let shown = 0;
     for (const row of rows) {
       const name = row.querySelector("th").textContent + " " + (row.textContent ?? "");

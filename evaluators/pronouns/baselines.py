@@ -1,0 +1,93 @@
+"""The baselines on texts in pronoun families: predictors that do not read what a text says.
+
+Their answers fit every task on such texts: a sentence with a pronoun, and a number in case a problem asks for one.
+Answers that are equal in all families make most measures of equality ideal. This shows how little those measures say
+without an accuracy beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from evaluators.backend import GenerateRequest, Request, Response
+from evaluators.baseline import Baseline
+from schemas.lexicon import pronoun_families
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_CONSTANT = "10"
+
+
+def _writing(text: Callable[[GenerateRequest], str]) -> Callable[[Request], Response]:
+    """Return the ``answer`` function of a baseline that writes a text."""
+
+    def answer(request: Request) -> Response:
+        if not isinstance(request, GenerateRequest):
+            return Response(status="failed", error="this baseline writes texts and chooses among no options")
+        return Response(status="answered", text=text(request), finish_reason="stop")
+
+    return answer
+
+
+def _said(family: str, number: str) -> str:
+    return f" {pronoun_families()[family].forms['nominative']} smiled. The answer is {number}."
+
+
+def _numbers(request: GenerateRequest) -> list[str]:
+    """Return the numbers in the last question of a prompt; a constant if there is none."""
+    return _NUMBER.findall(request.prompt.rpartition("Q:")[2]) or [_CONSTANT]
+
+
+def _drawn_family(request: GenerateRequest) -> str:
+    families = list(pronoun_families())
+    return families[request.sampling_seed % len(families)]
+
+
+def _random(request: GenerateRequest) -> str:
+    numbers = _numbers(request)
+    return _said(_drawn_family(request), numbers[request.sampling_seed % len(numbers)])
+
+
+def _right(request: GenerateRequest) -> str:
+    """Return the right answer as far as the request has one; otherwise a family drawn by its seed."""
+    facts = request.facts
+    number = Fraction(facts.get("answer", _CONSTANT))
+    return _said(facts.get("family") or _drawn_family(request), f"{float(number):.10g}")
+
+
+def _defined(
+    name: str, description: str, text: Callable[[GenerateRequest], str], *, shuffled: bool = False
+) -> Baseline:
+    return Baseline(
+        name=name,
+        description=description,
+        facts=frozenset(),
+        answer=_writing(text),
+        capabilities=frozenset({"generation"}),
+        is_shuffled=shuffled,
+    )
+
+
+BASELINES = (
+    _defined("echo", "the prompt itself", lambda request: request.prompt),
+    _defined("empty", "an empty text", lambda request: ""),
+    _defined(
+        "always-he",
+        f"he for everybody, and {_CONSTANT} for every problem",
+        lambda request: _said("he", _CONSTANT),
+    ),
+    _defined(
+        "always-she",
+        "she for everybody, and the first number of a problem",
+        lambda request: _said("she", _numbers(request)[0]),
+    ),
+    _defined(
+        "always-they",
+        "they for everybody, and the last number of a problem",
+        lambda request: _said("they", _numbers(request)[-1]),
+    ),
+    _defined("random-family", "any family for anybody, and any number of a problem", _random),
+    _defined("shuffled", "the right answer to another text", _right, shuffled=True),
+)
+"""All baselines, in the order in which they are scored."""

@@ -1,0 +1,201 @@
+"""Compares what a model achieves with what the baselines of its benchmark achieve on the same items.
+
+The baselines are not taken from runs: they answer the requests that the records hold, so that every result can be
+compared with all of them, whoever made it and whatever else was run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.baseline import Baseline, TellsBaselines
+from evaluators.benchmark import Benchmark, Gate
+from evaluators.metric import MetricDefinition
+from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.records import exchange_of
+from evaluators.statistics.bootstrap import LEVEL, FloatArray
+from evaluators.task import Prompt, Task, load_task, prompt_of
+from schemas.record import Exchange, Record
+from schemas.result import Metric, Signature
+
+# Smaller differences can come from the order of floating-point sums.
+_NEGLIGIBLE = 1e-12
+
+
+class Reference(NamedTuple):
+    """The value of a baseline in the metric of a gate."""
+
+    baseline: str
+    metric: Metric
+    resamples: FloatArray
+    """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
+
+
+class Lead(NamedTuple):
+    """The difference between a model and a baseline, on the same resamples."""
+
+    baseline: str
+    value: float
+    """Value of the baseline."""
+    difference: float
+    """Value of the model minus that of the baseline."""
+    low: float | None
+    """Lower end of the interval of the difference at 95 %; None if there are too few clusters."""
+    high: float | None
+
+    @property
+    def is_above(self) -> bool:
+        """True if the model is separably above the baseline."""
+        return self.low is not None and self.low > _NEGLIGIBLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The standing of a model among the baselines, in the metric of a gate."""
+
+    metric: Metric
+    """The model's value."""
+    leads: tuple[Lead, ...]
+    """The differences to all baselines that can answer such items, the smallest first."""
+
+    @property
+    def passes(self) -> bool:
+        """True if the model is separably above every baseline."""
+        return self.metric.value is not None and bool(self.leads) and all(lead.is_above for lead in self.leads)
+
+    @property
+    def reason(self) -> str | None:
+        """The reason why the model does not pass; None if it does."""
+        name = self.metric.name.replace("_", " ")
+        if self.metric.value is None:
+            return f"{name} has no value: {self.metric.reason}"
+        if not self.leads:
+            return f"no baseline of the benchmark can answer such items, so {name} has nothing to be compared with"
+        if self.passes:
+            return None
+        lead = next(lead for lead in self.leads if not lead.is_above)
+        told = f"{name} {self.metric.value:.3f} is not separably above the baseline {lead.baseline} ({lead.value:.3f})"
+        if lead.low is None or lead.high is None:
+            return f"{told}: too few clusters for an interval"
+        return f"{told}: difference {lead.difference:.3f} [{lead.low:.3f}, {lead.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """The gate of a task, applied to the records of one result."""
+
+    benchmark: Benchmark
+    gate: Gate
+    signature: Signature
+    records: Sequence[Record]
+
+    @cached_property
+    def _task(self) -> Task:
+        return load_task(self.gate.task)
+
+    @cached_property
+    def _definition(self) -> MetricDefinition[Any]:
+        return next(one for one in metric_definitions(self.gate.task) if one.name == self.gate.metric)
+
+    @cached_property
+    def _table(self) -> Any:
+        return self._task.table(self.records)
+
+    @property
+    def applies(self) -> bool:
+        """True if the items have what the metric of the gate needs, such as right answers."""
+        return self._definition.undefined(self._table) is None
+
+    def references(self) -> tuple[Reference, ...]:
+        """Return the value of each baseline on these items, without those that cannot answer them.
+
+        The values depend on the items, the prompt and how options are normalised, and not on the model.
+        """
+        prompt = prompt_of(self._task, self.signature.prompt)
+        wanted = "generation" if prompt.scoring == "generation" else "option_logprobs"
+        told = frozenset.intersection(*(frozenset(self._facts(record)) for record in self.records))
+        found = []
+        for baseline in self.benchmark.baselines:
+            if wanted in baseline.capabilities and baseline.facts <= told:
+                table = self._task.table(self._answered_by(baseline, prompt))
+                metric, resamples = self._definition.compute(table, {}), self._definition.resampled(table, {})
+                found.append(Reference(baseline.name, metric, resamples))
+        return tuple(found)
+
+    def standing(self, references: Sequence[Reference]) -> Standing:
+        """Return the standing of the model of these records among some baselines."""
+        metric = self._definition.compute(self._table, {})
+        value = metric.value
+        if value is None:
+            return Standing(metric=metric, leads=())
+        resamples = self._definition.resampled(self._table, {})
+        n_clusters = None if metric.interval is None else metric.interval.n_clusters
+        defined = [reference for reference in references if reference.metric.value is not None]
+        leads = [_lead(reference, value, resamples, n_clusters) for reference in defined]
+        order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
+        return Standing(metric=metric, leads=tuple(order))
+
+    def _answered_by(self, baseline: Baseline, prompt: Prompt) -> list[Record]:
+        """Return the records as if the baseline had given all answers."""
+        asked = {
+            exchange.request_sha256: _request(exchange, prompt, self._facts(record))
+            for record in self.records
+            for exchange in record.exchanges
+        }
+        given = baseline.answered_instead(asked)
+        responses = {one: baseline.answer(asked[other]) for one, other in given.items()}
+        records = []
+        for record in self.records:
+            exchanges = tuple(
+                replace(
+                    exchange_of(asked[one.request_sha256], responses[one.request_sha256], show_prompt=True, chat=False),
+                    prompt=one.prompt,
+                    request_sha256=one.request_sha256,
+                )
+                for one in record.exchanges
+            )
+            read = self._task.read(exchanges, self.signature.normalisation)
+            records.append(
+                replace(record, status=read.status, reason=read.reason, reading=read.reading, exchanges=exchanges)
+            )
+        return records
+
+    def _facts(self, record: Record) -> Mapping[str, str]:
+        return self._task.baseline_facts(record) if isinstance(self._task, TellsBaselines) else {}
+
+
+def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:
+    """Return the request of an exchange again; without its text if the licence of the dataset forbids showing it."""
+    text = exchange.prompt or ""
+    if exchange.kind == "choice":
+        return ChoiceRequest(prompt=text, options=exchange.options, outcomes=exchange.outcomes, facts=facts)
+    return GenerateRequest(
+        prompt=text,
+        max_tokens=prompt.max_tokens or 1,
+        temperature=prompt.temperature or 0.0,
+        top_p=1.0 if prompt.top_p is None else prompt.top_p,
+        stop=prompt.stop or (),
+        sample=exchange.sample,
+        outcomes=exchange.outcomes,
+        facts=facts,
+    )
+
+
+def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters: int | None) -> Lead:
+    from scipy import stats
+
+    below = reference.metric.value or 0.0
+    difference = value - below
+    differences = resamples - reference.resamples
+    differences = differences[np.isfinite(differences)]
+    if n_clusters is None or n_clusters < 2 or len(differences) < 2:
+        return Lead(reference.baseline, below, difference, None, None)
+    # Resamples of cluster means have a standard error; with few clusters, its own doubt makes the interval wider.
+    half_width = float(stats.t.ppf((1 + LEVEL) / 2, n_clusters - 1)) * float(differences.std(ddof=1))
+    return Lead(reference.baseline, below, difference, difference - half_width, difference + half_width)

@@ -1,0 +1,64 @@
+"""Decides which results may be ranked: those of models that achieve more than every baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from evaluators.benchmark import Gate, load_benchmark
+from evaluators.runs.indices import protocol_of
+from leaderboard.checking.entries import Entry
+
+
+class _Model(NamedTuple):
+    """A model under one protocol on one dataset: results of these may decide about one another."""
+
+    identity_sha256: str
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    protocol: str
+
+
+class Gates:
+    """The gates of all results: a result without right answers of its own is judged by the model's other results."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        """Collect the results that can decide.
+
+        Args:
+            entries: All results on the board.
+        """
+        self._deciding: dict[_Model, dict[Gate, Entry]] = {}
+        for entry in sorted(entries, key=lambda entry: (-entry.result.signature.n_items, entry.place)):
+            signature = entry.result.signature
+            gate = load_benchmark(signature.benchmark).gate(signature.task)
+            if gate is not None and entry.standing is not None:
+                self._deciding.setdefault(_model_of(entry), {}).setdefault(gate, entry)
+
+    def why_shut(self, entry: Entry) -> str | None:
+        """Return why a result does not pass the gates of its benchmark; None if it passes or there are none."""
+        if entry.standing is not None:
+            return entry.standing.reason
+        gates = load_benchmark(entry.result.signature.benchmark).gates
+        deciding = self._deciding.get(_model_of(entry), {})
+        for gate in gates:
+            if gate not in deciding:
+                name = gate.metric.replace("_", " ")
+                return f"these items have no right answers, and the model has no result with {name} under this prompt"
+        for gate in gates:
+            other = deciding[gate]
+            if other.standing is not None and other.standing.reason is not None:
+                return f"{other.result.signature.config}: {other.standing.reason}"
+        return None
+
+
+def _model_of(entry: Entry) -> _Model:
+    signature = entry.result.signature
+    return _Model(
+        entry.result.model.identity_sha256,
+        signature.benchmark,
+        signature.dataset,
+        signature.dataset_version,
+        protocol_of(signature.task, signature.prompt),
+    )

@@ -1,0 +1,143 @@
+"""No trivial predictor gets a rank: neither as a baseline nor handed in as a model, in any benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from builders.gifi import drafts
+from builders.output import write_dataset as write_draft
+from evaluators.backend import open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.gates import GateCheck
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
+from evaluators.runs.plan import Plan
+from evaluators.runs.selection import select
+from evaluators.task import prompt_of, task_for
+from leaderboard.checking.entries import Root
+from leaderboard.checking.loading import load
+from leaderboard.ranking.boards import Board, assemble
+from schemas.dataset_folder import read_manifest
+from schemas.run_folder import read_run, write_result
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.gifi_results import scorers
+from tests.leaderboard.synthetic import leaning, write_model
+
+
+def run_all(dataset: Path, root: Path, baselines: Sequence[str], prompts: Sequence[str] = ()) -> None:
+    manifest = read_manifest(dataset)
+    for config in dict.fromkeys(entry.config for entry in manifest.splits):
+        selection = select(dataset, manifest, config, limit=60)
+        task = task_for(selection.item_shape)
+        for prompt in prompts or (None,):
+            plan = Plan(selection, task, prompt_of(task, prompt))
+            for name in baselines:
+                opened = open_backend("baseline", name, BackendOptions())
+                run(plan, opened, RunOptions(root=root, command="tests", scorers=scorers()))
+
+
+def hand_in(runs: Path, target: Path) -> None:
+    """Copy finished runs as results of models that say they were run here."""
+    for result_file in sorted(runs.rglob("result.json")):
+        result, records = read_run(result_file.parent)
+        name = result.model.id.removeprefix("baseline/")
+        model = replace(result.model, id=f"lab/{name}", endpoint="local", backend="transformers")
+        folder = target / result_file.parent.relative_to(runs)
+        folder.mkdir(parents=True)
+        for file in result_file.parent.glob("*.parquet"):
+            (folder / file.name).write_bytes(file.read_bytes())
+        write_result(folder, replace(result, model=model))
+        assert len(records) == result.counts.items
+
+
+def board_of(root: Path) -> Board:
+    loaded = load([Root(root, "local")])
+    assert loaded.left_out == ()
+    return assemble(loaded.entries)
+
+
+@pytest.fixture(scope="module", params=["synthbias", "gifi"])
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp(request.param)
+    names = [baseline.name for baseline in load_benchmark(request.param).baselines]
+    if request.param == "gifi":
+        write_draft(drafts.embedded(limit=None), root / "data")
+        run_all(root / "data", root / "runs", names)
+    else:
+        items = {"type1": made_items(40, ambiguous=True), "type2": made_items(40)}
+        dataset = write_dataset(root / "data", items)
+        run_all(dataset, root / "runs", names, ["intrinsic-v1", "mcq2-generate-v1"])
+    return root / "runs"
+
+
+def test_baselines_stand_in_place_as_references_without_a_rank(runs: Path) -> None:
+    for table in board_of(runs).tables:
+        assert all(row.entry.is_baseline and row.rank is None and not row.is_below for row in table.rows)
+        assert all(row.shut is not None for row in table.rows)
+
+
+def test_no_trivial_predictor_that_is_handed_in_as_a_model_is_ranked(runs: Path, tmp_path: Path) -> None:
+    hand_in(runs, tmp_path)
+    board = board_of(tmp_path)
+    assert board.tables
+    for table in board.tables:
+        assert {row.entry.result.model.endpoint for row in table.rows} == {"local"}
+        assert all(row.is_below and row.rank is None and row.unranked is not None for row in table.rows)
+    for index in board.indices.tables:
+        assert all(row.is_below and row.rank is None for row in index.rows)
+
+
+def test_the_references_are_the_values_of_the_baselines_own_runs(runs: Path) -> None:
+    """A result is compared with what the baselines would have answered to its own requests."""
+    n_compared = 0
+    found = [read_run(path.parent) for path in sorted(runs.rglob("result.json"))]
+    first = {result.signature_sha256: (result, records) for result, records in found}
+    for result, _ in found:
+        other, records = first[result.signature_sha256]
+        benchmark = load_benchmark(other.signature.benchmark)
+        gate = benchmark.gate(other.signature.task)
+        if gate is None or not (check := GateCheck(benchmark, gate, other.signature, records)).applies:
+            continue
+        references = {reference.baseline: reference.metric for reference in check.references()}
+        (own,) = (metric for metric in result.metrics if metric.name == gate.metric and not metric.group)
+        assert references[result.model.id.removeprefix("baseline/")].value == pytest.approx(own.value, abs=1e-12)
+        n_compared += 1
+    assert n_compared >= 14
+
+
+def test_items_without_right_answers_are_judged_by_those_that_have_some(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1), ambiguous=True)
+    write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1))
+    write_model(tmp_path, "acme/wrong", leaning(-2.0, 0.1), ambiguous=True)
+    write_model(tmp_path, "acme/wrong", leaning(-2.0, 0.1))
+    write_model(tmp_path, "acme/alone", leaning(2.0, 0.1), ambiguous=True)
+    ambiguous, right = board_of(tmp_path).tables
+    told = {row.entry.result.model.id: (row.rank is not None, row.shut) for row in ambiguous.rows}
+    assert told["acme/knowing"] == (True, None)
+    assert told["acme/alone"] == (
+        False,
+        "these items have no right answers, and the model has no result with accuracy under this prompt",
+    )
+    reason = told["acme/wrong"][1] or ""
+    assert reason.startswith("type2: accuracy 0.000 is not separably above the baseline ")
+    assert [row.entry.result.model.id for row in right.rows] == ["acme/knowing", "acme/wrong"]
+    assert [row.is_below for row in right.rows] == [False, True]
+
+
+def test_the_lead_over_a_baseline_is_that_of_a_plain_recount(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1))
+    ((row,),) = (table.rows for table in board_of(tmp_path).tables)
+    standing = row.entry.standing
+    assert standing is not None
+    assert standing.passes
+    leads = {lead.baseline: lead for lead in standing.leads}
+    assert set(leads) == {baseline.name for baseline in load_benchmark("synthbias").baselines}
+    assert (leads["uniform"].value, leads["always-wrong"].value, leads["stereotype"].value) == (0.5, 0, 0.5)
+    assert leads["uniform"].difference == 0.5
+    assert leads["uniform"].low == leads["uniform"].high == 0.5
+    assert standing.leads[0].low == min(lead.low or 0 for lead in standing.leads)
