@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-_FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_FRAMING = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
 
 
 class TooLargeError(httpx2.RequestError):
@@ -46,4 +46,6 @@ class BoundedClient(httpx2.AsyncClient):
         finally:
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _FRAMING]
-        return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+        # JSON is UTF-8, and a server may name a charset that is none.
+        kind = ("content-type", response.headers.get("content-type", "").partition(";")[0].strip())
+        return httpx2.Response(response.status_code, headers=[*headers, kind], content=bytes(body), request=request)

@@ -13,14 +13,18 @@ def is_same_model(asked: str, said: str) -> bool:
 
     >>> is_same_model("gpt-4o", "openai/gpt-4o-2024-08-06")
     True
-    >>> is_same_model("llama3", "llama3:latest")
+    >>> is_same_model("org/llama3", "/srv/models/llama3.gguf")
     True
     >>> is_same_model("gpt-4o", "gpt-4o-mini")
     False
     """
-    return _stem(asked) == _stem(said)
+    # A server may leave out the organisation, or put a provider's name before it.
+    names = [_parts(asked), _parts(said)]
+    n_common = min(map(len, names))
+    return names[0][-n_common:] == names[1][-n_common:]
 
 
-def _stem(name: str) -> str:
-    last = name.strip().rstrip("/").rpartition("/")[2].lower()
-    return _ENDS.sub("", last)
+def _parts(name: str) -> list[str]:
+    """Return the parts of a name between slashes; of a path only the last."""
+    *before, last = name.strip().lower().rstrip("/").split("/")
+    return [*([] if name.startswith("/") else before), _ENDS.sub("", last)]
