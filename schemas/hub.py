@@ -66,7 +66,9 @@ def hub_obstacle(
     if fault is None:
         return None
     if not is_here:
-        return f"it is neither a folder nor downloaded, and the Hub at {hub_host()} cannot be reached ({fault}); {REMEDY}"
+        return (
+            f"it is neither a folder nor downloaded, and the Hub at {hub_host()} cannot be reached ({fault}); {REMEDY}"
+        )
     # The client reads the variable only when it is imported, and processes started from here read it themselves.
     constants.HF_HUB_OFFLINE = True
     os.environ["HF_HUB_OFFLINE"] = "1"

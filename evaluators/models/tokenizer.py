@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _NAMES = ("tokenizer_config.json", "tokenizer.json", "config.json")
 """Files of which a downloaded tokenizer has one."""
 
+
 class Rows(NamedTuple):
     """The token ids of a request: one row for each option, which holds context and option."""
 

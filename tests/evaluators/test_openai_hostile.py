@@ -195,9 +195,11 @@ START: dict[str, tuple[Callable[[str], Raw], str]] = {
     "a wrong key": (lambda path: plain({"error": "Unauthorized"}, 401), "check OPENAI_API_KEY"),
     "forbidden": (lambda path: plain(b"no", 403), "check OPENAI_API_KEY"),
     "a wrong model": (
-        lambda path: plain(models("made/other", "zzz", "made/modell", "aaa"))
-        if path.endswith("models")
-        else plain({"error": {"message": "The model does not exist", "code": 404}}, 404),
+        lambda path: (
+            plain(models("made/other", "zzz", "made/modell", "aaa"))
+            if path.endswith("models")
+            else plain({"error": {"message": "The model does not exist", "code": 404}}, 404)
+        ),
         "the endpoint has: made/modell, made/other, ",
     ),
     "closes at once": (lambda path: Raw(b""), "check --base-url"),

@@ -34,7 +34,8 @@ class Hub(BaseHTTPRequestHandler):
         self.send_header("content-length", "0")
         self.end_headers()
 
-    do_GET = do_HEAD
+    def do_GET(self) -> None:
+        self.do_HEAD()
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -144,7 +145,11 @@ def test_a_source_of_a_dataset_says_the_same(tmp_path: Path) -> None:
     endpoint = nobody()
     done = online(endpoint, tmp_path, "-c", program)
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("schemas.errors.DataError")]
-    for part in ("--input made-org/made: a.csv", f"{endpoint.removeprefix('http://')} cannot be reached", "HF_ENDPOINT"):
+    for part in (
+        "--input made-org/made: a.csv",
+        f"{endpoint.removeprefix('http://')} cannot be reached",
+        "HF_ENDPOINT",
+    ):
         assert part in line
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -182,14 +182,26 @@ class OpenAIBackend:
         return Runtime(
             packages=packages | (self.tokenizer.packages if self.tokenizer else {}),
             settings={name: self.connection.address.clean(value) for name, value in settings.items()},
-            obstacles={way: self.connection.address.clean(reason) for way, reason in self._obstacles().items()},
+            obstacles={way: self.connection.address.clean(reason) for way, reason in self.probed.reasons.items()},
         )
 
-    def _obstacles(self) -> Mapping[str, str]:
-        if not self.probed.completions_score:
-            return self.probed.reasons
-        needed = " with --tokenizer" if self.options.chat and self.tokenizer is None else ""
-        return {"way out": f"--api completions{needed}, which returns them here", **self.probed.reasons}
+    @property
+    def sends_messages(self) -> bool:
+        """True if prompts are sent as messages of a chat; probes the endpoint on first access."""
+        return self.probed.api == "chat"
+
+    def other_ways(self) -> Sequence[str]:
+        """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""
+        if self._api != "chat":
+            return ()  # Completions were tried first.
+        try:
+            found = probe(
+                self.connection, self.model_name, "completions", self.tokenizer, self._budget, self._tally
+            ).option_scoring
+        except ConfigError:
+            found = None
+        leave_out = " without --chat" if self.options.chat else ""
+        return () if found is None else (f"--api completions{leave_out}",)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests, many at a time; see ``Backend.ask``."""

@@ -19,7 +19,7 @@ class Listing(NamedTuple):
     """The models that an endpoint says it has."""
 
     entries: Mapping[str, Mapping[str, Any]]
-    """What is said about each model, by its name."""
+    """Fields that describe each model, by its name."""
 
     def nearest(self, model: str) -> str:
         """Return the names for a message, those most like ``model`` first."""

@@ -60,8 +60,6 @@ class Probed:
     """Largest number of tokens in prompt and answer together; None if the endpoint does not say."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Reasons why better methods are not used, by the name of the method."""
-    completions_score: bool = False
-    """True if chat was asked for and returns no log-probabilities of options, and completions would."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -142,8 +140,6 @@ class _Probe:
             found = await self._chat()
         if found is None and api != "chat":
             found = await self._plain("completions")
-        if found is not None and api == "chat" and found.option_scoring is None:
-            found = replace(found, completions_score=await self._completions_score())
         if found is None:
             raise ConfigError(await self._complaint())
         return found
@@ -224,13 +220,6 @@ class _Probe:
                     self._reasons = {name: why for name, why in self._reasons.items() if name != found.option_scoring}
                     return await self._with_sampling(found)
         return None
-
-    async def _completions_score(self) -> bool:
-        """Return True if completions, which the user ruled out, would return log-probabilities of options."""
-        try:
-            return await self._completions() is not None
-        except ConfigError:
-            return False
 
     def _ids(self) -> list[int]:
         assert self._tokenizer is not None
