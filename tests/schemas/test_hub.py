@@ -30,7 +30,8 @@ class Hub(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self.asked.append(self.path)
-        self.send_response(200 if self.path in ("", "/") and self.status < 500 else self.status)
+        is_root = self.path.removeprefix("http://hub.invalid") in ("", "/")
+        self.send_response(200 if is_root and self.status < 500 else self.status)
         self.send_header("content-length", "0")
         self.end_headers()
 
@@ -63,9 +64,9 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def online(endpoint: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def online(endpoint: str, home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run Python where the Hub may be looked for."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")} | more
     environment |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
     return subprocess.run(
         [sys.executable, *arguments],
@@ -114,6 +115,16 @@ def test_a_hub_that_answers_is_asked_by_the_client(tmp_path: Path) -> None:
     assert "cannot be found" in done.stdout
     assert "reached" not in done.stdout
     assert any("made-org/made-model" in path for path in Hub.asked)
+
+
+def test_the_hub_is_looked_for_behind_a_proxy(tmp_path: Path) -> None:
+    program = "from schemas.hub import hub_fault\nprint(hub_fault())\n"
+    with hub() as proxy:
+        behind = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
+        assert Hub.asked == ["http://hub.invalid/"] or Hub.asked == ["http://hub.invalid"]
+    with hub(503) as proxy:
+        refused = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
+    assert (behind.stdout, refused.stdout) == ("None\n", "HTTP 503\n")
 
 
 def test_what_was_downloaded_is_taken_without_the_hub(tmp_path: Path) -> None:
