@@ -225,6 +225,18 @@ class NeedsFacts(Protocol):
 
 
 @runtime_checkable
+class SendsMessages(Protocol):
+    """A backend that may send prompts as messages of a chat, in a template that only the endpoint knows."""
+
+    @property
+    def sends_messages(self) -> bool:
+        """True if it does."""
+
+    def other_ways(self) -> Sequence[str]:
+        """Return options with which the same model continues texts and scores options; it may be asked to find out."""
+
+
+@runtime_checkable
 class KeepsState(Protocol):
     """A backend with state that outlasts one process: ids of batches at a provider, and money spent."""
 

@@ -51,6 +51,12 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
         yield _Lines(label, total, done)
 
 
+def note(text: str) -> None:
+    """Print a line on standard error, above the bar if one is shown."""
+    # A bar replaces sys.stderr while it is shown, and puts above itself what is written there.
+    print(text, file=sys.stderr, flush=True)
+
+
 _LEAST_SECONDS = 2.0
 """Least number of seconds between two lines, so that quick work prints only its last line."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import DataError
+from schemas.hub import hub_obstacle
 
 
 class SourceFile(NamedTuple):
@@ -46,6 +47,9 @@ def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: s
 
 
 def _fetched(hub_id: str, hub_file: str, revision: str | None) -> SourceFile:
+    obstacle = hub_obstacle(hub_id, [hub_file], revision=revision, repo_type="dataset")
+    if obstacle is not None:
+        raise DataError(f"--input {hub_id}: {hub_file} at {revision or 'main'} cannot be had: {obstacle}")
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from evaluators.stores.maintenance import check_cache, summarise
 from schemas import plugins
 from schemas.errors import BiasboardError, ConfigError
+from schemas.hub import REMEDY, hub_fault, hub_host, hub_is_off
 
 Status: TypeAlias = Literal["ok", "missing", "problem"]
 
@@ -208,16 +209,23 @@ def _hub() -> Iterator[Check]:
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE)
-    offline = "offline, only downloaded models are found" if constants.HF_HUB_OFFLINE else "online"
-    endpoint = "" if constants.ENDPOINT == constants._HF_DEFAULT_ENDPOINT else ", HF_ENDPOINT is set"
     n_models = sum(1 for _ in folder.glob("models--*")) if folder.is_dir() else 0
     existing = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
-    free = _gigabytes(shutil.disk_usage(existing).free)
-    detail = f"{offline}{endpoint}; {n_models} models in {folder}, {free} free"
-    if constants.HF_HUB_OFFLINE and not n_models:
-        yield Check("hub", "missing", detail, "use local folders, or unset HF_HUB_OFFLINE to download models")
+    detail = f"{n_models} models in {folder}, {_gigabytes(shutil.disk_usage(existing).free)} free"
+    if hub_is_off():
+        found = "not looked for, because HF_HUB_OFFLINE is set: only downloaded models are found"
+        if n_models:
+            yield Check("hub", "ok", f"{found}; {detail}")
+        else:
+            yield Check(
+                "hub", "missing", f"{found}; {detail}", "use local folders, or unset HF_HUB_OFFLINE to download models"
+            )
+        return
+    fault = hub_fault()
+    if fault is None:
+        yield Check("hub", "ok", f"{hub_host()} answers; {detail}")
     else:
-        yield Check("hub", "ok", detail)
+        yield Check("hub", "missing", f"{hub_host()} cannot be reached ({fault}); {detail}", REMEDY)
 
 
 def _keys() -> Iterator[Check]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 from schemas.files import sha256_file
+from schemas.hub import hub_obstacle
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 
@@ -115,6 +116,9 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
     Raises:
         ConfigError: the repository, revision or file does not exist or cannot be reached.
     """
+    obstacle = hub_obstacle(name, [needed], revision=revision)
+    if obstacle is not None:
+        raise ConfigError(f"{what} '{name}' cannot be found: {obstacle}")
     import huggingface_hub
 
     try:

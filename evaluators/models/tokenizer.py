@@ -23,9 +23,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, TokenCount
 from schemas import strict_json
 from schemas.errors import ConfigError, import_extra
+from schemas.hub import hub_obstacle
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+_NAMES = ("tokenizer_config.json", "tokenizer.json", "config.json")
+"""Files of which a downloaded tokenizer has one."""
 
 
 class Rows(NamedTuple):
@@ -180,6 +184,9 @@ def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False
         ConfigError: the tokenizer cannot be loaded, or ``chat`` is True and it has no chat template.
         MissingExtraError: transformers is not installed.
     """
+    obstacle = None if Path(name).exists() else hub_obstacle(name, _NAMES, revision=revision)
+    if obstacle is not None:
+        raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
     transformers: Any = import_extra("transformers", "hf")
     try:
         pretrained = transformers.AutoTokenizer.from_pretrained(name, revision=revision)

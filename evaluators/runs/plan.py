@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evaluators.backend import Backend, NeedsFacts, Request
+from evaluators.backend import Backend, NeedsFacts, Request, SendsMessages
 from evaluators.runs.selection import Selection
 from evaluators.stores.store import store_key
 from evaluators.task import Prompt, Task
@@ -140,7 +140,13 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         raise ConfigError(
             f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
-            f"prompts for that: {', '.join(others) or 'none'}{why}"
+            f"prompts for that: {', '.join(others) or 'none'}{_other_ways(backend)}{why}"
+        )
+    if isinstance(backend, SendsMessages) and backend.sends_messages and not prompt.chat:
+        others = [other.id for other in task.prompts.values() if other.chat and other.requires in backend.capabilities]
+        raise ConfigError(
+            f"prompt '{prompt.id}' is a text to continue, and this endpoint is sent messages of a chat; take --prompt "
+            f"{' or '.join(others)}{_other_ways(backend)}"
         )
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]
@@ -148,3 +154,8 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
             f"prompt '{prompt.id}' is a text to continue, not a message; leave out --chat, or take --prompt "
             f"{' or '.join(others)}"
         )
+
+
+def _other_ways(backend: Backend) -> str:
+    ways = backend.other_ways() if isinstance(backend, SendsMessages) and backend.sends_messages else ()
+    return f"; or take {' or '.join(ways)}" if ways else ""

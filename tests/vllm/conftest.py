@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,6 +23,7 @@ HERE = Path(__file__).parent
 HEAD_SIZE = 64
 START_SECONDS = 240
 SERVED = "made-llama"
+KEY = "sk-made-0123456789abcdef"
 CHAT_TEMPLATE = "<s>{% for message in messages %}The {{ message.role }}: {{ message.content }}{% endfor %} The nurse: "
 
 
@@ -51,27 +53,42 @@ def engine(made_llama: Path) -> VllmBackend:
     return open_backend(str(made_llama), BackendOptions(dtype="float32", end_logprobs=True))
 
 
+class Served(NamedTuple):
+    """vLLM's own server of the same model."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+
 @pytest.fixture(scope="session")
-def server(made_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of vLLM's own server of the same model."""
+def served(made_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The server, which wants a key; all tests have it in their environment."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     arguments = ["--model", str(made_llama), "--served-model-name", SERVED, "--host", "127.0.0.1", "--port", str(port)]
     arguments += ["--dtype", "float32", "--enforce-eager", "--generation-config", "vllm", "--block-size", "32"]
     log = tmp_path_factory.mktemp("server") / "log.txt"
+    os.environ["OPENAI_API_KEY"] = KEY
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *arguments],
+            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *arguments, "--api-key", KEY],
             env={**os.environ, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
         try:
             _wait_for(f"http://127.0.0.1:{port}/health", process, log)
-            yield f"http://127.0.0.1:{port}/v1"
+            yield Served(f"http://127.0.0.1:{port}/v1", process)
         finally:
+            del os.environ["OPENAI_API_KEY"]
             process.terminate()
             process.wait(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def server(served: Served) -> str:
+    """Address of the server."""
+    return served.url
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -44,8 +44,24 @@ class Address:
         """True if the endpoint is OpenAI's own API."""
         return urlsplit(self.url).hostname == "api.openai.com"
 
+    @property
+    def place(self) -> str:
+        """The host and port, for messages on the console."""
+        return urlsplit(self.url).netloc
+
     def clean(self, text: str) -> str:
-        """Return a text from outside as one line without secrets, cut to the length of a message."""
+        """Return a text from outside as one line without secrets, cut to the length of a message.
+
+        The address counts as a secret, unless it is OpenAI's own: the text may be published, and the endpoint may be an
+        internal machine.
+        """
+        host = urlsplit(self.url).hostname or ""
+        # A host without a dot may be a plain word, such as "server".
+        places = () if self.is_openai else (self.url, self.place, *([host] if {".", ":"} & set(host) else []))
+        # A server may send halves of characters, which no file takes.
+        text = text.encode("utf-8", "replace").decode()
+        for place in places:
+            text = text.replace(place, "the endpoint")
         for secret in self.secrets:
             text = text.replace(secret, "***")
         text = _KEYS.sub("***", " ".join(text.split()))

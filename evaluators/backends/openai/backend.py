@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,11 +27,12 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.batch import BatchLimits, BatchRun
-from evaluators.backends.openai.budget import Budget
+from evaluators.backends.openai.budget import Budget, most_prompt_tokens
 from evaluators.backends.openai.caller import Connection, Tally
 from evaluators.backends.openai.client import require_library
 from evaluators.backends.openai.engine import Engine
 from evaluators.backends.openai.generation import Generation
+from evaluators.backends.openai.naming import is_same_model
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probed, probe
 from evaluators.backends.openai.scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
@@ -38,6 +40,7 @@ from evaluators.backends.openai.ways import Ways
 from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
+from evaluators.progress import note
 from schemas.errors import ConfigError
 from schemas.result import Model
 
@@ -78,6 +81,7 @@ class OpenAIBackend:
     _tally: Tally = field(default_factory=Tally)
     _reported: tuple[int, float] = (0, 0.0)
     """Number of attempts, and their cost in US dollars, that ``ask`` has already reported."""
+    _has_warned: bool = False
 
     def __post_init__(self) -> None:
         # One budget for all calls, so that --max-cost is one limit for all configs.
@@ -123,7 +127,8 @@ class OpenAIBackend:
         }
         return Model(
             id=check_model_id(options.name or self.model_name),
-            revision=options.revision or next(iter(sorted(self._tally.fingerprints)), None),
+            revision=options.revision
+            or next(map(self.connection.address.clean, sorted(self._tally.fingerprints)), None),
             backend="openai",
             precision=None,
             chat_template_sha256=template,
@@ -154,7 +159,8 @@ class OpenAIBackend:
             "model": self.model_name,
             "name": options.name,
             "revision": options.revision,
-            "base-url": self.connection.address.url if not self.connection.address.is_openai else None,
+            # A result is published, and the address may be that of an internal machine.
+            "base-url": "$OPENAI_BASE_URL" if not self.connection.address.is_openai else None,
             "api": self.probed.api,
             "tokenizer": self._tokenizer_name,
         }
@@ -166,7 +172,9 @@ class OpenAIBackend:
         """The settings of the calls, the model names that the endpoint reported, and package versions."""
         settings = dict(self.probed.settings)
         if self._tally.models - {self.model_name}:
-            settings["models_that_answered"] = ", ".join(sorted(self._tally.models))
+            # A server may say the path of its file.
+            names = {name.rpartition("/")[2] if name.startswith("/") else name for name in self._tally.models}
+            settings["models_that_answered"] = ", ".join(sorted(names))
         if self._tally.fingerprints:
             settings["system_fingerprints"] = ", ".join(sorted(self._tally.fingerprints))
         settings["concurrency"] = str(self.connection.concurrency)
@@ -176,6 +184,24 @@ class OpenAIBackend:
             settings={name: self.connection.address.clean(value) for name, value in settings.items()},
             obstacles={way: self.connection.address.clean(reason) for way, reason in self.probed.reasons.items()},
         )
+
+    @property
+    def sends_messages(self) -> bool:
+        """True if prompts are sent as messages of a chat; probes the endpoint on first access."""
+        return self.probed.api == "chat"
+
+    def other_ways(self) -> Sequence[str]:
+        """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""
+        if self._api != "chat":
+            return ()  # Completions were tried first.
+        try:
+            found = probe(
+                self.connection, self.model_name, "completions", self.tokenizer, self._budget, self._tally
+            ).option_scoring
+        except ConfigError:
+            found = None
+        leave_out = " without --chat" if self.options.chat else ""
+        return () if found is None else (f"--api completions{leave_out}",)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests, many at a time; see ``Backend.ask``."""
@@ -188,10 +214,28 @@ class OpenAIBackend:
             run = BatchRun(
                 self.connection, ways, self._budget, self._tally, identity, self.state_path, self.batch_limits
             )
-            yield from run.ask(requests, missing)
+            yield from self._watched(run.ask(requests, missing))
         elif missing:
-            yield from Engine(self.connection, ways, self._budget, self._tally, self.patience).ask(requests, missing)
+            engine = Engine(self.connection, ways, self._budget, self._tally, self.patience)
+            yield from self._watched(engine.ask(requests, missing))
         self._reported = (self._tally.n_attempts, self._tally.cost_usd)
+
+    def _watched(self, events: Events) -> Events:
+        self._check_names()
+        with closing(events):
+            for event in events:
+                yield event
+                self._check_names()
+
+    def _check_names(self) -> None:
+        """Warn once if the endpoint answers in the name of another model; results record the name."""
+        others = sorted(name for name in self._tally.models if not is_same_model(self.model_name, name))
+        if others and not self._has_warned:
+            self._has_warned = True
+            note(
+                f"warning: {self.connection.address.place} answers as '{self.connection.address.clean(others[0])}' and "
+                f"was asked for '{self.model_name}'; results record it; check --model, and what the endpoint routes to"
+            )
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
         """Return how many tokens the requests take, without sending any; None without ``--tokenizer``."""
@@ -204,6 +248,19 @@ class OpenAIBackend:
             n_completion=sum(call.n_completion for calls in counted for call in calls),
         )
 
+    def most_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Return an upper bound on the tokens of the requests, without sending any; no tokenizer is needed.
+
+        Before the endpoint is probed, the bound holds for chat and for completions, unless the user chose one.
+        """
+        known = self.__dict__.get("probed")
+        counts = []
+        for probed in [known] if known else self._possible():
+            ways = self._ways(probed)
+            calls = [call for request in requests if not isinstance(made := ways.calls(request), str) for call in made]
+            counts.append((sum(map(most_prompt_tokens, calls)), sum(call.n_completion for call in calls)))
+        return TokenCount(max(n_prompt for n_prompt, _ in counts), max(n_completion for _, n_completion in counts))
+
     def cost_usd(self, tokens: TokenCount) -> float | None:
         """Return the cost of that many tokens in US dollars; None if no price is known."""
         if self.price is None:
@@ -215,6 +272,15 @@ class OpenAIBackend:
         if self._api == "chat" or self.connection.address.is_openai:
             return Probed(api="chat", option_scoring="first_token", top_logprobs=20)
         return Probed(api="completions", option_scoring="option_trie", lists=True)
+
+    def _possible(self) -> list[Probed]:
+        """Return the features that an endpoint may have, those that take most tokens, before it is probed."""
+        chat = Probed(api="chat", option_scoring="first_token", top_logprobs=20)
+        if self._api == "chat" or self.connection.address.is_openai:
+            return [chat]
+        scoring = "option_trie" if self.tokenizer else "echo_text"
+        completions = [Probed(api="completions", option_scoring=scoring, lists=lists) for lists in (True, False)]
+        return completions if self._api == "completions" else [*completions, chat]
 
     def _ways(self, probed: Probed) -> Ways:
         name, tokenizer = self.model_name, self.tokenizer

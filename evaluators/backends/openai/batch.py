@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 from evaluators.backend import Answers, Events, Request, Response, Sent
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Connection, Tally, run_apart
-from evaluators.backends.openai.client import Call, Client, FaultError, RejectedError, quiet_logs
+from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Call, Client, FaultError, RejectedError, quiet_logs
 from evaluators.backends.openai.ways import Ways, failed, rejected
+from evaluators.progress import note
 from schemas import strict_json
 from schemas.errors import ConfigError, RunError
 
@@ -220,7 +221,9 @@ class BatchRun:
 
         async def once() -> _T:
             with quiet_logs(self.connection.address):
-                async with Client(self.connection.address, self.connection.timeout) as client:
+                async with Client(
+                    self.connection.address, self.connection.timeout, most_bytes=MOST_BYTES_OF_FILE
+                ) as client:
                     return await work(client)
 
         for n_tries in range(_N_TRIES):
@@ -229,7 +232,10 @@ class BatchRun:
             except FaultError as fault:
                 reason = fault.reason
                 if n_tries + 1 < _N_TRIES:
-                    time.sleep(min(self.limits.poll_seconds, fault.retry_after or 2.0**n_tries))
+                    pause = min(self.limits.poll_seconds, fault.retry_after or 2.0**n_tries)
+                    place = self.connection.address.place
+                    note(f"no answer from {place}: {reason}; tried again in {pause:.0f} s; Ctrl-C keeps the batches")
+                    time.sleep(pause)
             except RejectedError as error:
                 remedy = error.remedy or "check that the endpoint has a batch API, or leave out --batch"
                 raise RunError(f"{error.reason}; {remedy}. Batches on their way are kept") from None

@@ -102,7 +102,13 @@ class Budget:
         """Return an upper bound on the cost of a call in US dollars; 0 if no price is known."""
         if self._price is None:
             return 0.0
-        # Every token takes at least one byte of the text, so bytes bound tokens if no tokenizer is known.
-        size = len(json.dumps(call.body, ensure_ascii=False).encode())
-        n_prompt = size if call.n_prompt is None else call.n_prompt + _FRAME
-        return self._price.cost_usd(n_prompt, call.n_completion, batch=batch)
+        return self._price.cost_usd(most_prompt_tokens(call), call.n_completion, batch=batch)
+
+
+def most_prompt_tokens(call: Call) -> int:
+    """Return an upper bound on the number of prompt tokens of a call, with what a chat template adds."""
+    if call.n_prompt is not None:
+        return call.n_prompt + _FRAME
+    # Every token takes at least one byte of the text, so bytes bound tokens if no tokenizer is known. The names of the
+    # other fields take more bytes than a chat template adds tokens.
+    return len(json.dumps(call.body, ensure_ascii=False).encode())

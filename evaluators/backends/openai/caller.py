@@ -14,6 +14,7 @@ from evaluators.backends.openai.client import Call, Client, FaultError, Rejected
 from evaluators.backends.openai.pacing import Pacer
 
 _MOST_NAMES = 16
+_TICK_SECONDS = 0.2
 _T = TypeVar("_T")
 
 
@@ -49,6 +50,11 @@ class Tally:
 class GaveUpError(Exception):
     """An error for a call that failed too often to be tried again."""
 
+    def __init__(self, reason: str, last: FaultError) -> None:
+        super().__init__(reason)
+        self.last = last
+        """The failure of the last try."""
+
 
 class Caller:
     """A maker of calls within one event loop, which share a pace, a budget and a tally."""
@@ -69,16 +75,19 @@ class Caller:
             RunError: the endpoint has stopped answering, or the budget is used up.
         """
         loop, patience = asyncio.get_running_loop(), self._pacer.patience
-        began, n_answered, n_tries = loop.time(), self._pacer.n_answered, 0
+        began, n_answered, n_tries, n_timeouts = loop.time(), self._pacer.n_answered, 0, 0
         while True:
             try:
                 return await self._attempt(call)
             except FaultError as fault:
                 # A rate limit concerns all calls, so it does not count as a try of this one.
                 n_tries += fault.status != 429
+                n_timeouts += fault.timed_out
+                if n_timeouts >= patience.n_timeouts or (fault.unusable and not patience.retries_unusable):
+                    raise GaveUpError(_tried(n_tries, fault), fault) from None
                 others_succeed = self._pacer.n_answered > n_answered
                 if n_tries >= patience.n_tries and (others_succeed or loop.time() - began >= patience.call_seconds):
-                    raise GaveUpError(f"gave up after {n_tries} tries; the last: {fault.reason}") from None
+                    raise GaveUpError(_tried(n_tries, fault), fault) from None
             await asyncio.sleep(self._pacer.pause(n_tries))
 
     async def _attempt(self, call: Call) -> Mapping[str, Any]:
@@ -112,11 +121,16 @@ class Caller:
         return reply.data  # type: ignore[no-any-return]
 
 
-def run_apart(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+def _tried(n_tries: int, last: FaultError) -> str:
+    return last.reason if n_tries == 1 else f"gave up after {n_tries} tries; the last: {last.reason}"
+
+
+def run_apart(work: Callable[[], Coroutine[Any, Any, _T]], meanwhile: Callable[[], None] = lambda: None) -> _T:
     """Run a coroutine to its end in a thread of its own, so that the caller may itself be in an event loop.
 
     Args:
         work: Function that makes the coroutine.
+        meanwhile: Function to call several times a second until the coroutine ends, in the caller's thread.
 
     Returns:
         The result of the coroutine; an exception in it is raised again.
@@ -132,7 +146,9 @@ def run_apart(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
 
     thread = threading.Thread(target=main, name="openai-endpoint", daemon=True)
     thread.start()
-    thread.join()
+    while thread.is_alive():
+        thread.join(_TICK_SECONDS)
+        meanwhile()
     if errors:
         raise errors[0]
     return results[0]

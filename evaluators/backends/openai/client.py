@@ -8,14 +8,20 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, Self
 
 from evaluators.backends.openai.address import Address
 from schemas.errors import import_extra
 
+_CONNECT_SECONDS = 4.0
+_FILE_SECONDS = 1800.0
+"""Seconds that a file of a batch may take in total."""
+_MOST_DIGITS = 15
+_MOST_BYTES = 64_000_000
+MOST_BYTES_OF_FILE = 2_000_000_000
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -54,6 +60,8 @@ class FaultError(Exception):
         retry_after: float | None = None,
         overload: bool = True,
         sent: bool = True,
+        timed_out: bool = False,
+        unusable: bool = False,
     ):
         super().__init__(reason)
         self.reason = reason
@@ -65,6 +73,10 @@ class FaultError(Exception):
         """True if fewer calls at a time may help."""
         self.sent = sent
         """False if no connection was made, so that the endpoint never saw the call."""
+        self.timed_out = timed_out
+        """True if the endpoint took the call and did not answer in time."""
+        self.unusable = unusable
+        """True if the endpoint answered something else than a JSON object, such as a web page."""
 
 
 class RejectedError(Exception):
@@ -86,6 +98,8 @@ class RejectedError(Exception):
             return "the account's credit is used up; add some"
         if self.status == 404 or self.code == "model_not_found":
             return "check --model and --base-url"
+        if 300 <= self.status < 400:
+            return "redirects are not followed: give the address behind them with --base-url"
         return None
 
 
@@ -101,25 +115,33 @@ def require_library() -> ModuleType:
 class Client:
     """A pool of connections to an endpoint; an asynchronous context manager."""
 
-    def __init__(self, address: Address, timeout: float) -> None:
+    def __init__(self, address: Address, timeout: float, *, most_bytes: int = _MOST_BYTES) -> None:
         """Create a client; no connection is made yet.
 
         Args:
             address: Address of the endpoint.
             timeout: Seconds that one attempt may take in total, not only between two bytes.
+            most_bytes: Largest number of bytes in an answer.
         """
         self._address = address
         self._timeout = timeout
         self._library: Any = require_library()
         # Ask for the raw response: the library's models hide which fields a server left out.
         self._raw: Any = import_extra("httpx2", "openai").Response
+        # Imported here, because it needs the extra.
+        from evaluators.backends.openai.http import BoundedClient
+
+        limits = import_extra("httpx2", "openai").Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
         self._client = self._library.AsyncOpenAI(
             base_url=address.url,
             api_key=address.key,
             default_headers=dict(address.headers),
             default_query=dict(address.query),
             max_retries=0,
-            timeout=timeout,
+            timeout=limits,
+            http_client=BoundedClient(
+                most_bytes, timeout=limits, limits=self._library.DEFAULT_CONNECTION_LIMITS, max_redirects=0
+            ),
         )
 
     async def __aenter__(self) -> Self:
@@ -137,51 +159,107 @@ class Client:
         """
         return await self._attempt(self._client.post(call.route, body=call.body, cast_to=self._raw))
 
-    async def get(self, route: str) -> Reply:
-        """Fetch a JSON object that costs nothing, such as ``/models``; raise what ``post`` raises."""
-        return await self._attempt(self._client.get(route, cast_to=self._raw))
+    async def get(self, route: str, *, seconds: float | None = None) -> Reply:
+        """Fetch a JSON object that costs nothing, such as ``/models``; raise what ``post`` raises.
+
+        Args:
+            route: Path below the base URL.
+            seconds: Seconds that the attempt may take; those of the client if left out.
+        """
+        return await self._attempt(self._client.get(route, cast_to=self._raw), seconds)
 
     async def get_text(self, route: str) -> str:
         """Fetch the text of a file; raise what ``post`` raises."""
-        with self._faults():
+        async with self._limited(max(self._timeout, _FILE_SECONDS)):
             return str((await self._client.get(route, cast_to=self._raw)).text)
 
     async def upload(self, name: str, content: bytes) -> str:
         """Upload a file for the batch API and return its id; raise what ``post`` raises."""
-        with self._faults():
+        async with self._limited(max(self._timeout, _FILE_SECONDS)):
             made = await self._client.files.create(file=(name, content, "application/jsonl"), purpose="batch")
         return str(made.id)
 
-    async def _attempt(self, awaitable: Any) -> Reply:
-        with self._faults():
-            async with asyncio.timeout(self._timeout):
-                response = await awaitable
-        try:
+    async def _attempt(self, awaitable: Any, seconds: float | None = None) -> Reply:
+        async with self._limited(self._timeout if seconds is None else seconds):
+            response = await awaitable
             # Some servers write NaN for a missing number: read it as null instead of refusing the whole reply.
-            data = json.loads(response.text, parse_constant=lambda _: None)
-        except ValueError:
-            raise FaultError("the answer is not JSON", overload=False) from None
-        if not isinstance(data, dict):
-            raise FaultError("the answer is no JSON object", overload=False)
+            data = _json(response.content)
+        if isinstance(data, str):
+            kind = response.headers.get("content-type", "").partition(";")[0].strip()
+            raise FaultError(
+                f"the answer is {self._address.clean(data)}{f', but {kind}' if 'json' not in kind and kind else ''}",
+                overload=False,
+                unusable=True,
+            )
+        error = data.get("error")
+        if error and not data.keys() & {"choices", "data", "id"}:
+            raise _error_in_answer(error, self._address.clean)
         return Reply(data, _pause(response.headers))
 
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def _limited(self, seconds: float) -> AsyncIterator[None]:
         # Never raise "from error": the library's exceptions quote the server, and a server may echo the key.
         library, clean = self._library, self._address.clean
         try:
-            yield
-        except (TimeoutError, library.APITimeoutError):
-            reason = f"no answer within {self._timeout:g} s; raise --timeout if the model is that slow"
-            raise FaultError(reason) from None
+            async with asyncio.timeout(seconds):
+                yield
+        except (TimeoutError, library.APITimeoutError) as error:
+            if type(error.__cause__).__name__ == "ConnectTimeout":
+                reason = f"no connection within {min(self._timeout, _CONNECT_SECONDS):g} s"
+                raise FaultError(reason, sent=False) from None
+            reason = f"no answer within {seconds:g} s; raise --timeout if the model is that slow"
+            raise FaultError(reason, timed_out=True) from None
         except library.APIConnectionError as error:
             cause = error.__cause__
             kind = type(cause).__name__
-            raise FaultError(clean(f"connection lost ({kind}: {cause})"), sent="Connect" not in kind) from None
+            if kind == "TooLargeError":
+                raise RejectedError(200, str(cause), "", "") from None
+            raise FaultError(clean(_of_connection(kind, cause)), sent="Connect" not in kind) from None
         except library.APIStatusError as error:
             raise _refusal(error, clean) from None
-        except library.OpenAIError as error:
-            raise FaultError(clean(f"unusable answer ({type(error).__name__}: {error})"), overload=False) from None
+        # The last two are raised for headers and bodies that no server should send.
+        except (library.OpenAIError, ValueError, LookupError) as error:
+            reason = clean(f"unusable answer ({type(error).__name__}: {error})")
+            raise FaultError(reason, overload=False, unusable=True) from None
+
+
+def _json(content: bytes) -> dict[str, Any] | str:
+    """Return the JSON object in a body, or what the body is instead."""
+    try:
+        data = json.loads(content, parse_constant=lambda _: None, parse_int=_integer)
+    except ValueError:
+        return "not JSON"
+    except RecursionError:
+        return "JSON that is nested too deep to read"
+    return data if isinstance(data, dict) else "no JSON object"
+
+
+def _integer(digits: str) -> int | float:
+    """Convert an integer in JSON; one of many digits is no count, and too large for what is computed from it."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+def _of_connection(kind: str, cause: BaseException | None) -> str:
+    """Describe why a connection failed; the systems' words for it differ, so look at the error beneath."""
+    beneath: BaseException | None = cause
+    while beneath is not None:
+        if isinstance(beneath, ConnectionRefusedError):
+            return "connection refused"
+        if isinstance(beneath, ConnectionResetError):
+            return "connection reset"
+        beneath = beneath.__cause__ or beneath.__context__
+    return f"connection lost ({kind}: {cause})"
+
+
+def _error_in_answer(error: object, clean: Callable[[str], str]) -> FaultError | RejectedError:
+    """Return the exception for an answer of status 200 that holds an error, as some routers send it."""
+    fields = error if isinstance(error, dict) else {"message": error}
+    code = fields.get("code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else 200
+    reason = clean(f"HTTP 200 with an error: {fields.get('message') or 'no reason given'}")
+    if status == 200 or status in _AGAIN:
+        return FaultError(reason, status=status, overload=status != 200)
+    return RejectedError(status, reason, str(code or ""), "")
 
 
 @contextmanager
@@ -203,8 +281,11 @@ def quiet_logs(address: Address) -> Iterator[None]:
 
 
 def _refusal(error: Any, clean: Any) -> Exception:
-    """Return the exception that stands for an HTTP status of 400 or above."""
+    """Return the exception that stands for an HTTP status of 300 or above."""
     status = int(error.status_code)
+    if status < 400:
+        where = error.response.headers.get("location", "nowhere")
+        return RejectedError(status, clean(f"HTTP {status}: the endpoint redirects to {where}"), "", "")
     body = error.body if isinstance(error.body, dict) else {}
     # Some servers nest these fields under "error", some do not.
     inner = body.get("error", body)
@@ -233,7 +314,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 def _until(date: str) -> float | None:
     try:
         moment = email.utils.parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, moment.timestamp() - time.time())
 

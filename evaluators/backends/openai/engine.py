@@ -19,6 +19,7 @@ from evaluators.backend import Answers, Events, Request, Response, Sent
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally
 from evaluators.backends.openai.client import Client, RejectedError, quiet_logs
+from evaluators.backends.openai.outage import Watch
 from evaluators.backends.openai.pacing import Pacer, Patience
 from evaluators.backends.openai.ways import Ways, failed, rejected
 
@@ -72,8 +73,8 @@ class Engine:
         self._ways = ways
         self._budget = budget
         self._tally = tally
-        self._patience = patience
         self._outbox = _Outbox()
+        self._pacer = Pacer(connection.concurrency, patience, np.random.default_rng(_SEED))
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -85,11 +86,14 @@ class Engine:
         """
         thread = threading.Thread(target=self._main, args=(requests, sorted(missing)), name="openai-endpoint")
         n_attempts, cost, since = self._tally.n_attempts, self._tally.cost_usd, time.perf_counter()
+        watch, n_waiting = Watch(self._connection.address.place, self._pacer, self._connection.timeout), len(missing)
         thread.start()
         try:
             more = True
             while more:
                 answers, more = self._outbox.take()
+                n_waiting -= len(answers)
+                watch.look(n_waiting)
                 now_attempts, now_cost = self._tally.n_attempts, self._tally.cost_usd
                 if now_attempts != n_attempts or now_cost != cost:
                     yield Sent(now_attempts - n_attempts, now_cost - cost if self._budget.has_price else None)
@@ -125,10 +129,9 @@ class Engine:
     async def _work(self, requests: Sequence[Request], places: Sequence[int]) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._started.set()
-        pacer = Pacer(self._connection.concurrency, self._patience, np.random.default_rng(_SEED))
         with quiet_logs(self._connection.address):
             async with Client(self._connection.address, self._connection.timeout) as client:
-                caller = Caller(client, pacer, self._budget, self._tally)
+                caller = Caller(client, self._pacer, self._budget, self._tally)
                 todo = iter(places)
                 n_workers = min(self._connection.concurrency, len(places))
                 workers = [asyncio.create_task(self._worker(caller, requests, todo)) for _ in range(n_workers)]

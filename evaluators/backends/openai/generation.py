@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.openai.client import Call
-from evaluators.backends.openai.reading import AnswerError, check_refusal, choices, total_usage
+from evaluators.backends.openai.reading import AnswerError, check_refusal, choices, shown, total_usage
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS
 from evaluators.models.tokenizer import ModelTokenizer
 
@@ -73,7 +73,7 @@ class Generation:
             text = message.get("content")
         finish = choice.get("finish_reason")
         if not isinstance(text, str):
-            raise AnswerError(f"the answer holds no text (finish_reason {finish!r})")
+            raise AnswerError(f"the answer holds no text (finish_reason {shown(finish)})")
         if not text and finish == "length":
             raise AnswerError(f"all {request.max_tokens} tokens were generated without visible text; allow more tokens")
         n_prompt, n_completion = total_usage(replies)

@@ -29,6 +29,10 @@ class Patience:
 
     n_tries: int = 8
     """Number of tries after which one call is given up."""
+    n_timeouts: int = 4
+    """Number of tries that took the whole time allowed, after which one call is given up."""
+    retries_unusable: bool = True
+    """True to try again after an answer that is no JSON object, which a proxy may send while a server restarts."""
     call_seconds: float = 60.0
     """Seconds for which a call is tried at least, if no other call is answered either."""
     outage_seconds: float = 300.0
@@ -37,6 +41,12 @@ class Patience:
     """Longest pause between two tries in seconds, and so the longest delay until the end of a fault is noticed."""
     longest_retry_after: float = 900.0
     """Longest wait in seconds that the endpoint may ask for; a longer one ends the run."""
+    fault_seconds: float = 3.0
+    """Seconds of faults alone after which the console is told."""
+    silent_seconds: float = 8.0
+    """Seconds without an answer or a fault after which the console is told."""
+    told_again_seconds: float = 10.0
+    """Seconds after which the console is told again."""
 
 
 class Pacer:
@@ -61,11 +71,20 @@ class Pacer:
         self._healthy = self._limit
         self._under_way = 0
         self._open_at = 0.0
+        self._answered_at = 0.0
         self._lowered_at = -1.0
         self._n_faults = 0
         self._n_holds = 0
         self._held_at = -1.0
         self._failing_since: float | None = None
+        self.faults_since: float | None = None
+        """Start of the first attempt that failed after the last answer, in the event loop's time; None if none did."""
+        self.last_fault = ""
+        """Reason of the last fault."""
+        self.waiting_since: float | None = None
+        """Time of the event loop since which calls wait for a first sign; None if no call is under way."""
+        self.longest_wait = 0.0
+        """Longest time in seconds between two answers so far."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -77,6 +96,8 @@ class Pacer:
             self._waiting.append(turn)
             self._wake()
             await turn
+        if self._under_way == 0:
+            self.waiting_since = loop.time()
         self._under_way += 1
         self.highest = max(self.highest, self._under_way)
         return loop.time()
@@ -84,6 +105,8 @@ class Pacer:
     def leave(self) -> None:
         """Note that a call has ended, whether it succeeded or failed."""
         self._under_way -= 1
+        if self._under_way == 0:
+            self.waiting_since = None
         self._wake()
 
     def answered(self, pause_seconds: float) -> None:
@@ -91,14 +114,22 @@ class Pacer:
 
         Args:
             pause_seconds: Seconds for which the endpoint allows no further call; 0 if it allows one now.
+
+        Raises:
+            RunError: the endpoint asks for too long a wait.
         """
         self.n_answered += 1
+        now = asyncio.get_running_loop().time()
+        if self.waiting_since is not None:
+            self.longest_wait = max(self.longest_wait, now - self.waiting_since)
+        self.waiting_since = self._answered_at = now
         self._n_faults = self._n_holds = 0
-        self._failing_since = None
+        self._failing_since = self.faults_since = None
         # Up to half of the limit that last went well, each reply makes room for one more call; above, each round does.
         self._limit += 1.0 if self._limit < self._threshold else 1.0 / self._limit
         self._limit = min(self._limit, float(self._most))
         self._healthy = max(self._limit, self._healthy if self._limit < self._threshold else 0.0)
+        self._check_wait(pause_seconds, "its rate limit is used up")
         self._hold(pause_seconds)
         self._wake()
 
@@ -113,13 +144,13 @@ class Pacer:
             RunError: the endpoint has not answered for too long, or asks for too long a wait.
         """
         now = asyncio.get_running_loop().time()
-        self._failing_since = self._failing_since or now
+        if self._failing_since is None:
+            self._failing_since = now
+            self.faults_since = max(began, self._answered_at)
+        self.last_fault = fault.reason
+        self.waiting_since = now
         if fault.retry_after is not None:
-            if fault.retry_after > self.patience.longest_retry_after:
-                raise RunError(
-                    f"the endpoint asks to wait {fault.retry_after:.0f} s ({fault.reason}); answers are kept, run the "
-                    "same command again after that"
-                )
+            self._check_wait(fault.retry_after, fault.reason)
             self._hold(fault.retry_after)
             # A wait that the endpoint asked for does not count as an outage.
             self._failing_since = max(self._failing_since, self._open_at)
@@ -146,6 +177,18 @@ class Pacer:
         """Draw the seconds to wait before another try, uniformly up to a bound that doubles with every try."""
         bound = min(self.patience.longest_pause, _SHORTEST_PAUSE * 2.0 ** min(n_tries, 16))
         return float(self._rng.uniform(0, bound))
+
+    def _check_wait(self, seconds: float, reason: str) -> None:
+        if seconds > self.patience.longest_retry_after:
+            raise RunError(
+                f"the endpoint asks to wait {seconds:.0f} s ({reason}); answers are kept, run the same command again "
+                "after that"
+            )
+
+    @property
+    def next_try_at(self) -> float:
+        """The time of the event loop at which the next call may start."""
+        return self._open_at
 
     def _hold(self, seconds: float) -> None:
         if seconds > 0:

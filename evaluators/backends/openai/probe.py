@@ -9,19 +9,28 @@ from typing import Any
 
 import numpy as np
 
+from evaluators.backends.openai.address import Address
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally, run_apart
 from evaluators.backends.openai.client import Call, Client, FaultError, RejectedError, quiet_logs
 from evaluators.backends.openai.generation import VLLM_SAMPLING
+from evaluators.backends.openai.listing import LISTING_SECONDS, Listing, meant_address, read_listing
+from evaluators.backends.openai.outage import Watch
 from evaluators.backends.openai.pacing import Pacer, Patience
-from evaluators.backends.openai.reading import AnswerError, choices, echo, logprob, token_id, usage
+from evaluators.backends.openai.reading import AnswerError, choices, count, echo, logprob, token_id, usage
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS, ONE_TOKEN, echoes, first_tokens, n_echoed
 from evaluators.models.tokenizer import ModelTokenizer
+from evaluators.progress import note
 from schemas.errors import ConfigError, RunError
 
 _TEXT = "The clock on the wall showed"
 # A feature that fails three times while others work is missing. If the endpoint is down, the first call fails.
-_PATIENCE = Patience(n_tries=3, call_seconds=0.0, outage_seconds=30.0, longest_pause=1.0)
+_PATIENCE = Patience(
+    n_tries=3, n_timeouts=1, retries_unusable=False, call_seconds=0.0, outage_seconds=30.0, longest_pause=1.0
+)
+_START_SECONDS = 1.5
+"""Seconds for which an endpoint at whose address nothing listens is tried again."""
+_START_PAUSE = 0.3
 _TOP_LOGPROBS = (20, 5)
 _ADDED = "log-probabilities would belong to another text; turn this off in the server, or use --api chat"
 _MAX_TOKENS = ("max_tokens", "max_completion_tokens")
@@ -90,31 +99,34 @@ def probe(
         ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt; or the
             tokenizer is not that of the model.
     """
+    pacer = Pacer(2, _PATIENCE, np.random.default_rng(0))
+    watch = Watch(connection.address.place, pacer, connection.timeout)
 
     async def work() -> Probed:
-        pacer = Pacer(2, _PATIENCE, np.random.default_rng(0))
         with quiet_logs(connection.address):
             async with Client(connection.address, connection.timeout) as client:
                 caller = Caller(client, pacer, budget, tally)
-                return await _Probe(client, caller, model, tokenizer, connection.address.url).run(api)
+                return await _Probe(client, caller, model, tokenizer, connection.address).run(api)
 
     try:
-        return run_apart(work)
+        return run_apart(work, lambda: watch.look(1))
     except RunError as error:
         raise ConfigError(f"{connection.address.url}: {error}") from None
 
 
 class _Probe:
     def __init__(
-        self, client: Client, caller: Caller, model: str, tokenizer: ModelTokenizer | None, where: str
+        self, client: Client, caller: Caller, model: str, tokenizer: ModelTokenizer | None, address: Address
     ) -> None:
-        self._where = where
+        self._where = address.url
+        self._place = address.place
         self._client = client
         self._caller = caller
         self._model = model
         self._tokenizer = tokenizer
         self._reasons: dict[str, str] = {}
-        self._listed: list[str] = []
+        self._listing: Listing | None = None
+        self._n_replies = 0
         self._room: int | None = None
         self._extra: Mapping[str, Any] = {}
 
@@ -129,15 +141,23 @@ class _Probe:
         if found is None and api != "chat":
             found = await self._plain("completions")
         if found is None:
-            raise ConfigError(self._complaint())
+            raise ConfigError(await self._complaint())
         return found
 
-    def _complaint(self) -> str:
+    async def _complaint(self) -> str:
         reasons = "; ".join(f"{way}: {reason}" for way, reason in self._reasons.items())
-        have = f"; the endpoint has: {', '.join(self._listed[:8])}" if self._listed else ""
+        if self._listing is None:
+            meant = await meant_address(self._client, self._where)
+            if meant is not None:
+                return f"{self._where} is not the address of an API; did you mean --base-url {meant}?"
+        elif self._listing.entries and self._model not in self._listing.entries:
+            return (
+                f"{self._where} does not answer for model '{self._model}': {next(iter(self._reasons.values()))}; the "
+                f"endpoint has: {self._listing.nearest(self._model)}; name one of them with --model"
+            )
         return (
-            f"{self._where} does not answer for model '{self._model}' ({reasons}){have}; check --model and --base-url, "
-            "and that the server runs"
+            f"{self._where} does not answer for model '{self._model}' ({reasons}); check --model and --base-url, and "
+            "that the server runs"
         )
 
     async def _read_models(self) -> None:
@@ -146,41 +166,48 @@ class _Probe:
         Raises:
             ConfigError: nothing listens at the address.
         """
-        for pause in (0.3, 1.0, None):
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
             try:
-                data = (await self._client.get("/models")).data
+                self._listing = await read_listing(self._client)
                 break
             except RejectedError:
                 return
             except FaultError as fault:
+                if fault.timed_out:
+                    note(f"no answer from {self._place} to a first question within {LISTING_SECONDS:g} s; asking again")
                 if fault.sent:
                     return
                 # Nothing listens at the address yet: the server may be starting.
-                if pause is None:
+                if loop.time() - began >= _START_SECONDS:
                     raise ConfigError(
-                        f"{self._where} cannot be reached ({fault.reason}); start the server, or check --base-url"
+                        f"{self._where} cannot be reached: {fault.reason}; start the server, or check --base-url"
                     ) from None
-                await asyncio.sleep(pause)
-        listed = data.get("data")
-        models = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
-        self._listed = [str(entry.get("id")) for entry in models]
-        for entry in models:
-            if entry.get("id") == self._model:
-                room = entry.get("max_model_len")
-                self._room = room if isinstance(room, int) and room > 0 else None
-                self._extra = VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {}
+                await asyncio.sleep(_START_PAUSE)
+        entry = self._listing.entries.get(self._model, {})
+        self._room = count(entry.get("max_model_len")) or None
+        self._extra = VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {}
 
     async def _ask(self, way: str, route: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the reply to a call; if there is none, note the reason under ``way`` and return None."""
         try:
-            return await self._caller.call(Call(route, {"model": self._model, **body}))
+            reply = await self._caller.call(Call(route, {"model": self._model, **body}))
         except GaveUpError as error:
+            last = error.last
+            # Other test calls would only take as long again, or meet the same closed door.
+            if last.timed_out or (last.status is None and not last.unusable and not self._n_replies):
+                raise ConfigError(f"{self._where}: {error}; check --base-url, and that the server runs") from None
             self._reasons[way] = str(error)
         except RejectedError as error:
             # A missing route (404) says nothing about the other routes.
             if error.remedy is not None and error.status != 404:
                 raise ConfigError(f"{self._where}: {error.reason}; {error.remedy}") from None
+            self._n_replies += 1
             self._reasons[way] = error.reason
+        else:
+            self._n_replies += 1
+            return reply
         return None
 
     async def _completions(self) -> Probed | None:

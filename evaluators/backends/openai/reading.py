@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 # Servers write this for a probability of zero, since JSON has no infinity.
 _ZERO = -9999.0
 _ROUNDING = 1e-4
+_LONGEST_ID = 9
+_LONGEST_VALUE = 80
+_MOST = 2**31 - 1
+"""Largest number that counts as a count: what is above comes from a broken server, and would break sums and prices."""
 
 
 class AnswerError(Exception):
@@ -39,10 +43,10 @@ def usage(data: Mapping[str, Any]) -> Usage:
     if not isinstance(counts, Mapping):
         return Usage(None, None, 0)
     details = counts.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
-    n_completion = _count(counts.get("completion_tokens"))
-    n_prompt, n_total = _count(counts.get("prompt_tokens")), _count(counts.get("total_tokens"))
-    if n_completion is None and n_prompt is not None and n_total is not None:
+    cached = count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    n_completion = count(counts.get("completion_tokens"))
+    n_prompt, n_total = count(counts.get("prompt_tokens")), count(counts.get("total_tokens"))
+    if n_completion is None and n_prompt is not None and n_total is not None and n_total >= n_prompt:
         n_completion = n_total - n_prompt
     return Usage(n_prompt, n_completion, cached or 0)
 
@@ -58,8 +62,15 @@ def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int |
     )
 
 
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def count(value: object) -> int | None:
+    """Return a number of tokens or of choices; None if the value is no such number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST else None
+
+
+def shown(value: object) -> str:
+    """Return a value of any kind and size as it is written in a message."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."
 
 
 def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
@@ -76,9 +87,9 @@ def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
         if not isinstance(choice, Mapping):
             raise AnswerError("a choice of the answer is no JSON object")
         # A single choice needs no index.
-        index = _count(choice.get("index", 0 if n == 1 else None))
+        index = count(choice.get("index", 0 if n == 1 else None))
         if index is None or index >= n:
-            raise AnswerError(f"the answer holds a choice with index {choice.get('index')!r}; {n} were asked for")
+            raise AnswerError(f"the answer holds a choice with index {shown(choice.get('index'))}; {n} were asked for")
         if index in found and found[index] != choice:
             raise AnswerError(f"the answer holds choice {index} twice, with different contents")
         found[index] = choice
@@ -101,7 +112,7 @@ def logprob(value: object, *, what: str) -> float:
     if value is None:
         raise AnswerError(f"the log-probability of {what} is null; the endpoint does not compute it")
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value > _ROUNDING:
-        raise AnswerError(f"{value!r} is no log-probability of {what}")
+        raise AnswerError(f"{shown(value)} is no log-probability of {what}")
     return -math.inf if value <= _ZERO else min(0.0, float(value))
 
 
@@ -130,7 +141,8 @@ def echo(choice: Mapping[str, Any]) -> Echo:
 def token_id(token: str) -> int | None:
     """Return the number in ``token_id:123``; None if the token is written as text."""
     prefix, _, number = token.partition("token_id:")
-    return int(number) if prefix == "" and number.isdigit() else None
+    # Other scripts have digits too, and a number that no vocabulary holds is text.
+    return int(number) if prefix == "" and number.isdecimal() and len(number) <= _LONGEST_ID else None
 
 
 def check_refusal(choice: Mapping[str, Any]) -> None:

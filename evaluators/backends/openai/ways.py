@@ -42,6 +42,8 @@ class Ways:
             return self.generation.read(request, replies)
         except AnswerError as error:
             return failed(str(error))
+        except RecursionError:
+            return failed("the answer is nested too deep to read")
         except RefusalError as error:
             return Response(
                 status="refused",

@@ -1,0 +1,101 @@
+"""Looks for the Hugging Face Hub once and briefly, before its client tries again and again for half a minute."""
+
+from __future__ import annotations
+
+import os
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from functools import cache
+from urllib.parse import urlsplit
+
+_SECONDS = 2.5
+_PROXY_REFUSES = 407
+
+REMEDY = "give a local folder, HF_HUB_OFFLINE=1 where a copy was downloaded, or HF_ENDPOINT for a mirror"
+
+
+def hub_host() -> str:
+    """Return the host of the Hub or of its mirror in ``HF_ENDPOINT``, with the port if it is not the usual one."""
+    from huggingface_hub import constants
+
+    return urlsplit(constants.ENDPOINT).netloc.rpartition("@")[2]
+
+
+def hub_is_off() -> bool:
+    """Return True if the user forbids connections to the Hub with ``HF_HUB_OFFLINE``, or it cannot be reached."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+def hub_fault() -> str | None:
+    """Return why the Hub cannot be reached; None if it answers. It is looked for once in a process."""
+    from huggingface_hub import constants
+
+    return _fault(str(constants.ENDPOINT))
+
+
+def hub_obstacle(
+    name: str, needed: Sequence[str], *, revision: str | None = None, repo_type: str = "model"
+) -> str | None:
+    """Return why a repository of the Hub cannot be had, before its client looks for it.
+
+    If the Hub cannot be reached and the repository was downloaded, the client is told not to look for it.
+
+    Args:
+        name: Id of the repository.
+        needed: Names of files; the repository counts as downloaded if one of them is in the cache.
+        revision: Commit, tag or branch; the main branch if left out.
+        repo_type: ``model`` or ``dataset``.
+
+    Returns:
+        The reason and the way out; None if the client may be asked.
+    """
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    try:
+        found = [try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) for file in needed]
+    except ValueError:  # The name is no id; the client says what is wrong with it.
+        return None
+    is_here = any(isinstance(path, str) for path in found)
+    if hub_is_off():
+        return None if is_here else f"it is neither a folder nor downloaded, and HF_HUB_OFFLINE is set; {REMEDY}"
+    fault = hub_fault()
+    if fault is None:
+        return None
+    if not is_here:
+        return (
+            f"it is neither a folder nor downloaded, and the Hub at {hub_host()} cannot be reached ({fault}); {REMEDY}"
+        )
+    # The client reads the variable only when it is imported, and processes started from here read it themselves.
+    constants.HF_HUB_OFFLINE = True
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    return None
+
+
+@cache
+def _fault(endpoint: str) -> str | None:
+    proxies = urllib.request.getproxies()
+    if proxies.get(urlsplit(endpoint).scheme, "").startswith("socks"):
+        return None  # Only the client speaks this protocol, so only it can tell.
+    faults: list[str | None] = []
+    # Looking up a name has no time limit of its own.
+    thread = threading.Thread(target=lambda: faults.append(_asked(endpoint)), daemon=True)
+    thread.start()
+    thread.join(_SECONDS)
+    return faults[0] if faults else f"no answer within {_SECONDS:g} s"
+
+
+def _asked(endpoint: str) -> str | None:
+    request = urllib.request.Request(endpoint, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS):
+            return None
+    except urllib.error.HTTPError as error:
+        return f"HTTP {error.code}" if error.code == _PROXY_REFUSES or error.code >= 500 else None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        # The client may trust other certificates than this module.
+        return None if "CERTIFICATE_VERIFY_FAILED" in str(reason) else str(getattr(reason, "strerror", None) or reason)

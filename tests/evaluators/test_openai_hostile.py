@@ -1,0 +1,246 @@
+"""The openai backend against servers that send what none should: no stack trace, no wait without end, no loss."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.openai.backend import OpenAIBackend, open_backend
+from evaluators.backends.openai.pacing import Patience
+from evaluators.backends.openai.reading import logprob, token_id, usage
+from schemas.errors import ConfigError, RunError
+from tests.evaluators.fake_endpoint import MODEL
+from tests.evaluators.openai_runs import Asked
+from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain
+
+PATIENCE = Patience(n_tries=2, n_timeouts=2, call_seconds=0.0, outage_seconds=4.0, longest_pause=0.05)
+NESTED = b"[" * 200_000
+BOMB = gzip.compress(b" " * 300_000_000, 9)
+MANY_DIGITS = b'{"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": %s}}' % (b"9" * 5000)
+
+
+def of_chat(text: Callable[[str], Raw]) -> Callable[[str, Mapping[str, Any]], Raw]:
+    """A server with a list of models, whose answers to the requests of a run are as given."""
+
+    def answer(path: str, sent: Mapping[str, Any]) -> Raw:
+        if path.endswith("/models"):
+            return plain(models())
+        if not path.endswith("/chat/completions") or "logprobs" in sent:
+            return plain({"error": {"message": "no such route"}}, 404)
+        prompt = sent["messages"][0]["content"]
+        return text(prompt) if prompt.startswith("Say") else plain(chat())
+
+    return answer
+
+
+def opened(server: RawServer, **options: Any) -> OpenAIBackend:
+    backend = open_backend(MODEL, BackendOptions(base_url=server.url, api="chat", **options))
+    backend.patience = PATIENCE
+    return backend
+
+
+UNUSABLE: dict[str, Callable[[], Raw]] = {
+    "nested": lambda: plain(NESTED),
+    "nested inside": lambda: plain(b'{"choices": ' + NESTED),
+    "a web page": lambda: plain(b"<html>hello</html>", kind="text/html"),
+    "not JSON": lambda: plain(b"\xff\xfe\x00nothing"),
+    "an unknown charset": lambda: plain(b"\xe9", kind="application/json; charset=hex"),
+    "an error with status 200": lambda: plain({"error": {"message": "upstream is gone", "code": 502}}),
+    "an error text with status 200": lambda: plain({"error": "upstream is gone"}),
+    "half of what was promised": lambda: Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n{}"),
+    "no HTTP": lambda: Raw(b"\x16\x03\x01 hello\r\n\r\n"),
+    "nothing": lambda: Raw(b""),
+    "huge headers": lambda: plain(chat(), more=f"x-filler: {'a' * 2_000_000}\r\n"),
+    "many headers": lambda: plain(chat(), more="".join(f"x-{n}: a\r\n" for n in range(200_000))),
+    "redirects to itself": lambda: plain(b"", 307, more="location: /v1/chat/completions\r\n"),
+    "redirects to nowhere": lambda: plain(b"", 302, more="location: http://[::/\r\n"),
+    "a gzip bomb": lambda: plain(BOMB, more="content-encoding: gzip\r\n"),
+    "gzip that is none": lambda: plain(b"nothing", more="content-encoding: gzip\r\n"),
+    "a body without end": lambda: Raw(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 100_000_000),
+    "a nested error": lambda: plain(b'{"error": ' + NESTED, 400),
+    "an error in another charset": lambda: plain(b"\xff", 400, kind="text/plain; charset=hex"),
+    "a retry in the year 999999": lambda: plain(b"{}", 503, more="retry-after: Sun, 06 Nov 999999 08:49:37 GMT\r\n"),
+    "no content": lambda: plain({}),
+    "null choices": lambda: plain({"choices": None}),
+    "choices that are numbers": lambda: plain({"choices": [1]}),
+    "an index of many digits": lambda: plain(b'{"choices": [{"index": %s}]}' % (b"9" * 5000)),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_answer_that_cannot_be_used_fails_alone_and_says_why(name: str) -> None:
+    with RawServer(of_chat(lambda prompt: UNUSABLE[name]() if prompt == "Say 3" else plain(chat()))) as server:
+        backend = opened(server, timeout=20.0)
+        assert backend.capabilities == {"generation"}
+        began = time.monotonic()
+        asked = Asked()
+        if "redirects" in name:
+            with pytest.raises(RunError, match="--base-url"):
+                asked.of(backend, 6)
+            return
+        asked.of(backend, 6)
+    assert asked.statuses() == {"answered": 5, "failed": 1}
+    error = asked.responses[3].error
+    assert error
+    assert len(error) < 600
+    assert error.isprintable()
+    assert time.monotonic() - began < 20
+
+
+def test_a_dripping_server_is_given_up_in_time() -> None:
+    drip = Raw(plain(chat()).content, pause=0.2)
+    with RawServer(of_chat(lambda prompt: drip if prompt == "Say 3" else plain(chat()))) as server:
+        backend = opened(server, timeout=1.0)
+        assert backend.capabilities
+        asked = Asked().of(backend, 6)
+    assert asked.statuses() == {"answered": 5, "failed": 1}
+    assert "no answer within 1 s" in str(asked.responses[3].error)
+
+
+def test_a_server_that_drips_from_the_start_is_given_up_before_the_first_item() -> None:
+    with RawServer(lambda path, sent: Raw(plain(chat()).content, pause=0.2)) as server:
+        backend = open_backend(MODEL, BackendOptions(base_url=server.url, timeout=1.0))
+        began = time.monotonic()
+        with pytest.raises(ConfigError, match="no answer within 1 s"):
+            _ = backend.model
+        assert server.n_received == 2, "the same was tried again"
+    assert time.monotonic() - began < 9
+
+
+@pytest.mark.parametrize(
+    "usage_text",
+    ["9" * 400, "9" * 5000, "-5", "3.5", "1e400", "true", '"many"', "null", "[]"],
+    ids=lambda text: text[:6] + str(len(text)),
+)
+def test_token_counts_that_are_none_are_unknown(usage_text: str) -> None:
+    body = json.dumps(chat()).replace('"prompt_tokens": 9', f'"prompt_tokens": {usage_text}').encode()
+    with RawServer(of_chat(lambda prompt: plain(body))) as server:
+        backend = opened(server)
+        asked = Asked().of(backend, 3)
+    assert asked.statuses() == {"answered": 3}
+    assert {response.n_prompt_tokens for response in asked.responses.values()} == {None}
+    assert {response.n_completion_tokens for response in asked.responses.values()} == {3}
+
+
+def test_numbers_without_measure_are_no_numbers() -> None:
+    assert usage({"usage": {"prompt_tokens": 9, "total_tokens": 3}}).n_completion is None
+    assert token_id(f"token_id:{'9' * 5000}") is None
+    assert token_id("token_id:²") is None
+    assert token_id("token_id:12") == 12
+    assert logprob(-1e308, what="it") == float("-inf")
+
+
+def test_a_wait_without_measure_ends_the_run() -> None:
+    spent = f"x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-reset-tokens: {'9' * 400}s\r\n"
+    with RawServer(of_chat(lambda prompt: plain(chat(), more=spent))) as server:
+        backend = opened(server)
+        assert backend.capabilities
+        with pytest.raises(RunError, match="asks to wait"):
+            Asked().of(backend, 30)
+
+
+def test_half_a_character_does_not_end_the_run() -> None:
+    error = b'{"error": {"message": "half \\ud800 of one"}}'
+    with RawServer(of_chat(lambda prompt: plain(error, 400) if prompt == "Say 1" else plain(chat()))) as server:
+        backend = opened(server)
+        asked = Asked().of(backend, 3)
+    assert asked.statuses() == {"answered": 2, "failed": 1}
+    str(asked.responses[1].error).encode()
+
+
+@pytest.mark.parametrize(
+    ("said", "warned"),
+    [
+        ("other/model", True),
+        ("made/model-mini", True),
+        (MODEL, False),
+        ("made/model-2024-08-06", False),
+        ("model:latest", False),
+        ("MADE/Model", False),
+        ("/srv/models/model.gguf", False),
+    ],
+)
+def test_an_answer_in_another_name_is_recorded_and_warned_of_once(
+    said: str, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RawServer(of_chat(lambda prompt: plain(chat(model=said)))) as server:
+        backend = opened(server)
+        before = backend.model
+        Asked().of(backend, 9)
+        Asked().of(backend, 2)
+        settings = backend.runtime.settings
+        place = server.url.split("/")[2]
+    assert backend.model == before, "the name of the answer entered the identity"
+    lines = [line for line in capsys.readouterr().err.splitlines() if "answers as" in line]
+    assert len(lines) == warned
+    if warned:
+        assert lines[0].startswith(f"warning: {place} answers as '{said}' and was asked for '{MODEL}'")
+    if said != MODEL:
+        assert said.rpartition("/srv/models/")[2] in settings["models_that_answered"]
+        assert "/srv" not in settings["models_that_answered"]
+    else:
+        assert "models_that_answered" not in settings
+
+
+START: dict[str, tuple[Callable[[str], Raw], str]] = {
+    "a page everywhere": (lambda path: plain(b"<html></html>", kind="text/html"), "does not answer for model"),
+    "nested everywhere": (lambda path: plain(NESTED), "nested too deep"),
+    "redirects": (lambda path: plain(b"", 301, more=f"location: {path}/\r\n"), "give the address behind them"),
+    "a wrong key": (lambda path: plain({"error": "Unauthorized"}, 401), "check OPENAI_API_KEY"),
+    "forbidden": (lambda path: plain(b"no", 403), "check OPENAI_API_KEY"),
+    "a wrong model": (
+        lambda path: (
+            plain(models("made/other", "zzz", "made/modell", "aaa"))
+            if path.endswith("models")
+            else plain({"error": {"message": "The model does not exist", "code": 404}}, 404)
+        ),
+        "the endpoint has: made/modell, made/other, ",
+    ),
+    "closes at once": (lambda path: Raw(b""), "check --base-url"),
+    "no /v1": (
+        lambda path: plain(models()) if path == "/v1/models" else plain({"detail": "Not Found"}, 404),
+        "did you mean --base-url http://127.0.0.1:",
+    ),
+    "a page, and no /v1": (
+        lambda path: plain(models()) if path == "/v1/models" else plain(b"<html></html>", kind="text/html"),
+        "did you mean --base-url http://127.0.0.1:",
+    ),
+    "a locked API, and no /v1": (
+        lambda path: plain(b"no", 401) if path.startswith("/v1/") else plain(b"", 404),
+        "did you mean --base-url http://127.0.0.1:",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", START)
+def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
+    answer, message = START[name]
+    with RawServer(lambda path, sent: answer(path)) as server:
+        url = server.url.removesuffix("/v1") if "no /v1" in name else server.url
+        backend = open_backend(MODEL, BackendOptions(base_url=url))
+        began = time.monotonic()
+        with pytest.raises(ConfigError) as caught:
+            _ = backend.model
+        assert time.monotonic() - began < 10
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    if "no /v1" in name:
+        assert str(caught.value).endswith("/v1?")
+
+
+def test_a_route_that_was_given_as_address_is_put_right() -> None:
+    def answer(path: str, sent: Mapping[str, Any]) -> Raw:
+        return plain(models()) if path == "/api/v1/models" else plain({"detail": "Not Found"}, 404)
+
+    with RawServer(answer) as server:
+        address = server.url.removesuffix("/v1") + "/api/v1"
+        backend = open_backend(MODEL, BackendOptions(base_url=f"{address}/chat/completions"))
+        with pytest.raises(ConfigError, match="did you mean --base-url") as caught:
+            _ = backend.model
+    assert str(caught.value).endswith(f"{address}?")
