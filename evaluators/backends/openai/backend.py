@@ -16,7 +16,9 @@ from pathlib import Path
 
 from evaluators.backend import (
     Capability,
+    ChoiceRequest,
     Events,
+    GenerateRequest,
     Request,
     Runtime,
     Sent,
@@ -203,6 +205,25 @@ class OpenAIBackend:
             n_prompt=sum(call.n_prompt or 0 for calls in counted for call in calls),
             n_completion=sum(call.n_completion for calls in counted for call in calls),
         )
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The largest number of tokens, if a probed endpoint told it and ``--tokenizer`` counts those of a prompt."""
+        probed: Probed | None = self.__dict__.get("probed")
+        return probed.room if probed and self.tokenizer and probed.api == "completions" else None
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        """Return the least number of tokens that each request needs; none without ``--tokenizer``."""
+        return self.tokenizer.needed_tokens(requests) if self.tokenizer else ()
+
+    def most_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Return an upper bound on the tokens of the requests, from the bytes of their texts."""
+        n_prompt = n_completion = 0
+        for request in requests:
+            options = request.options if isinstance(request, ChoiceRequest) else ("",)
+            n_prompt += sum(len((request.prompt + option).encode()) + _CHAT_FRAME for option in options)
+            n_completion += request.max_tokens if isinstance(request, GenerateRequest) else len(options)
+        return TokenCount(n_prompt, n_completion)
 
     def cost_usd(self, tokens: TokenCount) -> float | None:
         """Return the cost of that many tokens in US dollars; None if no price is known."""
