@@ -197,11 +197,13 @@ def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = _BUSY
     return Pace(min(models[0][1], n_sent or models[0][1]), seconds)
 
 
-def _rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
+def _rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> list[tuple[bytes, ...]]:
+    rows: list[tuple[bytes, ...]] = []
     for start in range(0, len(keys), _VARIABLES):
         part = keys[start : start + _VARIABLES]
         marks = ",".join("?" * len(part))
-        yield from connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part)
+        rows += connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part).fetchall()
+    return rows
 
 
 def prune(path: Path, *, model: str | None = None, before: int | None = None, dry_run: bool = False) -> Pruned:
