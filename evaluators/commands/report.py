@@ -19,7 +19,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
     Args:
         folder: The folder of the run.
         result: The result in it.
-        advice: What may help if answers could not be read.
+        advice: Advice on what may help if answers could not be read.
     """
     counts = result.counts
     if counts.scored or result.model.endpoint == "baseline":

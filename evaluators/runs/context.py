@@ -23,7 +23,7 @@ _SPARE = 32
 
 
 class _Short(NamedTuple):
-    """What a plan needs that the model's context does not hold."""
+    """The requests of a plan that the model's context does not hold."""
 
     n_items: int
     """Number of items with a request that does not fit."""

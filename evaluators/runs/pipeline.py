@@ -34,7 +34,7 @@ class Finished(NamedTuple):
     folder: Path
     result: Result
     advice: str = ""
-    """What may help if answers cannot be read; empty if most of them could."""
+    """Advice on what may help if answers cannot be read; empty if most of them could."""
 
 
 def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:

@@ -64,7 +64,7 @@ def early_warning(unread: Sequence[str], example: str, advice: str) -> str:
     Args:
         unread: Status of each of these items, ``unparsed`` or ``refused``.
         example: Clause from :func:`shown`.
-        advice: What may help, from :func:`remedy`.
+        advice: Advice on what may help, from :func:`remedy`.
     """
     return (
         f"warning: none of the first {len(unread)} answers could be read ({_counted(unread)}): {example}; the run goes "
@@ -83,7 +83,7 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
     Args:
         folder: Folder of the run.
         result: The result in it.
-        advice: What may help if answers cannot be read, from :func:`remedy`.
+        advice: Advice on what may help if answers cannot be read, from :func:`remedy`.
     """
     counts = result.counts
     most = max(counts.unparsed, counts.refused, counts.truncated)

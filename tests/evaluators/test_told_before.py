@@ -121,6 +121,7 @@ def test_a_few_long_prompts_are_announced_and_fail_without_being_asked(
     assert f"they need up to {lengths[-1] + 1:,} tokens; {n_cut} requests leave less than the 200 tokens" in line
     (result,) = (tmp_path / "again").rglob("result.json")
     assert read_run(result.parent).result.counts.failed == n_long
+    assert sum(questions(endpoint).values()) == N_ITEMS - n_long
 
 
 def prompts_of(endpoint: Sized, asked: list[str | Path]) -> Counter[str]:
@@ -225,8 +226,8 @@ def test_a_sibling_that_cannot_be_read_is_left_out_in_one_line(
 def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
-    asked = ["run", "--dataset", problems, "--config", "recognition", "--backend", "transformers", "--model", model]
-    asked += ["--prompt", "greedy-v1", "--out", tmp_path / "runs"]
+    chosen = ("--config", "recognition", "--prompt", "greedy-v1", "--out", tmp_path / "runs")
+    asked: list[str | Path] = ["run", "--dataset", problems, "--backend", "transformers", "--model", model, *chosen]
     fresh = evaluators(*asked, "--dry-run")
     assert "time unknown: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept" in (
         fresh.stdout
@@ -238,6 +239,7 @@ def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_
     (pilot,) = (tmp_path / "runs").rglob("result.json")
     result = read_run(pilot.parent).result
     n_left = json.loads(fresh_json.stdout)[0]["n_items"] - 11
+    assert result.usage.seconds is not None
     expected = result.usage.seconds / 11 * n_left
     elsewhere = [part if part != tmp_path / "runs" else tmp_path / "elsewhere" for part in cached]
     for told in (evaluators(*asked, "--dry-run", "--json"), evaluators(*elsewhere, "--dry-run", "--json")):
@@ -271,10 +273,17 @@ def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoi
     assert "≤ " in told
 
 
-def test_a_prompt_that_nobody_can_be_asked_with_is_refused_unasked(
-    problems: Path, endpoint: Sized, tmp_path: Path
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--prompt", "published-v1"), "marks published answers"),
+        (("--end-logprobs",), "--end-logprobs needs --tokenizer and --api completions"),
+    ],
+)
+def test_what_must_fail_is_refused_unasked(
+    problems: Path, endpoint: Sized, tmp_path: Path, more: tuple[str, ...], message: str
 ) -> None:
-    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--prompt", "published-v1", "--dry-run"))
+    told = evaluators(*command(problems, endpoint, tmp_path / "runs", *more, "--dry-run"))
     assert told.exit_code == 1
-    assert "marks published answers" in told.stderr
+    assert message in told.stderr
     assert not endpoint.received

@@ -258,6 +258,7 @@ class OpenAIBackend:
                 extra=probed.extra,
                 tokenizer=tokenizer if probed.api == "completions" else None,
                 n_tokens=self._n_chat_tokens if probed.api == "chat" else self._n_tokens,
+                room=probed.room,
             ),
         )
 
@@ -291,6 +292,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         raise ConfigError(f"--api {options.api} does not exist; have: chat, completions")
     if options.chat and options.api == "completions" and options.tokenizer is None:
         raise ConfigError("--chat through completions needs --tokenizer, whose template is used; or take --api chat")
+    if options.end_logprobs and (options.tokenizer is None or options.api == "chat"):
+        raise ConfigError("--end-logprobs needs --tokenizer and --api completions; give both, or leave it out")
     if options.max_cost is not None and options.prices is None:
         raise ConfigError("--max-cost needs --prices FILE, with what the model's tokens cost")
     address = parse_address(
