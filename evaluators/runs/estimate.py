@@ -167,7 +167,9 @@ def _time(estimates: Sequence[Estimate]) -> Iterator[str]:
         seconds = sum(one.seconds_left or 0.0 for one in timed)
         n_answers = sum(one.pace.n_answers for one in timed if one.pace is not None)
         of = " in all" if len(timed) == len(asking) else f" for {_configs(timed)}"
-        yield f"about {duration(seconds)}{of}, at the pace of {n_answers:,} answers that this model gave before"
+        each = ", ".join(f"{one.config} {duration(one.seconds_left or 0.0)}" for one in timed)
+        parts = f" ({each})" if len(timed) > 1 else ""
+        yield f"about {duration(seconds)}{of}{parts}, at the pace of {n_answers:,} answers that this model gave before"
     if untimed := [one for one in asking if one.pace is None]:
         of = f" for {_configs(untimed)}" if timed else ""
         yield f"time unknown{of}: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept"
@@ -195,7 +197,7 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
     table.add_column("config", overflow="fold")
     # Headings in two lines, so that the table fits into a narrow window.
     counts = ("items", "requests", "distinct", "answered", "prompt\ntokens", "answer tokens\nat most")
-    for column in (*counts, "US$", "store\nMB", "time\nleft"):
+    for column in (*counts, "US$", "store\nMB"):
         table.add_column(column, justify="right")
     for one in estimates:
         numbers = (
@@ -210,9 +212,7 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         price = "none" if not one.is_priced else "unknown" if one.cost_usd is None else f"{one.cost_usd:.4f}"
         if one.n_prompt_tokens_at_most is not None:
             shown[4] = f"≤ {one.n_prompt_tokens_at_most:,}"
-        left = "unknown" if one.seconds_left is None else duration(one.seconds_left)
-        left = "none" if one.is_free and one.n_to_ask else left
-        table.add_row(one.config, *shown, price, f"{one.store_bytes / 1e6:.2f}", left)
+        table.add_row(one.config, *shown, price, f"{one.store_bytes / 1e6:.2f}")
     Console().print(table)
 
 
