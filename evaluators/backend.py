@@ -237,6 +237,18 @@ class SendsMessages(Protocol):
 
 
 @runtime_checkable
+class KnowsContext(Protocol):
+    """A backend that can tell which requests are too long for its model, before any of them is sent."""
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The largest number of tokens in a prompt and its answer together; None if it is not known yet or at all."""
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        """Return the least number of tokens that each request needs: its prompt and an option, or one more token."""
+
+
+@runtime_checkable
 class KeepsState(Protocol):
     """A backend with state that outlasts one process: ids of batches at a provider, and money spent."""
 

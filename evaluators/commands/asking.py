@@ -12,11 +12,14 @@ from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.options import RunChoice, normalisation_named, opened_scorers
 from evaluators.commands.report import report, report_briefly
 from evaluators.models.ids import check_model_id
-from evaluators.runs.estimate import StoredAnswers, estimate, print_estimates
+from evaluators.runs.context import check_context
+from evaluators.runs.earlier import StoredAnswers
+from evaluators.runs.estimate import Remote, estimate, print_estimates
 from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
+from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
+from evaluators.runs.unread import check_read
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.stores.maintenance import check_cache
 from evaluators.task import ReadsScores, prompt_of, task_for
@@ -44,14 +47,19 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
         check_model_id(options.name)
     models = _baselines(plans) if choice.backend == "baseline" and choice.model == "all" else [choice.model]
     backends = (open_backend(choice.backend, one_model, options) for one_model in models)
+    stores, shown = StoredAnswers(root=choice.out, cache=choice.cache), options.name or choice.model
     if dry_run:
-        stores, shown = StoredAnswers(root=choice.out, cache=choice.cache), options.name or choice.model
-        found = [estimate(plan, opened, stores, shown) for opened in backends for plan in plans]
+        found = []
+        for opened in backends:
+            check_context(plans, opened, stores, choice.max_failure_rate, probe=not isinstance(opened, Remote))
+            found += [estimate(plan, opened, stores, shown) for plan in plans]
         print_estimates(found, as_json=as_json)
         return
     scorers = _scorers(plans, choice.scorers)
+    finished: list[Finished] = []
     show = report if len(models) == 1 else report_briefly
     for opened in backends:
+        check_context(plans, opened, stores, choice.max_failure_rate)
         for plan in plans:
             run_options = RunOptions(
                 root=choice.out,
@@ -61,7 +69,9 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
                 scorers=scorers.scorers,
                 keep_scores=not scorers.given,
             )
-            show(*run(plan, opened, run_options))
+            finished.append(run(plan, opened, run_options))
+            show(*finished[-1])
+    check_read(finished)
     print(f"next: python -m leaderboard build --runs {shlex.quote(str(choice.out))}")
 
 

@@ -8,13 +8,33 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.unread import notes
 from schemas.result import Metric, Result
 from schemas.run_folder import RESULT
 
 
-def report(folder: Path, result: Result) -> None:
-    """Print a result: a table of its metrics, its counts, its signature and its file."""
+def report(folder: Path, result: Result, advice: str = "") -> None:
+    """Print a result: a table of its metrics, its counts, notes on unread answers, its signature and its file.
+
+    Args:
+        folder: The folder of the run.
+        result: The result in it.
+        advice: Advice on what may help if answers could not be read.
+    """
     counts = result.counts
+    if counts.scored or result.model.endpoint == "baseline":
+        _print_table(result)
+    print(
+        f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
+        f"{counts.failed} failed; {counts.truncated} truncated"
+    )
+    for line in notes(folder, result, advice):
+        print(line)
+    print(f"signature {result.signature}")
+    print(f"result {folder / RESULT}")
+
+
+def _print_table(result: Result) -> None:
     table = Table(
         title=f"{result.model.id} on {result.signature.dataset} {result.signature.config}", title_justify="left"
     )
@@ -24,17 +44,10 @@ def report(folder: Path, result: Result) -> None:
     for metric in result.metrics:
         if metric.value is not None and set(metric.group) <= printed:
             table.add_row(*_row(metric, metric.value))
-    console = Console()
-    console.print(table)
-    print(
-        f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
-        f"{counts.failed} failed"
-    )
-    print(f"signature {result.signature}")
-    print(f"result {folder / RESULT}")
+    Console().print(table)
 
 
-def report_briefly(folder: Path, result: Result) -> None:
+def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
     """Print a result in one line, for commands that score many models."""
     overall = {metric.name: metric.value for metric in result.metrics if not metric.group}
     values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)

@@ -145,6 +145,21 @@ class ModelTokenizer:
             n_prompt, sum(request.max_tokens for request in requests if isinstance(request, GenerateRequest))
         )
 
+    def needed_tokens(self, requests: Sequence[Request]) -> list[int]:
+        """Return the least room that each request needs: context and longest option, or prompt and one new token."""
+        needed: list[int] = []
+        for start in range(0, len(requests), _REQUESTS_AT_A_TIME):
+            part = requests[start : start + _REQUESTS_AT_A_TIME]
+            texts = [
+                self._texts(one)[1:] if isinstance(one, ChoiceRequest) else [self._rendered(one.prompt)] for one in part
+            ]
+            lengths = iter(map(len, self._ids([text for several in texts for text in several])))
+            needed += [
+                max(next(lengths) for _ in several) + isinstance(one, GenerateRequest)
+                for one, several in zip(part, texts, strict=True)
+            ]
+        return needed
+
     @cached_property
     def sha256(self) -> str:
         """The hash of everything that decides which ids a text gets; for a slow tokenizer, of its vocabulary."""

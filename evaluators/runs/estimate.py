@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
-from evaluators.runs.plan import Plan, run_folder
-from evaluators.stores.maintenance import known
-from evaluators.stores.store import STORE
+from evaluators.runs.earlier import StoredAnswers, pace_of, unanswered
+from evaluators.runs.plan import Plan, check_askable
+from evaluators.stores.maintenance import Pace
 from schemas import strict_json
 
 _BYTES_PER_ANSWER = 190
@@ -32,14 +32,8 @@ class Remote(Protocol):
     def cost_usd(self, tokens: TokenCount) -> float | None:
         """Return the cost of that many tokens in US dollars; None if no price is known."""
 
-
-class StoredAnswers(NamedTuple):
-    """The places where responses may be stored already."""
-
-    root: Path
-    """Folder of all runs."""
-    cache: Path | None
-    """File of the cache that runs share; None if there is none."""
+    def most_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Return an upper bound on the tokens that the requests take, from the bytes of their texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +51,17 @@ class Estimate:
     n_prompt_tokens: int | None
     """Number of prompt tokens in the requests still to be sent; None without a tokenizer."""
     n_completion_tokens: int | None
-    """Largest number of tokens to be generated; None without a tokenizer."""
+    """Largest number of tokens to be generated; None if it is unknown."""
+    n_prompt_tokens_at_most: int | None
+    """Upper bound on the prompt tokens from the bytes of the prompts; None if their number is known."""
     is_priced: bool
     """True if the backend costs money."""
     cost_usd: float | None
     """Highest cost in US dollars; None if no price is known."""
+    pace: Pace | None
+    """The time in which the model gave answers to such requests before; None if it gave none."""
+    left_out: tuple[str, ...]
+    """One line for each store of another run that could not be read."""
     store_bytes: int
     """Approximate number of bytes that the responses will add to the store of the run."""
 
@@ -69,6 +69,18 @@ class Estimate:
     def n_to_ask(self) -> int:
         """The number of requests that would be sent."""
         return self.n_distinct_requests - (self.n_answered or 0)
+
+    @property
+    def is_free(self) -> bool:
+        """True if no model computes anything, as for baselines and replayed answers."""
+        return not self.is_priced and self.n_prompt_tokens == 0 and self.n_completion_tokens == 0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds that the requests would take at the known pace; None if it is not known."""
+        if not self.n_to_ask:
+            return 0.0
+        return None if self.pace is None else self.n_to_ask * self.pace.seconds / self.pace.n_answers
 
 
 def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> Estimate:
@@ -86,23 +98,23 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
     """
     selection = plan.selection
     asked = list(chain.from_iterable(plan.requests))
-    remote = isinstance(backend, Remote)
+    remote = backend if isinstance(backend, Remote) else None
     n_answered: int | None = None
+    left_out: tuple[str, ...] = ()
     if remote:
+        check_askable(plan.prompt)
         to_ask = list({request.sha256: request for request in asked}.values())
         n_distinct = len(to_ask)
     else:
         plan.check(backend)
-        folder = run_folder(stores.root, plan.signature, backend.model)
-        unique = dict(zip(chain.from_iterable(plan.keys(backend)), asked, strict=True))
-        answered = known(folder / STORE, unique)
-        if stores.cache is not None:
-            answered |= known(stores.cache, unique)
-        to_ask = [request for key, request in unique.items() if key not in answered]
-        n_distinct, n_answered = len(unique), len(answered)
+        left = unanswered(plan, backend, stores)
+        to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out
+        n_distinct = len(to_ask) + n_answered
     tokens = backend.count_tokens(to_ask)
+    bound = tokens or (remote.most_tokens(to_ask) if remote else None)
+    model = None if remote else backend.model
     return Estimate(
-        model=name if remote else backend.model.id,
+        model=name if model is None else model.id,
         dataset=selection.manifest.name,
         config=selection.config,
         n_items=len(selection.items),
@@ -110,9 +122,12 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
         n_distinct_requests=n_distinct,
         n_answered=n_answered,
         n_prompt_tokens=None if tokens is None else tokens.n_prompt,
-        n_completion_tokens=None if tokens is None else tokens.n_completion,
-        is_priced=remote,
-        cost_usd=backend.cost_usd(tokens) if isinstance(backend, Remote) and tokens is not None else None,
+        n_completion_tokens=None if bound is None else bound.n_completion,
+        n_prompt_tokens_at_most=None if bound is None or tokens is not None else bound.n_prompt,
+        is_priced=remote is not None,
+        cost_usd=remote.cost_usd(bound) if remote and bound is not None else None,
+        pace=pace_of(plan, model, name if model is None else model.id, stores),
+        left_out=left_out,
         store_bytes=_store_bytes(to_ask),
     )
 
@@ -124,15 +139,55 @@ def print_estimates(estimates: Sequence[Estimate], *, as_json: bool) -> None:
         return
     for model in dict.fromkeys(one.model for one in estimates):
         _print_table(model, [one for one in estimates if one.model == model])
-    costs = [one.cost_usd for one in estimates]
+    for line in dict.fromkeys(line for one in estimates for line in one.left_out):
+        print(line)
     if any(one.is_priced for one in estimates):
-        prices = [cost for cost in costs if cost is not None]
-        if len(prices) == len(costs):
-            print(f"at most US$ {sum(prices):.4f} in all, by the prices given")
-        else:
-            print("price unknown; give --prices FILE with what the model's tokens cost, and --tokenizer to count them")
+        print(_price(estimates))
         print("the endpoint was not probed and stored answers were not looked up, so every request is counted")
+    for line in _time(estimates):
+        print(line)
     print("nothing was asked and nothing was written; leave out --dry-run to start")
+
+
+def _price(estimates: Sequence[Estimate]) -> str:
+    prices = [one.cost_usd for one in estimates if one.cost_usd is not None]
+    if len(prices) < len(estimates):
+        return "price unknown; give --prices FILE with what the model's tokens cost"
+    if any(one.n_prompt_tokens_at_most is not None for one in estimates):
+        how = "tokens bounded by bytes of the prompt; give --tokenizer for an estimate"
+        return f"at most US$ {sum(prices):.4f} in all, by the prices given ({how})"
+    return f"at most US$ {sum(prices):.4f} in all, by the prices given"
+
+
+def _time(estimates: Sequence[Estimate]) -> Iterator[str]:
+    """Yield lines with the time that is left, how it is known, and how it can become known."""
+    asking = [one for one in estimates if one.n_to_ask and not one.is_free]
+    timed = [one for one in asking if one.pace is not None]
+    if timed:
+        seconds = sum(one.seconds_left or 0.0 for one in timed)
+        n_answers = sum(one.pace.n_answers for one in timed if one.pace is not None)
+        of = " in all" if len(timed) == len(asking) else f" for {_configs(timed)}"
+        each = ", ".join(f"{one.config} {duration(one.seconds_left or 0.0)}" for one in timed)
+        parts = f" ({each})" if len(timed) > 1 else ""
+        yield f"about {duration(seconds)}{of}{parts}, at the pace of {n_answers:,} answers that this model gave before"
+    if untimed := [one for one in asking if one.pace is None]:
+        of = f" for {_configs(untimed)}" if timed else ""
+        yield f"time unknown{of}: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept"
+
+
+def _configs(estimates: Sequence[Estimate]) -> str:
+    return ", ".join(dict.fromkeys(one.config for one in estimates))
+
+
+def duration(seconds: float) -> str:
+    """Return a rough duration in words.
+
+    >>> [duration(seconds) for seconds in (0.2, 75, 200, 7000, 30000)]
+    ['1 s', '75 s', '3 min', '117 min', '8.3 h']
+    """
+    if seconds < 120:
+        return f"{math.ceil(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
@@ -155,6 +210,8 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         )
         shown = ["unknown" if number is None else f"{number:,}" for number in numbers]
         price = "none" if not one.is_priced else "unknown" if one.cost_usd is None else f"{one.cost_usd:.4f}"
+        if one.n_prompt_tokens_at_most is not None:
+            shown[4] = f"≤ {one.n_prompt_tokens_at_most:,}"
         table.add_row(one.config, *shown, price, f"{one.store_bytes / 1e6:.2f}")
     Console().print(table)
 
@@ -170,9 +227,12 @@ def _as_json(one: Estimate) -> strict_json.JsonValue:
         "n_answered": one.n_answered,
         "n_to_ask": one.n_to_ask,
         "n_prompt_tokens": one.n_prompt_tokens,
+        "n_prompt_tokens_at_most": one.n_prompt_tokens_at_most,
         "n_completion_tokens": one.n_completion_tokens,
         "cost_usd": one.cost_usd,
         "store_bytes": one.store_bytes,
+        "seconds_left": one.seconds_left,
+        "n_timed_answers": 0 if one.pace is None else one.pace.n_answers,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -11,12 +12,15 @@ from typing import NamedTuple
 
 from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, Sent
 from evaluators.progress import Advance, progress
+from evaluators.runs.context import other_prompts
+from evaluators.runs.earlier import Found, earlier_answers
 from evaluators.runs.environment import environment
 from evaluators.runs.finish import Origin, finish_run, held, scoring_after
 from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.options import RunOptions
 from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import check_failures, early_look, records_of, whole
+from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore, Totals
 from schemas.errors import ConfigError, RunError
 from schemas.result import Result, Usage
@@ -29,6 +33,8 @@ class Finished(NamedTuple):
 
     folder: Path
     result: Result
+    advice: str = ""
+    """Advice on what may help if answers cannot be read; empty if most of them could."""
 
 
 def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
@@ -59,7 +65,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         if isinstance(backend, KeepsState):
             backend.state_path = folder / _STATE
             backend.count_spent(store.totals().cost_usd or 0.0)
-        asked = _ask(plan, backend, _Stores(store, shared), options.max_failure_rate, folder.name)
+        asked = _ask(plan, backend, _Stores(store, shared), options, folder.name)
         records = records_of(plan, plan.requests, asked.answers, chat=backend.model.chat_template_sha256 is not None)
         check_failures(records, options.max_failure_rate)
         origin = Origin(
@@ -70,7 +76,14 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
             environment=environment(store.runtimes() or [backend.runtime]),
         )
         scoring = scoring_after(folder, options.scorers, keep=options.keep_scores)
-        return Finished(folder, finish_run(folder, records, origin, scoring))
+        result = finish_run(folder, records, origin, scoring)
+        unread = are_many(result.counts.unparsed + result.counts.refused, len(records))
+        return Finished(folder, result, _advice(plan, backend, options) if unread else "")
+
+
+def _advice(plan: Plan, backend: Backend, options: RunOptions) -> str:
+    others = other_prompts(plan, backend, options.max_failure_rate)
+    return remedy(plan.prompt, others, in_chat=is_chat(backend.model, options.command))
 
 
 class _Stores(NamedTuple):
@@ -99,6 +112,14 @@ class _Stores(NamedTuple):
             for runtime in self.shared.runtimes():
                 self.run.note_runtime(runtime)
             known.update(found)
+
+    def take_earlier(self, found: Found, unique: dict[bytes, Request], known: dict[bytes, Response]) -> None:
+        """Copy answers of other runs into the run's store and into ``known``."""
+        if found.responses:
+            self.run.add({key: (unique[key], response) for key, response in found.responses.items()})
+            for runtime in found.runtimes:
+                self.run.note_runtime(runtime)
+            known.update(found.responses)
 
     def note_runtime(self, runtime: Runtime) -> None:
         """Note in both stores where this session's answers were computed."""
@@ -135,17 +156,22 @@ class _Asked:
         )
 
 
-def _ask(plan: Plan, backend: Backend, stores: _Stores, max_failure_rate: float, label: str) -> _Asked:
+def _ask(plan: Plan, backend: Backend, stores: _Stores, options: RunOptions, label: str) -> _Asked:
     keys = plan.keys(backend)
     # A request that several items share is asked once.
     unique = dict(zip(chain.from_iterable(keys), chain.from_iterable(plan.requests), strict=True))
     responses = stores.known(list(unique))
     stores.take_over(unique, responses)
+    missing = [key for key in unique if key not in responses]
+    found = earlier_answers(options.root, plan.signature, backend.model, missing)
+    for line in found.left_out:
+        print(line, file=sys.stderr)
+    stores.take_earlier(found, unique, responses)
     per_item = len(unique) / len(plan.selection.items)
     with progress(label, len(plan.selection.items), done=round(len(responses) / per_item)) as advance:
         steps = _Steps(advance, per_item)
-        look = early_look(plan, keys, chat=backend.model.chat_template_sha256 is not None)
-        _ask_missing(unique, responses, backend, stores, round(max_failure_rate * len(unique)), steps, look)
+        look = early_look(plan, keys, backend.model, lambda: _advice(plan, backend, options))
+        _ask_missing(unique, responses, backend, stores, round(options.max_failure_rate * len(unique)), steps, look)
     return _Asked(keys=keys, responses=responses, totals=stores.run.totals())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,9 @@ from evaluators.task import Prompt, Task
 from schemas import tables
 from schemas.errors import ConfigError
 from schemas.result import Model, Normalisation, Signature
+
+_N_KEY = 8
+_KEY = re.compile(f"[0-9a-f]{{{_N_KEY}}}")
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,45 @@ def run_folder(root: Path, signature: Signature, model: Model) -> Path:
 
     The same command finds the folder again, while another model or prompt gets another folder.
     """
-    dataset = f"{signature.dataset}@{signature.dataset_version}"
-    key = hashlib.sha256(f"{signature.sha256()}:{model.identity_sha256}".encode()).hexdigest()[:8]
-    return root / dataset / model.id.replace("/", "__") / f"{signature.config}-{signature.prompt}-{key}"
+    key = hashlib.sha256(f"{signature.sha256()}:{model.identity_sha256}".encode()).hexdigest()[:_N_KEY]
+    return model_folder(root, signature, model.id) / f"{_beginning(signature)}{key}"
+
+
+def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
+    """Return the folder of all runs of the models of one id on a version of a dataset."""
+    return root / f"{signature.dataset}@{signature.dataset_version}" / model_id.replace("/", "__")
+
+
+def like_runs(root: Path, signature: Signature, model_id: str) -> list[Path]:
+    """Return the existing folders of runs with the config and prompt of a signature, whatever their items, sorted."""
+    beginning = _beginning(signature)
+    found = (path for path in model_folder(root, signature, model_id).glob("*/") if path.name.startswith(beginning))
+    return sorted(path for path in found if _KEY.fullmatch(path.name[len(beginning) :]))
+
+
+def _beginning(signature: Signature) -> str:
+    return f"{signature.config}-{signature.prompt}-"
+
+
+def can_ask(prompt: Prompt, backend: Backend) -> bool:
+    """Return True if a backend can ask with a prompt."""
+    in_chat = backend.model.chat_template_sha256 is not None
+    if isinstance(backend, SendsMessages) and not in_chat and prompt.requires in backend.capabilities:
+        in_chat = backend.sends_messages
+    return prompt.requires in backend.capabilities and (prompt.chat or not in_chat)
+
+
+def check_askable(prompt: Prompt) -> None:
+    """Check that a prompt can be asked at all.
+
+    Raises:
+        ConfigError: the prompt marks answers that were given elsewhere.
+    """
+    if prompt.requires == "import":
+        raise ConfigError(
+            f"prompt '{prompt.id}' marks published answers, which python -m evaluators import reads; "
+            "take another prompt to ask a model"
+        )
 
 
 def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
@@ -129,11 +169,7 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
         ConfigError: the backend lacks a capability, or the prompt makes no sense in a chat.
     """
     model = backend.model
-    if prompt.requires == "import":
-        raise ConfigError(
-            f"prompt '{prompt.id}' marks published answers, which python -m evaluators import reads; "
-            "take another prompt to ask a model"
-        )
+    check_askable(prompt)
     if prompt.requires not in backend.capabilities:
         others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
         why = "".join(f"; {name}: {reason}" for name, reason in backend.runtime.obstacles.items())

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan import Plan
+from evaluators.runs.unread import early_warning, shown
 from schemas.errors import RunError
 from schemas.record import Exchange, Record
+from schemas.result import Model
 
 _N_LOOKED_AT = 20
+"""Number of items that a run looks at. If a model could be read in one answer of five, the first twenty would all be
+unread in one run of a hundred only."""
 
 
 def records_of(
@@ -112,22 +117,25 @@ def check_failures(records: Sequence[Record], max_failure_rate: float) -> None:
 
 
 def early_look(
-    plan: Plan, keys: Sequence[Sequence[bytes]], *, chat: bool
+    plan: Plan, keys: Sequence[Sequence[bytes]], model: Model, advice: Callable[[], str]
 ) -> Callable[[Mapping[bytes, Response]], bool]:
     """Return a function that checks the first answered items, once there are enough of them.
 
-    If none of these items can be read, it raises a ``RunError`` to end the run before more is spent on it. It returns
-    True once it has checked them.
+    If reading them fails, it raises a ``RunError`` to end the run before more is spent on it. If the answers are there
+    and none of them can be understood, it warns on standard error. It returns True once it has checked them.
 
     Args:
         plan: The items, how they are asked and how they are read.
         keys: Store keys of the requests of each item.
-        chat: True if options are scored behind a chat template.
+        model: The model that answers.
+        advice: Function that returns what may help if answers cannot be read.
     """
+    chat = model.chat_template_sha256 is not None
 
     def look(responses: Mapping[bytes, Response]) -> bool:
         reads = []
-        for asked, item_keys in zip(plan.requests, keys, strict=True):
+        example = ""
+        for (_, item), asked, item_keys in zip(plan.selection.items, plan.requests, keys, strict=True):
             answers = [responses.get(key) for key in item_keys]
             sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
             if len(sound) < len(answers):
@@ -135,6 +143,7 @@ def early_look(
             pairs = zip(asked, sound, strict=True)
             exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
             reads.append(plan.task.read(exchanges, plan.normalisation))
+            example = shown(item.item_id, exchanges, plan.task.facts(item).target)
             if len(reads) == _N_LOOKED_AT:
                 break
         if len(reads) < _N_LOOKED_AT:
@@ -144,6 +153,8 @@ def early_look(
                 f"none of the first {len(reads)} answered items could be read: {reads[-1].reason}; the rest "
                 "was not asked, answers are kept"
             )
+        if model.endpoint != "baseline" and all(read.status in ("unparsed", "refused") for read in reads):
+            print(early_warning([read.status for read in reads], example, advice()), file=sys.stderr)
         return True
 
     return look

@@ -253,7 +253,7 @@ class ResponseStore:
             rows = self._connection.execute(
                 "SELECT runtime FROM runtimes WHERE model_id = ? ORDER BY runtime", (self._model_id,)
             )
-            return [_runtime_adapter().validate_json(text) for (text,) in rows.fetchall()]
+            return [runtime_adapter().validate_json(text) for (text,) in rows.fetchall()]
 
 
 def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
@@ -317,5 +317,6 @@ def response_adapter() -> TypeAdapter[Response]:
 
 
 @cache
-def _runtime_adapter() -> TypeAdapter[Runtime]:
+def runtime_adapter() -> TypeAdapter[Runtime]:
+    """Return the adapter that converts runtimes to and from JSON."""
     return TypeAdapter(Runtime)

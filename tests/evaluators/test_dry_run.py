@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import TokenCount
-from evaluators.runs.estimate import Estimate, StoredAnswers, estimate
+from evaluators.runs.earlier import StoredAnswers
+from evaluators.runs.estimate import Estimate, estimate
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
@@ -68,11 +69,14 @@ def test_what_is_left_to_ask_is_told_exactly_and_nothing_is_touched(dataset: Pat
     before = files(tmp_path)
     known_to_cache = estimated(dataset, tmp_path, cache)
     known_to_run = estimated(dataset, tmp_path, limit=20)
-    unknown = estimated(dataset, tmp_path)
+    known_to_part = estimated(dataset, tmp_path)
+    elsewhere = StoredAnswers(root=tmp_path / "elsewhere", cache=None)
+    unknown = estimate(Plan(selected(dataset), TASK, PROMPT), backend, elsewhere, "unused")
     assert (known_to_cache.n_answered, known_to_cache.n_to_ask) == (40, N_REQUESTS - 40)
     assert known_to_cache.n_prompt_tokens == 10 * (N_REQUESTS - 40)
     assert (known_to_run.n_answered, known_to_run.n_to_ask, known_to_run.store_bytes) == (40, 0, 0)
-    assert unknown.n_to_ask == N_REQUESTS
+    assert (known_to_part.n_answered, known_to_part.n_to_ask) == (40, N_REQUESTS - 40)
+    assert (unknown.n_to_ask, unknown.seconds_left) == (N_REQUESTS, None)
     assert files(tmp_path) == before
     assert not (tmp_path / "dry.log").exists()
 

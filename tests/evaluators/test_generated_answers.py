@@ -236,16 +236,17 @@ def test_texts_of_a_language_model_reach_the_board(tmp_path: Path, repository: P
     shutil.copytree(repository / "site" / "docs", tmp_path / "site" / "docs")
     shutil.copy(repository / "site" / "mkdocs.yml", tmp_path / "site")
 
-    def python_m(module: str, *arguments: str | Path) -> str:
+    def python_m(module: str, *arguments: str | Path, status: int = 0) -> str:
         command = [sys.executable, "-m", module, *map(str, arguments)]
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=repository)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     runs = tmp_path / "runs"
     asked = ("run", "--dataset", dataset, "--backend", "transformers", "--model", model, "--device", "cpu")
-    printed = python_m("evaluators", *asked, "--prompt", "mcq2-generate-v1", "--out", runs)
+    printed = python_m("evaluators", *asked, "--prompt", "mcq2-generate-v1", "--out", runs, status=3)
     assert "mode:generation|k:2" in printed
+    assert "0 of 40 answers on type2 could be read" in printed
     (path,) = runs.rglob("result.json")
     result = json.loads(path.read_text(encoding="utf-8"))
     assert result["environment"]["settings"]["generation"] == "continuous"

@@ -161,7 +161,9 @@ def check_all_four(folder: Path, model: Path) -> None:
     asked = ["evaluators", "run", "--dataset", "out/datasets/gifi", "--backend", "transformers", "--model", str(model)]
     # Eight examples do not fit such small models.
     done = run(folder, *asked, "--limit", "33", "--prompt", "zero-shot-sampled-v1", "--prompt", "sampled-v1")
-    assert done.returncode == 0, done.stderr
+    # So small a model may write no number at all, which ends with a status of its own.
+    no_number = "answers on math could be read" in done.stderr
+    assert done.returncode == (3 if no_number else 0), done.stderr
     results = [read_run(path.parent).result for path in sorted((folder / "out/runs").rglob("result.json"))]
     assert {result.signature.task for result in results} == set(TASKS)
     for result in results:

@@ -261,6 +261,16 @@ class OpenAIBackend:
             counts.append((sum(map(most_prompt_tokens, calls)), sum(call.n_completion for call in calls)))
         return TokenCount(max(n_prompt for n_prompt, _ in counts), max(n_completion for _, n_completion in counts))
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The largest number of tokens, if a probed endpoint told it and ``--tokenizer`` counts those of a prompt."""
+        probed: Probed | None = self.__dict__.get("probed")
+        return probed.room if probed and self.tokenizer and probed.api == "completions" else None
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        """Return the least number of tokens that each request needs; none without ``--tokenizer``."""
+        return self.tokenizer.needed_tokens(requests) if self.tokenizer else ()
+
     def cost_usd(self, tokens: TokenCount) -> float | None:
         """Return the cost of that many tokens in US dollars; None if no price is known."""
         if self.price is None:
@@ -303,6 +313,7 @@ class OpenAIBackend:
                 extra=probed.extra,
                 tokenizer=tokenizer if probed.api == "completions" else None,
                 n_tokens=self._n_chat_tokens if probed.api == "chat" else self._n_tokens,
+                room=probed.room,
             ),
         )
 
@@ -336,6 +347,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         raise ConfigError(f"--api {options.api} does not exist; have: chat, completions")
     if options.chat and options.api == "completions" and options.tokenizer is None:
         raise ConfigError("--chat through completions needs --tokenizer, whose template is used; or take --api chat")
+    if options.end_logprobs and (options.tokenizer is None or options.api == "chat"):
+        raise ConfigError("--end-logprobs needs --tokenizer and --api completions; give both, or leave it out")
     if options.max_cost is not None and options.prices is None:
         raise ConfigError("--max-cost needs --prices FILE, with what the model's tokens cost")
     address = parse_address(

@@ -33,6 +33,8 @@ class Generation:
     """Tokenizer for the prompts of completions; if None, the endpoint tokenises them."""
     n_tokens: Callable[[str], int | None]
     """Function that counts the tokens of a prompt; it returns None if it cannot."""
+    room: int | None = None
+    """Largest number of tokens in prompt and answer together; None if unknown."""
 
     def calls(self, request: GenerateRequest) -> list[Call] | str:
         """Return the one call that asks for the text, or why the request cannot be asked."""
@@ -56,6 +58,8 @@ class Generation:
         prompt: Any = request.prompt if self.tokenizer is None else self.tokenizer.context_ids(request.prompt)
         if not prompt:
             return "the prompt is empty, and the tokenizer puts nothing before it"
+        if self.room is not None and isinstance(prompt, list) and len(prompt) >= self.room:
+            return f"the prompt takes {len(prompt)} tokens, the model {self.room}; nothing is left for an answer"
         return [Call(COMPLETIONS, {**body, "prompt": prompt}, self.n_tokens(request.prompt), request.max_tokens)]
 
     def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:

@@ -112,6 +112,15 @@ class TransformersBackend:
         """Return the number of tokens in the prompts, and the maximum number that may be generated."""
         return self.tokenizer.count_tokens(requests)
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The largest number of tokens that the model takes, prompt and answer together."""
+        return self._room()
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        """Return the least number of tokens that each request needs."""
+        return self.tokenizer.needed_tokens(requests)
+
     def _ask_choices(self, requests: Sequence[Request], choices: Sequence[int], missing: frozenset[int]) -> Events:
         asked = [request for request in requests if isinstance(request, ChoiceRequest)]
         encoded: list[Rows | None] = [None] * len(requests)

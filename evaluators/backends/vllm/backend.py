@@ -160,6 +160,15 @@ class VllmBackend:
         """Return the number of tokens in the prompts, and the maximum number that may be generated."""
         return self.tokenizer.count_tokens(requests)
 
+    @property
+    def context_tokens(self) -> int:
+        """The largest number of tokens that the model takes, prompt and answer together."""
+        return self.looked.room
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        """Return the least number of tokens that each request needs."""
+        return self.tokenizer.needed_tokens(requests)
+
     def _prepare(self, requests: Sequence[Request], places: list[int]) -> _Prepared:
         asked = [requests[place] for place in places]
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]

@@ -1,0 +1,169 @@
+"""Says which answers of a run could not be read, shows one of them, and names what may help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from evaluators.task import Prompt, load_task
+from schemas import tables
+from schemas.errors import RunError
+from schemas.record import Exchange, Record
+from schemas.result import Model, Result
+from schemas.run_folder import place_of
+
+_MANY = 0.05
+"""Share of items from which the console mentions them; a model with more of them unread gets no rank."""
+_A_FEW = 3
+_MOST_SHOWN = 80
+
+
+def one_line(text: str) -> str:
+    r"""Return a text in quotes on one line: shortened, and with control characters as escapes.
+
+    >>> one_line("She\nsaid" + 90 * "!")[:14]
+    "'She\\nsaid!!!!"
+    """
+    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
+
+
+def shown(item_id: str, exchanges: Sequence[Exchange], target: str | None) -> str:
+    """Return a clause that shows the answer to one item, beside what was expected."""
+    texts = [exchange.text for exchange in exchanges if exchange.text is not None]
+    errors = [exchange.error for exchange in exchanges if exchange.error is not None]
+    answer = f"was answered {one_line(texts[0])}" if texts else f"was declined: {one_line(' '.join(errors[:1]))}"
+    return f"item '{item_id}' {answer}" + ("" if target is None else f", where {one_line(target)} was expected")
+
+
+def remedy(prompt: Prompt, others: Sequence[Prompt], *, in_chat: bool) -> str:
+    """Return what a user can try if answers to a prompt cannot be read.
+
+    Args:
+        prompt: The prompt that was used.
+        others: The other prompts that the model can be asked with.
+        in_chat: True if prompts are sent as messages of a chat.
+    """
+    reworded = [one for one in others if one.template != prompt.template and one.requires == prompt.requires]
+    alike = [one for one in reworded if one.temperature == prompt.temperature]
+    names = " or ".join(one.id for one in alike or reworded)
+    parts = [f"--prompt {names}"] if names else []
+    parts += [] if in_chat else ["--chat if this is a chat model"]
+    return f"try {', or '.join(parts)}" if parts else "try another model"
+
+
+def is_chat(model: Model, command: str) -> bool:
+    """Return True if prompts were sent as chat messages, by a template here or by the endpoint's own."""
+    return model.chat_template_sha256 is not None or "--api chat" in command
+
+
+def early_warning(unread: Sequence[str], example: str, advice: str) -> str:
+    """Return a warning for a run whose first answers cannot be read.
+
+    Args:
+        unread: Status of each of these items, ``unparsed`` or ``refused``.
+        example: Clause from :func:`shown`.
+        advice: Advice on what may help, from :func:`remedy`.
+    """
+    return (
+        f"warning: none of the first {len(unread)} answers could be read ({_counted(unread)}): {example}; the run goes "
+        f"on; to save its time, stop it with Ctrl-C and {advice}"
+    )
+
+
+def are_many(n: int, n_items: int) -> bool:
+    """Return True if the console mentions that many of the items."""
+    return n > max(_A_FEW, _MANY * n_items)
+
+
+def notes(folder: Path, result: Result, advice: str) -> list[str]:
+    """Return lines on the answers of a finished run that could not be read, and on those that were cut.
+
+    Args:
+        folder: Folder of the run.
+        result: The result in it.
+        advice: Advice on what may help if answers cannot be read, from :func:`remedy`.
+    """
+    counts = result.counts
+    most = max(counts.unparsed, counts.refused, counts.truncated)
+    if result.model.endpoint == "baseline" or not are_many(most, counts.items):
+        return []
+    records = tables.read_rows(place_of(folder, result.records), Record)
+    lines = []
+    if counts.scored:  # Otherwise :func:`check_read` says so.
+        for status, what in (("unparsed", "could not be read"), ("refused", "were refusals")):
+            found = [record for record in records if record.status == status]
+            if are_many(len(found), counts.items):
+                tail = f"; {advice}" if status == "unparsed" and advice else ""
+                lines.append(f"{_share(len(found), counts.items)} {what}: for example, {_shown_of(found[0])}{tail}")
+    if are_many(counts.truncated, counts.items):
+        lines.append(_cut(result, records))
+    return lines
+
+
+class Read(Protocol):
+    """A finished run whose answers were read."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+
+    @property
+    def result(self) -> Result:
+        """The result in it."""
+
+    @property
+    def advice(self) -> str:
+        """A sentence on what may help if answers cannot be read; empty if there is none."""
+
+
+def check_read(finished: Sequence[Read]) -> None:
+    """Check that at least one answer of each finished run could be read.
+
+    Args:
+        finished: The finished runs; baselines may answer as they like.
+
+    Raises:
+        RunError: no answer of a run could be read. Its result and answers are kept.
+    """
+    empty = [run for run in finished if run.result.model.endpoint != "baseline" and not run.result.counts.scored]
+    if not empty:
+        return
+    folder, result = empty[0].folder, empty[0].result
+    records = tables.read_rows(place_of(folder, result.records), Record)
+    statuses = [record.status for record in records]
+    example = next((record for record in records if record.status != "failed"), records[0])
+    others = [f"{run.result.signature.config} in {run.folder}" for run in empty[1:]]
+    raise RunError(
+        f"0 of {len(records)} answers on {result.signature.config} could be read ({_counted(statuses)}): "
+        f"{_shown_of(example)}; {empty[0].advice or 'try another prompt'}; result and answers are kept in {folder}"
+        + (f"; nor could those on {', '.join(others)}" if others else "")
+    )
+
+
+def _counted(statuses: Sequence[str]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in Counter(statuses).most_common())
+
+
+def _share(n: int, n_items: int) -> str:
+    return f"{n} of {n_items} answers ({100 * n / n_items:.0f} %)"
+
+
+def _shown_of(record: Record) -> str:
+    return shown(record.item_id, record.exchanges, record.target)
+
+
+def _cut(result: Result, records: Sequence[Record]) -> str:
+    """Return a line on answers that were cut, which tells a short context from the limit of the prompt."""
+    cut = [exchange for record in records for exchange in record.exchanges if exchange.finish_reason == "length"]
+    lengths = [exchange.n_completion_tokens for exchange in cut if exchange.n_completion_tokens is not None]
+    prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
+    limit = None if prompt is None else prompt.max_tokens
+    early = sum(length < limit for length in lengths) if limit is not None else 0
+    line = f"{_share(result.counts.truncated, len(records))} were cut"
+    if limit is not None:
+        line += f" at the prompt's limit of {limit} tokens" if not early else ""
+    if early:
+        return f"{line}, {early} of them because the model's context was full; take a shorter prompt or another model"
+    return f"{line}; base models often write on like that, but if answers end too early, take another prompt"

@@ -1,0 +1,289 @@
+"""What a run tells before its first request, and the answers of earlier runs that it does not ask again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+from typer.testing import CliRunner, Result
+
+from evaluators.__main__ import app
+from evaluators.backend import ChoiceRequest, GenerateRequest
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.backend import TransformersBackend, open_backend
+from evaluators.models.tokenizer import load_tokenizer
+from evaluators.stores.maintenance import read_answers
+from schemas.run_folder import read_run
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
+from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.test_packed_scoring import save_model
+from tests.evaluators.word_problems import N_ITEMS, build
+
+
+@dataclass
+class Sized(FakeEndpoint):
+    """An endpoint that says how many tokens its model takes."""
+
+    max_model_len: int = 512
+
+    def other(self, method: str, path: str, content: bytes) -> tuple[int, Any]:
+        status, answer = super().other(method, path, content)
+        for entry in answer.get("data", ()):
+            entry["max_model_len"] = self.max_model_len
+        return status, answer
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("gifi") / "data")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture
+def endpoint(tokenizer: Path) -> Iterator[Sized]:
+    def answered(_: object, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"]:
+            choice["text"] = " The answer is 12."
+        return answer
+
+    serves = frozenset({"text", "models"})
+    with Sized(Tokenizer.from_file(str(tokenizer / "tokenizer.json")), serves=serves, alter=answered) as served:
+        yield served
+
+
+def evaluators(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def command(problems: Path, endpoint: Sized, out: Path, *more: str | Path) -> list[str | Path]:
+    asked = ("run", "--dataset", problems, "--config", "math", "--backend", "openai", "--model", MODEL)
+    return [*asked, "--base-url", endpoint.url, "--out", out, *more]
+
+
+def questions(endpoint: FakeEndpoint) -> Counter[str]:
+    """How often each word problem was asked; probes ask for fewer tokens."""
+    asked = (received.body for received in endpoint.received)
+    return Counter(json.dumps(body["prompt"]) for body in asked if body.get("max_tokens", 0) > 100)
+
+
+def test_prompts_longer_than_the_context_are_refused_with_the_prompts_that_fit(
+    problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
+) -> None:
+    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22"))
+    assert told.exit_code == 1, told.stderr
+    (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
+    assert "22 of 22 items of config 'math' are too long for the model with prompt 'sampled-v1'" in error
+    assert "its context has 512; take --prompt zero-shot-sampled-v1 or zero-shot-greedy-v1" in error
+    assert not questions(endpoint)
+    assert not (tmp_path / "runs").exists()
+    fits = command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22")
+    assert evaluators(*fits, "--prompt", "zero-shot-sampled-v1").exit_code == 0
+    assert sum(questions(endpoint).values()) == 22
+
+
+def test_a_larger_context_is_what_remains_if_no_prompt_fits(
+    problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
+) -> None:
+    endpoint.max_model_len = 20
+    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22"))
+    assert told.exit_code == 1
+    assert "its context has 20; take a model with a longer context; nothing was asked" in told.stderr
+
+
+def test_a_few_long_prompts_are_announced_and_fail_without_being_asked(
+    problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path
+) -> None:
+    asked = command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--prompt", "greedy-v1")
+    lengths = sorted(len(json.loads(prompt)) for prompt in prompts_of(endpoint, asked))
+    endpoint.received.clear()
+    longest = [length for length in lengths if length == lengths[-1]]
+    assert len(longest) < N_ITEMS // 2
+    # Room for the answer's first token to all but the longest prompts, and not for the rest of any answer.
+    endpoint.max_model_len = lengths[-1]
+    again = [*asked[:-6], "--out", tmp_path / "again", *asked[-4:], "--max-failure-rate", "0.5"]
+    told = evaluators(*again)
+    assert told.exit_code == 0, told.stderr
+    n_long, n_cut = len(longest), sum(n_tokens + 200 > lengths[-1] for n_tokens in lengths) - len(longest)
+    (line,) = [line for line in told.stderr.splitlines() if line.startswith("config 'math'")]
+    assert f"{n_long} of {N_ITEMS} items are too long for the model and will count as failed" in line
+    assert f"they need up to {lengths[-1] + 1:,} tokens; {n_cut} requests leave less than the 200 tokens" in line
+    (result,) = (tmp_path / "again").rglob("result.json")
+    assert read_run(result.parent).result.counts.failed == n_long
+    assert sum(questions(endpoint).values()) == N_ITEMS - n_long
+
+
+def prompts_of(endpoint: Sized, asked: list[str | Path]) -> Counter[str]:
+    endpoint.max_model_len = 8192
+    assert evaluators(*asked).exit_code == 0
+    return questions(endpoint)
+
+
+def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
+    asked = ("run", "--dataset", problems, "--backend", "transformers", "--model", model, "--out", tmp_path / "runs")
+    for more in ((), ("--dry-run",)):
+        told = evaluators(*asked, *more)
+        assert told.exit_code == 1
+        (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
+        assert f"{N_ITEMS} of {N_ITEMS} items of config 'math' are too long" in error
+        assert "take --prompt zero-shot-sampled-v1 or zero-shot-greedy-v1, which fits" in error
+        assert "or name the other configs with --config; nothing was asked" in error
+        assert not (tmp_path / "runs").exists()
+
+
+def test_the_needed_tokens_are_those_that_a_model_is_given(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    save_tiny_llama(tmp_path)
+    backend = open_backend(str(tmp_path), BackendOptions(device="cpu"))
+    assert isinstance(backend, TransformersBackend)
+    tokenizer = load_tokenizer(str(tmp_path))
+    choice = ChoiceRequest(prompt="The nurse refers to the", options=(" nurse", " a man of many words"), outcomes=())
+    text = GenerateRequest(prompt="The nurse", max_tokens=9)
+    rows = tokenizer.rows(choice)
+    assert not isinstance(rows, str)
+    expected = [max(map(len, rows.ids)), len(tokenizer.context_ids("The nurse")) + 1]
+    assert (backend.context_tokens, list(backend.needed_tokens([choice, text]))) == (256, expected)
+
+
+@pytest.mark.parametrize("limits", [(22, None), (None, 22), (22, 44)])
+def test_a_run_with_another_limit_asks_nothing_twice(
+    problems: Path, endpoint: Sized, tmp_path: Path, limits: tuple[int | None, int | None]
+) -> None:
+    asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1")
+    for limit in limits:
+        told = evaluators(*asked, *([] if limit is None else ["--limit", str(limit)]))
+        assert told.exit_code == 0, told.stderr
+    counts = questions(endpoint)
+    assert set(counts.values()) == {1}
+    assert sum(counts.values()) == max(limit or N_ITEMS for limit in limits)
+    results = [read_run(path.parent) for path in (tmp_path / "runs").rglob("result.json")]
+    assert sorted(result.counts.scored for result, _ in results) == sorted(limit or N_ITEMS for limit in limits)
+    answers = [{record.item_id: record.exchanges for record in records} for _, records in results]
+    shared = answers[0].keys() & answers[1].keys()
+    assert shared
+    assert all(answers[0][item] == answers[1][item] for item in shared)
+
+
+def test_another_model_takes_no_answers_over(problems: Path, endpoint: Sized, tokenizer: Path, tmp_path: Path) -> None:
+    asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--limit", "22")
+    assert evaluators(*asked).exit_code == 0
+    # The same name, and other tokens: another identity.
+    assert evaluators(*asked, "--tokenizer", tokenizer).exit_code == 0
+    assert sum(questions(endpoint).values()) == 44
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("damaged", "not a usable response store"),
+        ("unreadable", "not a usable response store"),
+        ("version", "written in format 99"),
+        ("locked", "another process"),
+    ],
+)
+def test_a_sibling_that_cannot_be_read_is_left_out_in_one_line(
+    problems: Path, endpoint: Sized, tmp_path: Path, fault: str, reason: str
+) -> None:
+    asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1")
+    assert evaluators(*asked, "--limit", "22").exit_code == 0
+    (store,) = (tmp_path / "runs").rglob("responses.sqlite")
+    if fault == "damaged":
+        store.write_bytes(b"no database at all, but long enough to look like one" * 9)
+    with closing(sqlite3.connect(store)) as connection:
+        if fault == "version":
+            connection.execute("PRAGMA user_version=99")
+        elif fault == "unreadable":
+            connection.execute("UPDATE responses SET response = '{}'")
+            connection.commit()
+        elif fault == "locked":
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute("INSERT INTO usage VALUES (0, 0, 0)")
+            connection.commit()
+        before = store.read_bytes()
+        told = evaluators(*asked, "--limit", "33")
+        assert told.exit_code == 0, told.stderr
+        assert store.read_bytes() == before
+    (line,) = [line for line in told.stderr.splitlines() if "left out" in line]
+    assert f"answers of another run are left out: {store}" in line
+    assert reason in line
+    assert sum(questions(endpoint).values()) == 22 + 33
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
+
+
+def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
+    chosen = ("--config", "recognition", "--prompt", "greedy-v1", "--out", tmp_path / "runs")
+    asked: list[str | Path] = ["run", "--dataset", problems, "--backend", "transformers", "--model", model, *chosen]
+    fresh = evaluators(*asked, "--dry-run")
+    assert "time unknown: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept" in (
+        fresh.stdout
+    )
+    fresh_json = evaluators(*asked, "--dry-run", "--json")
+    assert json.loads(fresh_json.stdout)[0]["seconds_left"] is None
+    cached = [*asked, "--cache", tmp_path / "cache.sqlite"]
+    assert evaluators(*cached, "--limit", "20").exit_code == 0
+    (pilot,) = (tmp_path / "runs").rglob("result.json")
+    result = read_run(pilot.parent).result
+    n_left = json.loads(fresh_json.stdout)[0]["n_items"] - 11
+    assert result.usage.seconds is not None
+    expected = result.usage.seconds / 11 * n_left
+    elsewhere = [part if part != tmp_path / "runs" else tmp_path / "elsewhere" for part in cached]
+    for told in (evaluators(*asked, "--dry-run", "--json"), evaluators(*elsewhere, "--dry-run", "--json")):
+        (one,) = json.loads(told.stdout)
+        assert (one["n_answered"], one["n_to_ask"], one["n_timed_answers"]) == (11, n_left, 11)
+        assert one["seconds_left"] == pytest.approx(expected, rel=0.01)
+    shown = evaluators(*asked, "--dry-run").stdout
+    assert "in all, at the pace of 11 answers that this model gave before" in shown
+    assert len(read_answers(pilot.parent / "responses.sqlite")) == 11
+    done = evaluators(*asked, "--dry-run", "--limit", "20")
+    assert ("time unknown" in done.stdout, "about" in done.stdout) == (False, False)
+
+
+def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["made/*"]\ninput = 100\noutput = 400\n')
+    asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--prices", prices)
+    (fresh,) = json.loads(evaluators(*asked, "--dry-run", "--json").stdout)
+    assert not endpoint.received
+    n_bytes = sum(len(json.loads(prompt).encode()) for prompt in prompts_of(endpoint, [*asked, "--limit", "22"]))
+    assert fresh["n_prompt_tokens"] is None
+    assert fresh["n_prompt_tokens_at_most"] > n_bytes
+    bound = (100 * fresh["n_prompt_tokens_at_most"] + 400 * fresh["n_completion_tokens"]) / 1e6
+    assert fresh["cost_usd"] == pytest.approx(bound)
+    told = evaluators(*asked, "--dry-run").stdout
+    assert (
+        f"at most US$ {bound:.4f} in all, by the prices given (tokens bounded by bytes of the prompt; give --tokenizer "
+        "for an estimate)" in told
+    )
+    assert "in all, at the pace of 22 answers that this model gave before" in told
+    assert "≤ " in told
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--prompt", "published-v1"), "marks published answers"),
+        (("--end-logprobs",), "--end-logprobs needs --tokenizer and --api completions"),
+    ],
+)
+def test_what_must_fail_is_refused_unasked(
+    problems: Path, endpoint: Sized, tmp_path: Path, more: tuple[str, ...], message: str
+) -> None:
+    told = evaluators(*command(problems, endpoint, tmp_path / "runs", *more, "--dry-run"))
+    assert told.exit_code == 1
+    assert message in told.stderr
+    assert not endpoint.received

@@ -1,0 +1,138 @@
+"""What the console says of answers that cannot be read, that are refusals, and that were cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+from typer.testing import CliRunner, Result
+
+from evaluators.__main__ import app
+from schemas.run_folder import read_run
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.word_problems import N_ITEMS, build
+
+Answer = Callable[[Received], str]
+SAID = "Once\nupon\ta time"
+DECLINED = "I'm sorry, but I can't help with that."
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("gifi") / "data")
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[FakeEndpoint]:
+    tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
+    with FakeEndpoint(tokenizer, serves=frozenset({"text", "models"})) as served:
+        yield served
+
+
+def run(endpoint: FakeEndpoint, dataset: Path, out: Path, answer: Answer, *more: str, finish: str = "stop") -> Result:
+    def alter(received: Received, given: dict[str, Any]) -> dict[str, Any]:
+        for choice in given["choices"]:
+            choice |= {"text": answer(received), "finish_reason": finish}
+        given["usage"]["completion_tokens"] = 200
+        return given
+
+    endpoint.alter = alter
+    command = ["run", "--dataset", str(dataset), "--backend", "openai", "--model", MODEL, "--base-url", endpoint.url]
+    return CliRunner().invoke(app, [*command, "--out", str(out), "--prompt", "zero-shot-greedy-v1", *more])
+
+
+def warnings(done: Result) -> list[str]:
+    return [line for line in done.stderr.splitlines() if line.startswith("warning: none of")]
+
+
+def test_a_run_that_reads_nothing_says_so_early_shows_one_answer_and_ends_with_status_3(
+    problems: Path, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
+    done = run(endpoint, problems, tmp_path / "runs", lambda received: SAID, "--config", "math")
+    assert done.exit_code == 3
+    (warning,) = warnings(done)
+    assert "none of the first 20 answers could be read (20 unparsed): item 'embedded-math-" in warning
+    assert r"was answered 'Once\nupon\ta time', where '" in warning
+    assert "' was expected" in warning
+    assert "stop it with Ctrl-C and try --prompt greedy-v1 or instructed-greedy-v1, or --chat if" in warning
+    (folder,) = (path.parent for path in (tmp_path / "runs").rglob("result.json"))
+    (error,) = [line for line in done.stderr.splitlines() if line.startswith("error")]
+    assert f"0 of {N_ITEMS} answers on math could be read ({N_ITEMS} unparsed): item '" in error
+    assert f"result and answers are kept in {folder}" in error
+    assert "try --prompt greedy-v1 or instructed-greedy-v1" in error
+    assert "metric" not in done.stdout
+    assert "next:" not in done.stdout
+    assert f"0 of {N_ITEMS} items scored" in done.stdout
+    assert read_run(folder).result.counts.unparsed == N_ITEMS
+    again = run(endpoint, problems, tmp_path / "runs", lambda received: "unasked", "--config", "math")
+    assert (again.exit_code, SAID in read_run(folder).records[0].exchanges[0].text) == (3, True)  # type: ignore[operator]
+
+
+def test_the_other_configs_are_asked_although_one_cannot_be_read(
+    problems: Path, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
+    more = ("--prompt", "greedy-v1", "--config", "math", "--config", "recognition", "--limit", "22")
+    done = run(endpoint, problems, tmp_path / "runs", lambda received: SAID + " he", *more)
+    assert done.exit_code == 3
+    assert "22 of 22 items scored" in done.stdout
+    assert "0 of 22 answers on math could be read" in done.stderr
+    assert "recognition" not in next(line for line in done.stderr.splitlines() if line.startswith("error"))
+
+
+def test_answers_that_are_all_refusals_are_called_so(problems: Path, endpoint: FakeEndpoint, tmp_path: Path) -> None:
+    done = run(endpoint, problems, tmp_path / "runs", lambda received: DECLINED, "--config", "math")
+    assert done.exit_code == 3
+    assert "none of the first 20 answers could be read (20 refused)" in warnings(done)[0]
+    assert f"0 of {N_ITEMS} answers on math could be read ({N_ITEMS} refused)" in done.stderr
+
+
+def test_the_share_of_unread_answers_and_of_refusals_is_told_with_one_of_each(
+    problems: Path, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
+    def answer(received: Received) -> str:
+        turn = len(received.body["prompt"]) % 3
+        return (SAID, DECLINED, "The answer is 12.")[turn]
+
+    done = run(endpoint, problems, tmp_path / "runs", answer, "--config", "math")
+    assert done.exit_code == 0, done.stderr
+    (folder,) = (path.parent for path in (tmp_path / "runs").rglob("result.json"))
+    counts = read_run(folder).result.counts
+    assert min(counts.unparsed, counts.refused, counts.scored) > 5
+    lines = done.stdout.splitlines()
+    (unparsed,) = [line for line in lines if "could not be read" in line]
+    assert unparsed.startswith(f"{counts.unparsed} of {N_ITEMS} answers ({100 * counts.unparsed / N_ITEMS:.0f} %)")
+    assert r"was answered 'Once\nupon\ta time', where" in unparsed
+    assert "; try --prompt greedy-v1" in unparsed
+    (refused,) = [line for line in lines if "were refusals" in line]
+    assert refused.startswith(f"{counts.refused} of {N_ITEMS} answers")
+    assert DECLINED in refused
+    assert not warnings(done)
+    assert lines[-1].startswith("next:")
+
+
+def test_a_few_unread_answers_are_counted_and_no_more(problems: Path, endpoint: FakeEndpoint, tmp_path: Path) -> None:
+    asked: set[str] = set()
+
+    def answer(received: Received) -> str:
+        asked.add(received.body["prompt"])
+        return SAID if len(asked) == 30 else "The answer is 12."
+
+    done = run(endpoint, problems, tmp_path / "runs", answer, "--config", "math", "--concurrency", "1")
+    assert done.exit_code == 0, done.stderr
+    assert "1 unparsed, 0 failed; 0 truncated" in done.stdout
+    assert "could not be read" not in done.stdout
+
+
+def test_answers_that_were_cut_are_told_with_their_share(
+    problems: Path, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
+    done = run(
+        endpoint, problems, tmp_path / "runs", lambda received: "The answer is 12.", "--config", "math", finish="length"
+    )
+    assert done.exit_code == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if "were cut" in line]
+    assert line.startswith(f"{N_ITEMS} of {N_ITEMS} answers (100 %) were cut at the prompt's limit of 200 tokens")
+    assert "take another prompt" in line
