@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.benchmark import load_benchmark
 from evaluators.statistics.bootstrap import FloatArray
+from leaderboard.checking.examples import Examples
 from schemas.metric_comparison import MetricKey, key_of
 from schemas.result import Metric, Result
 
@@ -50,6 +51,10 @@ class Entry:
     """Hash of what the records say about the items; the same for all results of one signature."""
     rescored: tuple[str, ...] = ()
     """Labels of the scorers of texts whose scores were computed again; those of others were taken as stored."""
+    folder: Path | None = None
+    """Folder of the result, from which the site copies its records; None if there is none."""
+    examples: Examples = field(default_factory=Examples)
+    """Records that the page of the model shows."""
 
     def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
         """Return a metric on a slice, or on all items by default; None if the task has no such metric."""

@@ -76,7 +76,7 @@ def place_labels(
     plane = _Box(0, 0, width, height)
     places = []
     for (x, y), point in zip(centres, points, strict=True):
-        text = point.text if len(point.text) <= _MAX_LABEL else f"{point.text[: _MAX_LABEL - 1]}…"
+        text = shortened(point.text)
         boxes = _candidates(x, y, len(text) * _WIDTH_OF_LETTER * font_size, font_size + 2)
         costs = [_cost(box, taken, plane) for box in boxes]
         box = boxes[costs.index(min(costs))]
@@ -84,6 +84,16 @@ def place_labels(
         middle = (box.top + box.bottom) / 2
         places.append(LabelPlace(low + box.left / width * span, high - middle / height * span, text))
     return places
+
+
+def shortened(label: str) -> str:
+    """Return a label without its middle if it is too long, since names of models often differ only at the end.
+
+    >>> shortened("an-extremely-long-name-of-a-model-7b-instruct")
+    'an-extremely…l-7b-instruct'
+    """
+    half = (_MAX_LABEL - 1) // 2
+    return label if len(label) <= _MAX_LABEL else f"{label[:half]}…{label[len(label) - (_MAX_LABEL - 1 - half) :]}"
 
 
 def _candidates(x: float, y: float, width: float, height: float) -> list[_Box]:

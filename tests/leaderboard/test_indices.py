@@ -133,12 +133,12 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     comparisons = json.loads(files[main.comparisons.json])["rows"]
     assert len(comparisons) == 3
     model = files["models/lab__even.md"]
-    assert "The dimensions of the index, and their mean." in model
+    assert "mean of GDR, SN, NTS, CF, SA, OF and PE with our own detectors" in model
     (placement,) = index_placements(index_views(board), "lab/even")
-    assert placement.picture is not None
-    assert placement.picture.light in files
-    captions = ("CF by pronoun family.", "Sentiment by pronoun family.", "Toxicity by pronoun family.")
-    assert all(caption in model for caption in (*captions, "CF at other thresholds of the cosine."))
+    assert f"{{: #{placement.anchor} }}" in model
+    fairness = "Counterfactual fairness (CF)"
+    captions = (f"{fairness} by pronoun family.", "Sentiment by pronoun family.", "Toxicity by pronoun family.")
+    assert all(caption in model for caption in (*captions, f"{fairness} at other thresholds of the cosine."))
 
 
 def test_a_result_whose_scores_were_changed_is_left_out(tmp_path: Path) -> None:

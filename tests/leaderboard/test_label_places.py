@@ -38,4 +38,4 @@ def test_labels_stay_inside_at_the_edges() -> None:
 def test_long_labels_are_shortened() -> None:
     place = place_labels([point("x" * 60, 0.5, 0.5)], **PLANE)[0]
     assert len(place.text) == 26
-    assert place.text.endswith("…")
+    assert place.text[12] == "…"
