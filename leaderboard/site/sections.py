@@ -83,7 +83,8 @@ class Section:
     def primary_label(self) -> str:
         """The heading of the metric that ranks the rows, or ``none``."""
         labels = {column.key: column.heading for column in self.table.columns}
-        return labels.get(self.table.primary or "", self.table.primary or "none")
+        primary = self.table.primary
+        return "none" if primary is None else labels.get(primary, self.pages.label(primary))
 
     @property
     def facts(self) -> tuple[str, ...]:
