@@ -104,7 +104,9 @@ def rule() -> str:
 
 def _withheld(entry: Entry, manifest: Manifest | None) -> str | None:
     if manifest is not None and not manifest.redistributable:
-        return manifest.publish_refusal or f"the licence of the dataset, {manifest.licence}, forbids showing its texts"
+        # What follows a semicolon is advice for the owner of the dataset folder.
+        refusal = (manifest.publish_refusal or "").partition(";")[0]
+        return refusal or f"the licence of the dataset, {manifest.licence}, forbids showing its texts"
     if entry.examples.hides_prompts:
         return "the records hold no prompts, because the licence of the dataset forbids showing its texts"
     return None
