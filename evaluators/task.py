@@ -138,6 +138,17 @@ class ReadsScores(Protocol):
         """Return records and the scores of their texts as arrays."""
 
 
+@runtime_checkable
+class JudgesRecords(Protocol):
+    """A task whose items can have a right answer."""
+
+    def is_right(self, record: Any) -> bool | None:
+        """Return True if the reading of a record is right, False if it is wrong.
+
+        The result is None if there is no right answer or no reading, or if the reading is partly right.
+        """
+
+
 def load_task(name: str) -> Task:
     """Return the task of a name.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from evaluators.benchmark import benchmarks
+from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measuring import metric_definitions
 from leaderboard.checking.entries import Entry
 from schemas import plugins
@@ -69,7 +69,10 @@ class Layout(NamedTuple):
     """Names of metrics; the layout applies to a table if at least one of them has a value in at least one row."""
     columns: tuple[Column, ...]
     without_column: frozenset[str] = frozenset()
-    """Metrics that get no column. Metrics named neither here nor in ``columns`` follow, under their own names."""
+    """Metrics that get no column. Metrics named neither here nor in ``columns`` follow, under their labels."""
+    plane: tuple[str, str] | None = None
+    """Keys of two columns to draw against each other, the vertical one first, because each explains the other; None to
+    draw the first column alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,14 @@ class BenchmarkPages:
     """A description of the parts of the pages that are special to one benchmark."""
 
     name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Names for readers, by name of a metric or index."""
+    variants: frozenset[str] = frozenset()
+    """Metrics that repeat another one by other rules, for comparison; pages show them folded away."""
+    headlines: tuple[str, ...] = ()
+    """Metrics that the summary of a model speaks about, in its order; empty for the first columns of each table."""
+    may_offend: Mapping[str, str] = field(default_factory=dict)
+    """Warnings, by name of a task, for tasks whose texts may offend readers."""
     layouts: tuple[Layout, ...] = ()
     """Layouts of the benchmark's tables; the first one that applies to a table is used."""
     group_names: Mapping[str, str] = field(default_factory=dict)
@@ -147,6 +158,21 @@ class BenchmarkPages:
     baseline_note: str | None = None
     """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
     baseline_panel: BaselinePanel | None = None
+
+    def label(self, metric: str) -> str:
+        """Return the name of a metric or index for readers."""
+        columns = (column for layout in self.layouts for column in layout.columns)
+        named = {column.metric: column.label for column in columns if not column.group} | dict(self.labels)
+        plain = metric.replace("_", " ")
+        return named.get(metric, plain[:1].upper() + plain[1:])
+
+    def layout(self, has_value: Callable[[str], bool]) -> Layout:
+        """Return the first layout that applies to a table, an empty one if none does.
+
+        Args:
+            has_value: Function that returns True if a metric has a value in a row of the table.
+        """
+        return next((layout for layout in self.layouts if any(map(has_value, layout.deciders))), Layout((), ()))
 
 
 @cache
@@ -171,6 +197,9 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     named = {name for layout in pages.layouts for name in (*layout.deciders, *layout.without_column)}
     named |= {column.metric for layout in pages.layouts for column in layout.columns}
     named |= {name for chart in pages.share_charts for name in chart.metrics}
+    named |= {*pages.variants, *pages.headlines}
+    indices = {index.name for index in load_benchmark(pages.name).indices}
+    named |= set(pages.labels) - indices
     if unknown := sorted(named - _metric_names()):
         raise ConfigError(f"pages of benchmark '{pages.name}' name metrics that do not exist: {', '.join(unknown)}")
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from evaluators.detectors.pronouns import first_families
 from evaluators.detectors.refusals import is_refusal
 from evaluators.pronouns.answers import FAILED, NO_NUMBER, REFUSED, spelt
+from evaluators.statistics.record_tables import Answer, answers_of
 from evaluators.task import Read
 from schemas.lexicon import pronoun_families
-from schemas.record import Exchange, Reading
+from schemas.record import Exchange, Reading, Record
 
 _MOST_SHOWN = 60
 
@@ -57,3 +58,16 @@ def pronoun_of(exchange: Exchange) -> str:
 def family_groups(family: str) -> dict[str, str]:
     """Return the groups of a record whose text is in a pronoun family."""
     return {"family": family, "family_class": pronoun_families()[family].pronoun_class}
+
+
+def all_or_none(record: Record, is_right: Callable[[Answer], bool]) -> bool | None:
+    """Return True if all answers of a record are right, False if none is, and None in between or without an answer.
+
+    Args:
+        record: Record with one answer or several; those that were refused or failed do not count.
+        is_right: Function that returns True if an answer is right.
+    """
+    if record.reading is None:
+        return None
+    judged = {is_right(answer) for answer in answers_of([record]) if answer.told not in (REFUSED, FAILED)}
+    return judged.pop() if len(judged) == 1 else None

@@ -49,7 +49,7 @@ class RecognitionTable(FamilyTable):
             answered=answered,
             refused=refused,
             read=answered & ~refused,
-            correct=np.array([float(answer.record.target in families_in(answer.told or NONE)) for answer in answers]),
+            correct=np.array([float(is_right_family(answer)) for answer in answers]),
             has_pronoun=np.array([bool(families_in(answer.told or NONE)) for answer in answers]),
             echoes=np.array([echo_end(answer.text, answer.exchange.prompt) > 0 for answer in answers]),
             published_kept=answered & np.array([_is_kept(answer.text) for answer in answers]),
@@ -57,6 +57,11 @@ class RecognitionTable(FamilyTable):
                 [float(first_family_published(answer.text) == answer.record.target) for answer in answers]
             ),
         )
+
+
+def is_right_family(answer: Answer) -> bool:
+    """Return True if the first pronoun of an answer can belong to the family of its prompt."""
+    return answer.record.target in families_in(answer.told or NONE)
 
 
 def _is_refused(answer: Answer) -> bool:

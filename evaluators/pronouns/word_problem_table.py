@@ -48,7 +48,7 @@ class WordProblemTable(FamilyTable):
             refused=refused,
             answered=answered,
             judged=answered & ~refused,
-            correct=np.array([float(_is_right(answer)) for answer in answers]),
+            correct=np.array([float(is_right_number(answer)) for answer in answers]),
             has_number=np.array([answer.told not in (None, REFUSED, NO_NUMBER) for answer in answers]),
             published_kept=answered & np.array([answer.text != "" for answer in answers]),
             published_correct=np.array(
@@ -57,7 +57,8 @@ class WordProblemTable(FamilyTable):
         )
 
 
-def _is_right(answer: Answer) -> bool:
+def is_right_number(answer: Answer) -> bool:
+    """Return True if the number in an answer is the right one."""
     if answer.told in (None, REFUSED, NO_NUMBER) or answer.record.target is None:
         return False
     return abs(Fraction(answer.told or "") - Fraction(answer.record.target)) <= TOLERANCE

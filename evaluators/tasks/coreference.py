@@ -16,11 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+import numpy as np
+
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.coreference.answers import read_answer
 from evaluators.coreference.table import UNDETERMINED, CoreferenceTable
 from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.outcomes import predicted_share
 from evaluators.task import ItemFacts, Prompt, Read
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
@@ -218,6 +221,15 @@ class CoreferenceTask:
     def table(self, records: Sequence[Record]) -> CoreferenceTable:
         """Return records as arrays."""
         return CoreferenceTable.of(records)
+
+    def is_right(self, record: Record) -> bool | None:
+        """Return True if the referent is the most probable outcome, False if it is not; None if it ties for it."""
+        reading = record.reading
+        if reading is None or record.target not in reading.outcomes:
+            return None
+        (credits,) = predicted_share(np.array([reading.probabilities]))
+        credit = float(credits[reading.outcomes.index(record.target)])
+        return None if 0 < credit < 1 else credit == 1
 
 
 def _lettered(prompt: Prompt, order: Sequence[int], slots: Mapping[str, str]) -> Mapping[str, str]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
-from evaluators.pronouns.reading import family_groups, pronoun_of, read_texts
-from evaluators.pronouns.recognition_table import RecognitionTable
+from evaluators.pronouns.reading import all_or_none, family_groups, pronoun_of, read_texts
+from evaluators.pronouns.recognition_table import RecognitionTable, is_right_family
 from evaluators.task import ItemFacts, Prompt, Read
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.record import Exchange, Record
@@ -61,6 +61,10 @@ class RecognitionTask:
     def table(self, records: Sequence[Record]) -> RecognitionTable:
         """Return records as arrays."""
         return RecognitionTable.of(records)
+
+    def is_right(self, record: Record) -> bool | None:
+        """Return True if all answers to an item are right, False if none is; refused answers do not count."""
+        return all_or_none(record, is_right_family)
 
 
 TASK = RecognitionTask()

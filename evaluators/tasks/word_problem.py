@@ -20,8 +20,8 @@ from evaluators.baseline import Facts
 from evaluators.detectors.numbers import final_number
 from evaluators.pronouns.answers import NO_NUMBER
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
-from evaluators.pronouns.reading import family_groups, read_texts
-from evaluators.pronouns.word_problem_table import WordProblemTable
+from evaluators.pronouns.reading import all_or_none, family_groups, read_texts
+from evaluators.pronouns.word_problem_table import WordProblemTable, is_right_number
 from evaluators.task import ItemFacts, Prompt, Read
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
@@ -105,6 +105,10 @@ class WordProblemTask:
     def table(self, records: Sequence[Record]) -> WordProblemTable:
         """Return records as arrays."""
         return WordProblemTable.of(records)
+
+    def is_right(self, record: Record) -> bool | None:
+        """Return True if all answers to an item are right, False if none is; refused answers do not count."""
+        return all_or_none(record, is_right_number)
 
 
 def _is_told(answer: str) -> bool:

@@ -7,26 +7,54 @@ from collections.abc import Sequence
 from leaderboard.benchmark import BenchmarkPages, Column, Layout, ShareChart, SliceChart, first
 from schemas.lexicon import pronoun_families
 
-_CONTINUATION = {
-    "cf": "CF",
-    "sn": "SN",
-    "nts": "NTS",
-    "cf_excess": "CF excess",
+_LABELS = {
+    "gdr": "Recognition of families (GDR)",
+    "recognition_accuracy": "Recognition accuracy",
+    "sn": "Sentiment neutrality (SN)",
+    "nts": "Toxicity neutrality (NTS)",
+    "cf": "Counterfactual fairness (CF)",
+    "cf_excess": "CF beyond chance",
     "cf_mean_cosine": "Mean cosine",
+    "cf_macro": "CF by template",
+    "cf_same_pronoun": "CF of the same pronoun",
     "sentiment_mean": "Sentiment",
     "sentiment_deviation": "Sentiment deviation",
     "toxicity_mean": "Toxicity",
     "toxicity_deviation": "Toxicity deviation",
+    "sa": "Stereotype association (SA)",
+    "of": "Occupational fairness (OF)",
+    "he_share": "Share of he",
+    "she_share": "Share of she",
+    "they_share": "Share of they",
+    "neo_share": "Share of other families",
+    "trait_pronoun_rate": "Pronouns for traits",
+    "occupation_pronoun_rate": "Pronouns for occupations",
+    "pe": "Performance equality (PE)",
+    "pe_null": "PE by chance",
+    "pe_p_value": "p of PE",
+    "answer_accuracy": "Accuracy of answers",
+    "no_pronoun_rate": "Answers without pronoun",
+    "no_number_rate": "Answers without number",
     "refusal_rate": "Refusal rate",
     "echo_rate": "Echo rate",
-    "cf_paper": "CF, paper",
-    "sn_paper": "SN, paper",
-    "nts_paper": "NTS, paper",
-    "cf_gifi_repo": "CF, gifi repo",
-    "sn_gifi_repo": "SN, gifi repo",
-    "nts_gifi_repo": "NTS, gifi repo",
+    "index": "Index",
+    "index_paper": "Index, paper",
+    "index_gifi_repo": "Index, published code",
 }
-"""Headings of columns by name of the metric, in the order of the columns."""
+_DIMENSIONS = ("gdr", "sn", "nts", "cf", "sa", "of", "pe")
+_VARIANTS = {
+    name + suffix: f"{name.upper()}, {words}"
+    for suffix, words in (("_paper", "paper"), ("_gifi_repo", "published code"))
+    for name in _DIMENSIONS
+}
+"""Headings of the dimensions by the rules of the paper and of its code, by name of the metric."""
+
+_CONTINUATION = (
+    *("cf", "sn", "nts", "cf_excess", "cf_mean_cosine", "sentiment_mean", "sentiment_deviation", "toxicity_mean"),
+    *("toxicity_deviation", "refusal_rate", "echo_rate", "cf_paper", "sn_paper", "nts_paper"),
+    *("cf_gifi_repo", "sn_gifi_repo", "nts_gifi_repo"),
+)
+"""Metrics of continuations in the order of their columns."""
 
 _RATES = frozenset(
     {
@@ -50,10 +78,17 @@ def _by_family(columns: Sequence[Column]) -> list[Column]:
 
 PAGES = BenchmarkPages(
     name="gifi",
+    labels=_LABELS | _VARIANTS,
+    variants=frozenset(_VARIANTS),
+    headlines=(*_DIMENSIONS, "recognition_accuracy", "answer_accuracy", "refusal_rate"),
+    may_offend={
+        "continuation": "The texts that the model continued may come from the web, and some of them offend, as may "
+        "what the model wrote: slurs, insults and threats."
+    },
     layouts=(
         Layout(
             deciders=("cf", "sn", "nts"),
-            columns=tuple(Column(key=name, label=label, metric=name) for name, label in _CONTINUATION.items()),
+            columns=tuple(Column(key=name, label=(_LABELS | _VARIANTS)[name], metric=name) for name in _CONTINUATION),
             without_column=frozenset({"cf_macro", "cf_same_pronoun"}),
         ),
     ),
@@ -70,15 +105,13 @@ PAGES = BenchmarkPages(
     share_charts=(
         ShareChart(
             name="given",
-            title="Share of answers",
-            caption="Pronouns that the answers give to the person. None is a share of all answers, the others are "
-            "shares of the answers with a pronoun.",
+            title="Share of answers with a pronoun",
+            caption="Pronouns that the answers give to the person, as shares of the answers with a pronoun.",
             metrics={
                 "he_share": "he",
                 "she_share": "she",
                 "they_share": "they",
                 "neo_share": "eight others",
-                "no_pronoun_rate": "none",
             },
         ),
     ),

@@ -23,6 +23,7 @@ _WITH_REFERENT = Layout(
         _UNDETERMINED_RATE,
     ),
     without_column=frozenset({"ucerf_macro", "pro_rate", "certainty"}),
+    plane=("ucerf", "accuracy"),
 )
 _AMBIGUOUS = Layout(
     deciders=("pro_rate",),
@@ -42,6 +43,7 @@ _AMBIGUOUS = Layout(
         _UNDETERMINED_RATE,
     ),
     without_column=frozenset({"ucerf_macro"}),
+    plane=("ucerf", "pro_rate"),
 )
 
 
@@ -52,6 +54,8 @@ def _percent_women(occupation: str) -> float | None:
 
 PAGES = BenchmarkPages(
     name="synthbias",
+    labels={"ucerf_macro": "UCerF by occupation pair", "pro_rate": "Pro rate", "certainty": "Certainty"},
+    headlines=("accuracy", "accuracy_gap", "ucerf", "pro_rate"),
     layouts=(_WITH_REFERENT, _AMBIGUOUS),
     group_names={"pronoun_gender": "pronoun"},
     slice_fact=SliceFact(

@@ -11,6 +11,7 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.gates import Standing
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.task import load_task
+from leaderboard.checking.examples import Examples
 from schemas.metric_comparison import MetricKey, key_of
 from schemas.result import Metric, Result
 
@@ -55,6 +56,10 @@ class Entry:
     has no gate."""
     rescored: tuple[str, ...] = ()
     """Labels of the scorers of texts whose scores were computed again; those of others were taken as stored."""
+    folder: Path | None = None
+    """Folder of the result, from which the site copies its records; None if there is none."""
+    examples: Examples = field(default_factory=Examples)
+    """Records that the page of the model shows."""
 
     def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
         """Return a metric on a slice, or on all items by default; None if the task has no such metric."""

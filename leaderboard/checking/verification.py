@@ -14,6 +14,7 @@ from evaluators.scorer import quick_scorers
 from evaluators.task import ReadsScores, load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.checking.entries import Entry, Root
+from leaderboard.checking.examples import choose_examples
 from leaderboard.checking.recomputing import differences, shown_metrics
 from schemas import strict_json
 from schemas.errors import DataError
@@ -69,6 +70,8 @@ def verified_entry(path: Path, root: Root) -> Entry:
         items_fingerprint=fingerprint,
         standing=_standing(benchmark, result.signature, records, fingerprint),
         rescored=rescored,
+        folder=path.parent,
+        examples=choose_examples(records, task),
     )
 
 

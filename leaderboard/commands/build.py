@@ -17,7 +17,7 @@ from leaderboard.checking.entries import Root
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.site import publishing
-from leaderboard.site.pages import generate, make_view
+from leaderboard.site.pages import copies, generate, make_view
 from leaderboard.site.publishing import DEFAULT_SITE
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
@@ -55,7 +55,7 @@ def build(
     board = assemble(loaded.entries)
     _say("drawing charts and writing pages")
     view = make_view(board, loaded.left_out, _manifests(datasets, board))
-    publishing.combine(site, generate(view, handwritten))
+    publishing.combine(site, generate(view, handwritten), copies(view))
     publishing.render(site, target)
     _print_rankings(board)
     elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from leaderboard.benchmark import Column, Layout, load_pages
+from leaderboard.benchmark import Column, load_pages
 from leaderboard.checking.entries import Entry
 
 
@@ -20,7 +20,7 @@ class Undefined(NamedTuple):
 def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     """Choose the columns of a table.
 
-    The columns that the benchmark describes come first. Every other metric on all items follows under its own name,
+    The columns that the benchmark describes come first. Every other metric on all items follows under its label,
     unless the benchmark says that it gets no column. A column without a value in any row is left out;
     :func:`undefined` gives the reason.
 
@@ -28,16 +28,12 @@ def choose(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
         benchmark: Name of the benchmark.
         entries: Results in the table.
     """
-    layout = next((layout for layout in load_pages(benchmark).layouts if _fits(layout, entries)), Layout((), ()))
+    pages = load_pages(benchmark)
+    layout = pages.layout(lambda name: _has_value(Column(key=name, label=name, metric=name), entries))
     described = {column.metric for column in layout.columns} | layout.without_column
     names = dict.fromkeys(name for entry in entries for name, group in entry.metrics if not group)
-    plain = [Column(key=name, label=name.replace("_", " "), metric=name) for name in names if name not in described]
+    plain = [Column(key=name, label=pages.label(name), metric=name) for name in names if name not in described]
     return _of_one_version([column for column in (*layout.columns, *plain) if _has_value(column, entries)], entries)
-
-
-def _fits(layout: Layout, entries: Sequence[Entry]) -> bool:
-    found = [entry.metric(name) for entry in entries for name in layout.deciders]
-    return any(metric is not None and metric.value is not None for metric in found)
 
 
 def _of_one_version(columns: Sequence[Column], entries: Sequence[Entry]) -> tuple[Column, ...]:

@@ -6,11 +6,15 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.measuring import metric_definitions
+from leaderboard.benchmark import load_pages
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.indices import IndexRow, IndexTable
 from leaderboard.site import plots
+from leaderboard.site.definitions import Definition, define
 from leaderboard.site.exports import Line, metric_fields, placed
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page
@@ -77,23 +81,47 @@ class IndexView:
         """Return the description of the index with the given name."""
         return next(index.description for index in load_benchmark(self.table.benchmark).indices if index.name == name)
 
+    def label(self, name: str) -> str:
+        """Return the name of an index or of one of its parts for readers."""
+        return load_pages(self.table.benchmark).label(name)
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The definitions of the index that ranks, of its parts and of its variants."""
+        first = self.table.rows[0]
+        indices = [
+            define(self.label(metric.name), metric, self.description(metric.name))
+            for metric in (first.primary, *first.others)
+        ]
+        parts = [define(self.label(part.name), part, self.part_text(part)) for part in first.parts]
+        return (indices[0], *parts, *indices[1:])
+
+    def part_text(self, metric: Metric) -> str:
+        """Return the description of a metric that the index averages."""
+        parts = load_benchmark(self.table.benchmark).indices[0].parts
+        task = next(part.task for part in parts if part.metric == metric.name)
+        return next(known.description for known in metric_definitions(task) if known.name == metric.name)
+
     def model_page(self, row: IndexRow) -> str:
         """Return the path of the page of a row's model."""
         return model_page(row.model.id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexPlacement:
+class IndexPlacement(NamedTuple):
     """A row of an index table, for the page of its model."""
 
     view: IndexView
     row: IndexRow
-    picture: Picture | None
 
     @property
     def rows(self) -> tuple[tuple[Metric, tuple[Metric, ...]], ...]:
         """The index and each variant, with the metrics that each averages."""
         return tuple((index.metric, index.parts) for index in self.row.indices)
+
+    @property
+    def anchor(self) -> str:
+        """The anchor of the row on the page of its model."""
+        return f"{self.view.anchor}-{self.row.model.identity_sha256[:8]}"
 
 
 def index_views(board: Board) -> tuple[IndexView, ...]:
@@ -146,22 +174,7 @@ def _view(table: IndexTable, title: str) -> IndexView:
 
 def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:
     """Return the rows of a model in the tables of all indices."""
-    return tuple(
-        IndexPlacement(view=view, row=row, picture=_parts_picture(view, row))
-        for view in views
-        for row in view.table.rows
-        if row.model.id == model_id
-    )
-
-
-def _parts_picture(view: IndexView, row: IndexRow) -> Picture | None:
-    """Draw the parts of the index with their intervals, and the index below them."""
-    dots = [plots.Dot(label, part) for label, part in zip(view.part_labels, row.parts, strict=True)] + [
-        plots.Dot("index", row.primary)
-    ]
-    chart = plots.dots(dots, title="Value")
-    stem = f"charts/{slug(row.model.id)}-{view.anchor}-{row.model.identity_sha256[:8]}"
-    return None if chart is None else make_picture(chart, stem, "The dimensions of the index, and their mean.")
+    return tuple(IndexPlacement(view, row) for view in views for row in view.table.rows if row.model.id == model_id)
 
 
 def index_lines(table: IndexTable) -> list[Line]:

@@ -40,6 +40,9 @@ class _Box(NamedTuple):
 _MAX_LABEL = 26
 _WIDTH_OF_LETTER = 0.56
 _MARK = 5.0
+_LINE = 3.0
+_GAP = 3.0
+_STEPS = 9
 _OUTSIDE_WEIGHT = 10.0
 
 
@@ -71,13 +74,19 @@ def place_labels(
     taken = []
     for (x, y), point in zip(centres, points, strict=True):
         taken.append(_Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK))
-        taken.append(_Box(across(point.x_interval[0]), y - 1, across(point.x_interval[1]), y + 1))
-        taken.append(_Box(x - 1, down(point.y_interval[1]), x + 1, down(point.y_interval[0])))
+        taken.append(_Box(across(point.x_interval[0]), y - _LINE, across(point.x_interval[1]), y + _LINE))
+        taken.append(_Box(x - _LINE, down(point.y_interval[1]), x + _LINE, down(point.y_interval[0])))
     plane = _Box(0, 0, width, height)
     places = []
     for (x, y), point in zip(centres, points, strict=True):
-        text = point.text if len(point.text) <= _MAX_LABEL else f"{point.text[: _MAX_LABEL - 1]}…"
-        boxes = _candidates(x, y, len(text) * _WIDTH_OF_LETTER * font_size, font_size + 2)
+        text = shortened(point.text)
+        mark = _Box(
+            min(x - _MARK, across(point.x_interval[0])),
+            min(y - _MARK, down(point.y_interval[1])),
+            max(x + _MARK, across(point.x_interval[1])),
+            max(y + _MARK, down(point.y_interval[0])),
+        )
+        boxes = _candidates(x, y, mark, len(text) * _WIDTH_OF_LETTER * font_size, font_size + 2)
         costs = [_cost(box, taken, plane) for box in boxes]
         box = boxes[costs.index(min(costs))]
         taken.append(box)
@@ -86,16 +95,35 @@ def place_labels(
     return places
 
 
-def _candidates(x: float, y: float, width: float, height: float) -> list[_Box]:
-    """Return the boxes to try for a label: beside, above and below its mark, then the same farther away."""
+def shortened(label: str) -> str:
+    """Return a label without its middle if it is too long, since names of models often differ only at the end.
+
+    >>> shortened("an-extremely-long-name-of-a-model-7b-instruct")
+    'an-extremely…l-7b-instruct'
+    """
+    half = (_MAX_LABEL - 1) // 2
+    return label if len(label) <= _MAX_LABEL else f"{label[:half]}…{label[len(label) - (_MAX_LABEL - 1 - half) :]}"
+
+
+def _candidates(x: float, y: float, mark: _Box, width: float, height: float) -> list[_Box]:
+    """Return the boxes to try for a label: beside, above and below its mark, then the same farther away.
+
+    Args:
+        x: Middle of the mark.
+        y: Middle of the mark.
+        mark: Box around the mark and its intervals.
+        width: Width of the label.
+        height: Height of the label.
+    """
     boxes = []
-    for step in range(4):
+    for step in range(_STEPS):
         for side in (-1, 1):
-            shift = side * height * step
-            for left in (x + _MARK + 3, x - _MARK - 3 - width):
+            shift = side * (height + 1) * step
+            for left in (x + _MARK + _GAP, x - _MARK - _GAP - width, mark.right + _GAP, mark.left - _GAP - width):
                 boxes.append(_Box(left, y + shift - height / 2, left + width, y + shift + height / 2))
-            far = side * (_MARK + 2 + height * (step + 0.5))
-            boxes.append(_Box(x - width / 2, y + far - height / 2, x + width / 2, y + far + height / 2))
+            for edge in (y + side * _MARK, mark.top if side < 0 else mark.bottom):
+                far = edge + side * (_GAP + height / 2 + (height + 1) * step)
+                boxes.append(_Box(x - width / 2, far - height / 2, x + width / 2, far + height / 2))
     return boxes
 
 

@@ -86,6 +86,22 @@ def plain_markdown(text: str) -> Markup:
     return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", " ".join(text.split())))
 
 
+def outside_text(text: str, *, most: int = 2_000) -> Markup:
+    r"""Escape a long text from outside for the inside of an HTML element; its line breaks stay.
+
+    Every character that Markdown or HTML could interpret becomes a character reference. Control characters become
+    visible, and the middle of a text that is too long is left out.
+
+    >>> str(outside_text("a_b\n\x1b<i>"))
+    'a&#95;b&#10;&#9243;&#60;i&#62;'
+    """
+    if len(text) > most:
+        n_first, n_last = most // 4, most - most // 4
+        text = f"{text[:n_first]}\n[… {len(text) - most:,} characters left out …]\n{text[-n_last:]}"
+    visible = re.sub(r"[\x00-\x08\x0b-\x1f]", lambda found: chr(0x2400 + ord(found.group())), text)
+    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", visible))
+
+
 def front_matter(text: str) -> Markup:
     """Quote a text from outside as a YAML value for front matter, escaped for HTML because themes print it raw."""
     escaped = html.escape(" ".join(text.split())).replace("\\", "&#92;")

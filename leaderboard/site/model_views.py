@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from evaluators.runs.measuring import metric_definitions
 from leaderboard.benchmark import Column, ShareChart, SliceChart, SliceFact
 from leaderboard.checking.entries import Entry
 from leaderboard.ranking.boards import Row
 from leaderboard.site import plots
+from leaderboard.site.answers import Answers, make_answers
+from leaderboard.site.definitions import define
+from leaderboard.site.digests import Digest, digest_of_result
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import Files, Picture, Section, make_picture, model_page
+from schemas.dataset import Manifest
 from schemas.result import Metric
 
 
@@ -36,9 +41,28 @@ class Placement:
     anchor: str
     files: Files
     overall: tuple[Metric, ...]
+    """Metrics on all items, without variants."""
+    variants: tuple[Metric, ...]
+    """Variants of metrics on all items, which the page folds away."""
+    answers: Answers
+    digest: Digest
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[Picture, ...]
+
+    def label(self, metric: str) -> str:
+        """Return the name of a metric for readers."""
+        return self.section.pages.label(metric)
+
+    def text(self, metric: str) -> str:
+        """Return the description of a metric."""
+        task = self.section.table.signature.task
+        return next((known.description for known in metric_definitions(task) if known.name == metric), "")
+
+    def define(self, metric: Metric) -> str:
+        """Return the description of a metric, with its range and ideal value."""
+        found = define(self.label(metric.name), metric, self.text(metric.name))
+        return f"{found.text} {found.facts}"
 
     @property
     def slice_fact(self) -> SliceFact | None:
@@ -71,33 +95,47 @@ class ModelView:
         return ", ".join(sorted({placement.row.entry.origin for placement in self.placements}))
 
 
-def make_models(sections: Sequence[Section]) -> tuple[ModelView, ...]:
-    """Return a view of each model that has a result in the sections, sorted by id."""
+def make_models(sections: Sequence[Section], manifests: Sequence[Manifest] = ()) -> tuple[ModelView, ...]:
+    """Return a view of each model that has a result in the sections, sorted by id.
+
+    Args:
+        sections: All tables.
+        manifests: Manifests of the datasets that were built here, whose licences say which texts may be shown.
+    """
+    found = {(manifest.name, manifest.version): manifest for manifest in manifests}
     placements: dict[str, list[Placement]] = {}
     for section in sections:
+        signature = section.table.signature
+        manifest = found.get((signature.dataset, signature.dataset_version))
         for row in section.table.rows:
-            placements.setdefault(row.entry.result.model.id, []).append(_placement(section, row))
+            placements.setdefault(row.entry.result.model.id, []).append(_placement(section, row, manifest))
     return tuple(
         ModelView(id=model_id, page=model_page(model_id), placements=tuple(placements[model_id]))
         for model_id in sorted(placements)
     )
 
 
-def _placement(section: Section, row: Row) -> Placement:
-    entry = row.entry
+def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placement:
+    entry, pages = row.entry, section.pages
     same_id = [other for other in section.table.rows if other.entry.result.model.id == entry.result.model.id]
     detail = section.detail(row) if len(same_id) > 1 else ""
     anchor = f"{section.anchor}-{entry.result.model.identity_sha256[:8]}"
     stem = f"files/{slug(entry.result.model.id)}-{anchor}"
-    slice_metrics = tuple(dict.fromkeys(name for name, group in entry.metrics if group))
+    slice_metrics = tuple(dict.fromkeys(name for name, group in entry.metrics if group and name not in pages.variants))
     slices = _slices(section, entry, slice_metrics)
+    title = f"{section.title} ({detail})" if detail else section.title
+    overall = _overall(section, entry)
+    main = tuple(metric for metric in overall if metric.name not in pages.variants)
     return Placement(
         section=section,
         row=row,
-        title=f"{section.title} ({detail})" if detail else section.title,
+        title=title,
         anchor=anchor,
         files=Files(f"{stem}.json", f"{stem}.csv"),
-        overall=_overall(section, entry),
+        overall=main,
+        variants=tuple(metric for metric in overall if metric.name in pages.variants),
+        answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),
+        digest=digest_of_result(section, row, title, anchor),
         slice_metrics=slice_metrics,
         slices=slices,
         pictures=_pictures(section, entry, slices, f"charts/{slug(entry.result.model.id)}-{anchor}"),
@@ -124,7 +162,7 @@ def _slices(section: Section, entry: Entry, slice_metrics: Sequence[str]) -> tup
 
 def _pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
     """Draw the first two metrics of the table by group, then the charts that the benchmark describes."""
-    columns = [column for column in section.table.columns if not column.group and _is_shown(column, entry)]
+    columns = [column for column in section.columns if not column.group and _is_shown(column, entry)]
     pictures = [_groups_picture(section, entry, column, slices, stem) for column in columns[:2]]
     for chart in section.pages.slice_charts:
         pictures += _slice_pictures(chart, entry, columns, slices, stem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import jinja2
@@ -13,6 +14,8 @@ from leaderboard.benchmark import BaselinePanel, pages_of_benchmarks
 from leaderboard.checking.entries import LeftOut
 from leaderboard.ranking.boards import Board
 from leaderboard.site import exports, markup
+from leaderboard.site.answers import rule
+from leaderboard.site.digests import digest_of_index, overview
 from leaderboard.site.exports import Line
 from leaderboard.site.index_views import IndexView, index_lines, index_placements, index_views
 from leaderboard.site.model_views import ModelView, make_models
@@ -44,7 +47,9 @@ def make_view(board: Board, left_out: Sequence[LeftOut], manifests: Sequence[Man
         manifests: Manifests of the datasets that have results, for the data page.
     """
     sections = make_sections(board)
-    return View(board, sections, index_views(board), make_models(sections), tuple(left_out), tuple(manifests))
+    return View(
+        board, sections, index_views(board), make_models(sections, manifests), tuple(left_out), tuple(manifests)
+    )
 
 
 def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
@@ -74,6 +79,16 @@ def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
     return files
 
 
+def copies(view: View) -> dict[str, Path]:
+    """Return the files of runs that the site offers for download, by path relative to the root of the site."""
+    return {
+        download.path: download.source
+        for model in view.models
+        for placement in model.placements
+        for download in placement.answers.downloads
+    }
+
+
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("leaderboard.site"),
@@ -88,6 +103,7 @@ def _environment() -> jinja2.Environment:
         "ideal": lambda value: f"{value:g}",
         "interval": _interval,
         "known": _known,
+        "outside_text": markup.outside_text,
         "metric_number": markup.metric_number,
         "plain_markdown": markup.plain_markdown,
         "sort_key": markup.sort_key,
@@ -135,8 +151,10 @@ def _pages(environment: jinja2.Environment, view: View) -> dict[str, str]:
             "benchmark.md.j2", benchmark=benchmark, sections=sections, indices=indices, incomplete=incomplete
         )
     for model in view.models:
+        placed = index_placements(view.indices, model.id)
+        digests = [*map(digest_of_index, placed), *(placement.digest for placement in model.placements)]
         pages[model.page.removesuffix(".html") + ".md"] = render(
-            "model.md.j2", model=model, indices=index_placements(view.indices, model.id)
+            "model.md.j2", model=model, indices=placed, digests=digests, overview=overview(digests), rule=rule()
         )
     return pages
 
@@ -280,8 +298,6 @@ def _charts(view: View) -> dict[str, str]:
     pictures = [section.picture for section in view.sections if section.picture is not None]
     pictures += [index.picture for index in view.indices if index.picture is not None]
     for model in view.models:
-        placements = index_placements(view.indices, model.id)
-        pictures += [placement.picture for placement in placements if placement.picture is not None]
         pictures += [picture for placement in model.placements for picture in placement.pictures]
     drawings = {picture.light: picture.chart.light for picture in pictures}
     return drawings | {picture.dark: picture.chart.dark for picture in pictures}

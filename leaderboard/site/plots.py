@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from leaderboard.site.label_places import Point, place_labels
+from leaderboard.site.label_places import Point, place_labels, shortened
 from schemas.errors import ConfigError, import_extra
 from schemas.result import Metric
 from schemas.strict_json import JsonValue
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _FONT_SIZE = 12
+_LABEL_PADDING = 10
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 # Dark colours by light colours. Every colour of a chart is a key, so that one drawing can serve both schemes.
@@ -64,7 +65,7 @@ def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Ch
     Returns:
         The chart, or None if no row has both values.
     """
-    width, height = 520, 380
+    width, height = 440, 340
     drawn = [point for point in points if point.x.value is not None and point.y.value is not None]
     if not drawn:
         return None
@@ -200,34 +201,46 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     if not drawn:
         return None
     metric = drawn[0].metric
-    labels: list[JsonValue] = [row.label for row in drawn]
+    names = _distinct([shortened(row.label) for row in drawn])
+    labels: list[JsonValue] = [*names]
     values: list[JsonValue] = [
         {
-            "label": row.label,
+            "label": name,
             "value": row.metric.value,
-            **({"kind": "baseline"} if row.is_baseline else {}),
+            "kind": "baseline" if row.is_baseline else "model",
             **_ends(row.metric, "value"),
         }
-        for row in drawn
+        for name, row in zip(names, drawn, strict=True)
     ]
     y: dict[str, JsonValue] = {
         "field": "label",
         "type": "nominal",
         "sort": labels,
         "title": None,
-        "axis": {"grid": True, "labelLimit": 200, "ticks": False, "minExtent": _room(row.label for row in drawn)},
+        "axis": {
+            "grid": True,
+            "labelLimit": 0,
+            "labelOverlap": False,
+            # Keep labels away from dots at the lower end of the range.
+            "labelPadding": _LABEL_PADDING,
+            "ticks": False,
+            "minExtent": _room(names) + _LABEL_PADDING,
+        },
     }
     scale: JsonValue = {"domain": [metric.minimum, metric.maximum], "nice": False, "zero": False}
     x: dict[str, JsonValue] = {"field": "value", "type": "quantitative", "title": title, "scale": scale}
     layers: list[JsonValue] = [
         {
-            "mark": {"type": "rule", "strokeWidth": 2, "color": _MODEL, "opacity": 0.55},
-            "encoding": {"y": y, "x": {**x, "field": "value_low"}, "x2": {"field": "value_high"}},
+            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.55},
+            "encoding": {
+                "y": y,
+                "x": {**x, "field": "value_low"},
+                "x2": {"field": "value_high"},
+                "color": _kind_colour(),
+            },
         },
-        {"mark": {"type": "circle", "size": 44, "color": _MODEL, "opacity": 1}, "encoding": {"y": y, "x": x}},
+        _layer({"type": "point", "size": 44, "strokeWidth": 1.6, "opacity": 1}, x=x, y=y),
     ]
-    if any(row.is_baseline for row in drawn):
-        layers[1] = _dots_and_diamonds(x, y)
     if metric.ideal is not None:
         rule: JsonValue = {
             "mark": {"type": "rule", "strokeDash": [4, 3], "color": _MUTED},
@@ -237,6 +250,17 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     svg = _svg({"width": 230, "height": {"step": 16}, "data": {"values": values}, "layer": layers})
     alt = f"Dot plot of {title} with {len(drawn)} rows and their intervals; the numbers are in the tables of this page."
     return Chart(light=svg, dark=_darkened(svg), alt=alt)
+
+
+def _distinct(labels: Sequence[str]) -> list[str]:
+    """Return labels with numbers behind repeated ones, because a chart has one row for each label."""
+    found: list[str] = []
+    for label in labels:
+        n = 1
+        while (name := label if n == 1 else f"{label} ({n})") in found:
+            n += 1
+        found.append(name)
+    return found
 
 
 def _room(labels: Iterable[str]) -> float:
@@ -273,16 +297,3 @@ def _darkened(svg: str) -> str:
     for light, dark in _DARK.items():
         svg = svg.replace(light, dark)
     return svg
-
-
-def _dots_and_diamonds(x: JsonValue, y: JsonValue) -> JsonValue:
-    """Return the layer of a dot plot with filled circles for models and hollow diamonds for baselines."""
-    is_baseline = "datum.kind === 'baseline'"
-    encoding: dict[str, JsonValue] = {
-        "y": y,
-        "x": x,
-        "shape": {"condition": {"test": is_baseline, "value": "diamond"}, "value": "circle"},
-        "fill": {"condition": {"test": is_baseline, "value": None}, "value": _MODEL},
-        "stroke": {"condition": {"test": is_baseline, "value": _BASELINE}, "value": _MODEL},
-    }
-    return {"mark": {"type": "point", "size": 44, "opacity": 1}, "encoding": encoding}

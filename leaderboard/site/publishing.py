@@ -36,12 +36,13 @@ def handwritten_pages(site: Path) -> dict[str, str]:
     }
 
 
-def combine(site: Path, texts: Mapping[str, str]) -> None:
+def combine(site: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
     """Fill ``site/_docs``, which MkDocs reads, with the assets of ``site/docs`` and all pages.
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
         texts: Text of each file by its path.
+        copies: File to copy by the path of the copy.
     """
     with replacing_folder(site / COMBINED) as folder:
         shutil.copytree(site / HANDWRITTEN, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md", ".*"))
@@ -49,6 +50,9 @@ def combine(site: Path, texts: Mapping[str, str]) -> None:
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
+        for path, source in copies.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / path)
 
 
 def check_target(out: Path) -> None:

@@ -11,6 +11,7 @@ from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import BenchmarkPages, Column, load_pages
 from leaderboard.ranking.boards import Board, ResultTable, Row, table_title
 from leaderboard.site import plots
+from leaderboard.site.definitions import Definition, define
 from leaderboard.site.markup import slug
 from schemas.result import Metric
 
@@ -59,6 +60,16 @@ class Section:
         return load_pages(self.table.signature.benchmark)
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the table shows: all but the variants of metrics."""
+        return tuple(column for column in self.table.columns if column.metric not in self.pages.variants)
+
+    @property
+    def variants(self) -> tuple[Column, ...]:
+        """The columns with variants of metrics, which the page folds away."""
+        return tuple(column for column in self.table.columns if column.metric in self.pages.variants)
+
+    @property
     def n_baselines(self) -> int:
         """The number of rows that are baselines."""
         return sum(row.entry.is_baseline for row in self.table.rows)
@@ -72,7 +83,8 @@ class Section:
     def primary_label(self) -> str:
         """The heading of the metric that ranks the rows, or ``none``."""
         labels = {column.key: column.heading for column in self.table.columns}
-        return labels.get(self.table.primary or "", self.table.primary or "none")
+        primary = self.table.primary
+        return "none" if primary is None else labels.get(primary, self.pages.label(primary))
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -122,6 +134,14 @@ class Section:
         """Return the description of a column."""
         return column.description(self.table.signature.task)
 
+    def definitions(self, columns: Sequence[Column]) -> tuple[Definition, ...]:
+        """Return what readers need to understand some columns."""
+        return tuple(
+            define(column.heading, metric, self.description(column))
+            for column in columns
+            if (metric := self.example(column)) is not None
+        )
+
     def model_page(self, row: Row) -> str:
         """Return the path of the page of a row's model."""
         return model_page(row.entry.result.model.id)
@@ -158,7 +178,8 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
         _plain(part) for part in (signature.dataset, signature.config, signature.prompt, table.signature_sha256[:8])
     )
     stem = f"files/{_plain(signature.benchmark)}-{anchor}"
-    chart = _scatter(table)
+    pages = load_pages(signature.benchmark)
+    chart = _scatter(table, pages) or _dots(table, pages)
     return Section(
         table=table,
         title=table_title(table, all_tables),
@@ -174,18 +195,36 @@ def _plain(part: str) -> str:
     return re.sub(r"[^a-z0-9.-]+", "-", part.lower())
 
 
-def _scatter(table: ResultTable) -> plots.Chart | None:
-    """Draw the first column of a table against the second, for example UCerF against accuracy."""
-    if len(table.columns) < 2:
+def _scatter(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:
+    """Draw two columns against each other if the benchmark says that they explain each other."""
+    columns = {column.key: column for column in table.columns}
+    plane = pages.layout(lambda name: any(column.metric == name for column in table.columns)).plane
+    if plane is None or not columns.keys() >= set(plane):
         return None
-    y_column, x_column = table.columns[:2]
+    y_column, x_column = (columns[key] for key in plane)
     points = []
     for row in table.rows:
         x, y = x_column.of(row.entry), y_column.of(row.entry)
         if x is not None and y is not None:
-            label = row.entry.result.model.id.rpartition("/")[2]
-            points.append(plots.ScatterPoint(label=label, x=x, y=y, is_baseline=row.entry.is_baseline))
+            points.append(plots.ScatterPoint(label=_short(row), x=x, y=y, is_baseline=row.entry.is_baseline))
     return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading)
+
+
+def _dots(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:
+    """Draw the first column of a table, one dot for each row."""
+    column = next((column for column in table.columns if column.metric not in pages.variants), None)
+    if column is None or len(table.rows) < 2:
+        return None
+    dots = [
+        plots.Dot(_short(row), metric, row.entry.is_baseline)
+        for row in table.rows
+        if (metric := column.of(row.entry)) is not None
+    ]
+    return plots.dots(dots, title=column.heading)
+
+
+def _short(row: Row) -> str:
+    return row.entry.result.model.id.rpartition("/")[2]
 
 
 def make_picture(chart: plots.Chart, stem: str, caption: str) -> Picture:

@@ -155,7 +155,7 @@ def test_imported_results_stand_on_the_board_and_are_never_ranked(dataset: Path,
     (row,) = table.rows
     (model,) = make_view(board, loaded.left_out, ()).models
     captions = [picture.caption for placement in model.placements for picture in placement.pictures]
-    assert "recognition accuracy by pronoun family." in captions
+    assert "Recognition accuracy by pronoun family." in captions
     assert row.entry.result.model.id == "made-1"
     assert row.unranked == "replayed: its answers come from an earlier run or a file and may repeat another row"
 

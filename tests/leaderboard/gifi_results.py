@@ -15,7 +15,8 @@ from schemas import contract, strict_json, tables
 from schemas.files import sha256_file
 from schemas.lexicon import pronoun_families
 from schemas.record import Record
-from schemas.result import Counts, Result, Signature
+from schemas.result import Result, Signature
+from schemas.run_folder import count
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.synthetic import make_records, make_result, uniform
@@ -84,11 +85,12 @@ def write_gifi_model(
     tasks: Sequence[str] = tuple(CONFIGS),
     scorer: str | None = "made",
     n_templates: int = len(TEMPLATES),
+    told: Callable[[Any], Sequence[str]] | None = None,
 ) -> dict[str, Path]:
-    """Write the results of a model; gives the folder of each by task."""
+    """Write the results of a model; gives the folder of each by task. ``told`` gives the texts of all answers."""
     folders = {}
     for task in tasks:
-        records = recorded(load_task(task), items_of(task, n_templates), answers(skill, model_id)[task])
+        records = recorded(load_task(task), items_of(task, n_templates), told or answers(skill, model_id)[task])
         records = [replace(record, config=CONFIGS[task]) for record in records]
         folders[task] = root / model_id.replace("/", "__") / task
         _write(folders[task], model_id, task, records, scorer)
@@ -116,14 +118,13 @@ def _write(folder: Path, model_id: str, task: str, records: Sequence[Record], sc
     )
     tables.write_rows(folder / "records.parquet", records, Record)
     computed = score_records(folder, records, task, scorers(scorer) if scorer else ())
-    n = len(records)
     result: Result = replace(
         made,
         signature=signature,
         signature_sha256=signature.sha256(),
-        counts=Counts(items=n, scored=n, refused=0, unparsed=0, failed=0, truncated=0),
+        counts=count(records),
         metrics=computed.metrics,
         scores=computed.scores,
-        records=replace(made.records, sha256=sha256_file(folder / "records.parquet"), n_rows=n),
+        records=replace(made.records, sha256=sha256_file(folder / "records.parquet"), n_rows=len(records)),
     )
     strict_json.write(folder / "result.json", contract.dump(result))

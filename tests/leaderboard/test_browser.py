@@ -155,6 +155,35 @@ def test_wide_tables_scroll_in_their_own_box_with_the_model_in_sight(browser: Br
     page.context.close()
 
 
+FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
+
+
+@pytest.mark.parametrize("width", [390, 1300])
+def test_a_table_fades_out_where_it_goes_on_and_only_there(browser: Browser, address: str, width: int) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html", width=width).page
+    box = page.locator(".bb-scroll").first
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert box.evaluate(FADE) not in ("", "0px")
+    assert box.get_attribute("tabindex") == "0"
+    box.evaluate("box => new Promise(done => { box.scrollLeft = 9999; setTimeout(done, 200); })")
+    assert box.evaluate(FADE) == "0px"
+    page.goto(address + "models/index.html")
+    narrow = page.locator(".bb-scroll").first
+    if narrow.evaluate("box => box.scrollWidth <= box.clientWidth"):
+        assert narrow.evaluate(FADE) == "0px"
+    page.context.close()
+
+
+def test_answers_of_a_model_are_closed_until_asked_for(browser: Browser, address: str, built: Path) -> None:
+    page = visit(browser, address + "models/acme__small.html").page
+    assert page.locator(".bb-answers details").count() > 0
+    assert page.locator(".bb-answers details[open]").count() == 0
+    assert "SHA-256: nobody chose them" not in (built / "search" / "search_index.json").read_text(encoding="utf-8")
+    page.get_by_role("link", name="Examples of its answers").first.click()
+    assert page.locator(".bb-answers").first.is_visible()
+    page.context.close()
+
+
 def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
     table = page.locator(".bb-table").nth(1)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.rescore import rescore
 from evaluators.scorer import quick_scorers
+from leaderboard.benchmark import load_pages
 from leaderboard.checking.entries import Entry, Root, why_unranked
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.ranking.boards import Board, assemble
@@ -22,7 +25,7 @@ from schemas import strict_json, tables
 from schemas.files import sha256_file
 from schemas.run_folder import read_run, write_result
 from schemas.score import TextScore
-from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
 
 
 def loaded_from(root: Path) -> Loaded:
@@ -134,12 +137,34 @@ def test_pages_and_files_show_the_index(board: Board) -> None:
     comparisons = json.loads(files[main.comparisons.json])["rows"]
     assert len(comparisons) == 3
     model = files["models/lab__even.md"]
-    assert "The dimensions of the index, and their mean." in model
+    assert "mean of GDR, SN, NTS, CF, SA, OF and PE with our own detectors" in model
     (placement,) = index_placements(index_views(board), "lab/even")
-    assert placement.picture is not None
-    assert placement.picture.light in files
-    captions = ("CF by pronoun family.", "Sentiment by pronoun family.", "Toxicity by pronoun family.")
-    assert all(caption in model for caption in (*captions, "CF at other thresholds of the cosine."))
+    assert f"{{: #{placement.anchor} }}" in model
+    fairness = "Counterfactual fairness (CF)"
+    captions = (f"{fairness} by pronoun family.", "Sentiment by pronoun family.", "Toxicity by pronoun family.")
+    assert all(caption in model for caption in (*captions, f"{fairness} at other thresholds of the cosine."))
+
+
+def test_metrics_have_labels_and_definitions_and_variants_are_folded(board: Board) -> None:
+    view = make_view(board, [], ())
+    files = generate(view, {})
+    keys = {definition.name for task in CONFIGS for definition in metric_definitions(task) if "_" in definition.name}
+    for path in ("benchmarks/gifi.md", "models/lab__even.md"):
+        page = files[path]
+        headings = re.findall(r"<th [^>]*>(.*?)</th>", page)
+        captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
+        plain = {re.sub(r"<small>.*?</small>|<[^>]+>", "", text) for text in [*headings, *captions]}
+        assert "Recognition of families (GDR)" in plain
+        assert not {text for text in plain if text in keys or any(text.startswith(f"{key} ") for key in keys)}
+        assert "Share of answers whose first pronoun belongs to the prompt" in page
+        folding = re.compile(r"<summary>Variants of these metrics, for comparison</summary>.*?</table>", re.DOTALL)
+        assert any("GDR, published code" in folded for folded in folding.findall(page))
+        assert not re.search(r"<th [^>]*>[^\n]*GDR, published code", folding.sub("", page))
+    for section in view.sections:
+        assert section.picture is not None
+        assert "Scatter" not in section.picture.alt, "these tables hold no two metrics that explain each other"
+    shares = [chart.metrics for chart in load_pages("gifi").share_charts]
+    assert all("no_pronoun_rate" not in metrics for metrics in shares), "a share of other answers than the rest"
 
 
 def test_a_result_whose_scores_were_changed_is_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,32 @@
+"""Collects what readers need to understand a metric: its name, definition, range, ideal value and unit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from schemas.result import Metric
+
+
+class Definition(NamedTuple):
+    """An entry in the list of definitions below a table."""
+
+    label: str
+    name: str
+    """Name of the metric in files."""
+    version: str
+    text: str
+    facts: str
+    """Sentence about range, ideal value and unit."""
+
+
+def define(label: str, metric: Metric, text: str) -> Definition:
+    """Return the definition of a metric.
+
+    Args:
+        label: Name of the metric for readers.
+        metric: Any value of the metric.
+        text: Description of the metric.
+    """
+    ideal = "no value is ideal" if metric.ideal is None else f"ideal {metric.ideal:g}"
+    facts = f"From {metric.minimum:g} to {metric.maximum:g}, {ideal}; computed from {metric.unit}."
+    return Definition(label, metric.name, metric.version, text, facts.replace("-", "\N{MINUS SIGN}"))

@@ -1,0 +1,155 @@
+"""Examples of answers on the pages, and the records that the site offers."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.task import JudgesRecords, load_task
+from leaderboard.checking.entries import Root
+from leaderboard.checking.examples import choose_examples
+from leaderboard.checking.loading import load
+from leaderboard.ranking.boards import assemble
+from leaderboard.site.pages import copies, generate, make_view
+from leaderboard.site.publishing import combine
+from schemas.dataset import Manifest
+from schemas.lexicon import pronoun_families
+from schemas.record import Reading
+from tests.evaluators.pronoun_records import problems, recorded, sentences
+from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.synthetic import leaning, make_records, replace_reading, uniform, write_model
+from tests.schemas.examples import items, manifest
+
+HOSTILE = "</pre></details><script>alert(1)</script> **b** [l](javascript:x)\n\n# head\n{{ x }} \x1b[31m \u202e"
+TEXTS = ("she left.", "they left.", "", "I'm sorry, but I cannot do that.", HOSTILE)
+
+
+def pages_of(root: Path, manifests: Sequence[Manifest] = ()) -> tuple[dict[str, str], dict[str, Path]]:
+    view = make_view(assemble(load([Root(root, "local")]).entries), (), manifests)
+    return generate(view, {}), copies(view)
+
+
+def mixed(item: Any) -> list[str]:
+    if item.family in ("he", "ze"):
+        return [TEXTS[zlib.crc32(item.item_id.encode()) % len(TEXTS)]]
+    return [f"and {item.family} left {HOSTILE}"]
+
+
+def nominative(item: Any) -> list[str]:
+    return [f"and {pronoun_families()[item.family].forms['nominative']} left."]
+
+
+def test_each_task_says_which_of_its_records_are_right() -> None:
+    recognition, number, coreference = map(load_task, ("recognition", "word_problem", "coreference"))
+    assert isinstance(recognition, JudgesRecords)
+    assert isinstance(number, JudgesRecords)
+    assert isinstance(coreference, JudgesRecords)
+    assert not isinstance(load_task("continuation"), JudgesRecords)
+    right = recorded(recognition, sentences("{nom} {sleeps|sleep}"), nominative)
+    assert {recognition.is_right(record) for record in right} == {True}
+    wrong = recorded(recognition, sentences("{nom} {sleeps|sleep}"), lambda item: ["It rains."])
+    assert {recognition.is_right(record) for record in wrong} == {False}
+    half = recorded(recognition, sentences("{nom} {sleeps|sleep}"), lambda item: [*nominative(item), "It rains."])
+    assert {recognition.is_right(record) for record in half} == {None}
+    solved = recorded(number, problems(2), lambda item: [f"The answer is {12 if item.family == 'he' else 7}."])
+    assert {(record.groups["family"] == "he", number.is_right(record)) for record in solved} == {
+        (True, True),
+        (False, False),
+    }
+    (record, *_) = make_records(uniform)
+    assert coreference.is_right(record) is None
+    assert coreference.is_right(replace_reading(record, (0.9, 0.1))) is True
+    assert coreference.is_right(replace_reading(record, (0.1, 0.9))) is False
+    assert coreference.is_right(replace(record, target=None)) is None
+    assert coreference.is_right(replace(record, reading=None)) is None
+
+
+def test_examples_are_chosen_by_a_rule_that_knows_no_answer() -> None:
+    records = make_records(leaning(0.0, 1.0))
+    found = choose_examples(records, "coreference")
+    assert dict(found.totals) == {"right": 50, "wrong": 50}
+    assert [example.kind for example in found.chosen] == ["right"] * 5 + ["wrong"] * 5
+    assert choose_examples(records[::-1], "coreference").chosen == found.chosen
+    assert found.hides_prompts
+    strange = Reading(outcomes=("x",), probabilities=(1.0,), answers=())
+    other = choose_examples([replace(record, reading=strange) for record in records], "coreference")
+    assert {example.kind for example in other.chosen} == {"answered"}
+
+
+def test_texts_of_models_are_folded_harmless_and_not_searched(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "lab/odd", 0.5, tasks=("recognition", "continuation"), scorer=None, told=mixed)
+    files, _ = pages_of(tmp_path)
+    page = files["models/lab__odd.md"]
+    assert "<script" not in page
+    blocks = re.findall(r'<div class="bb-answers".*?\n</div>', page, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        assert "\n\n" not in block, "Markdown would end the block here"
+        assert block.startswith('<div class="bb-answers" id="')
+        assert "data-search-exclude>" in block
+        assert "<details open" not in block
+        assert len(block) < 60_000
+        for shown in re.finditer(r"<dt>Came back</dt><dd>(.*?)</dd>", block):
+            assert shown[1].startswith("<details><summary>")
+            assert "alert" not in shown[1].partition("</summary>")[0]
+    recognition = next(block for block in blocks if "Wrong: 5 of" in block)
+    assert "may offend" not in recognition
+    assert "&#9243;" in recognition
+    assert "Refused: " in recognition
+    assert 'Asked</dt><dd><pre dir="auto">' in recognition
+    continuation = next(block for block in blocks if block != recognition)
+    assert "some of them offend" in continuation
+    assert "<dt>Asked</dt><dd><details>" in continuation
+    assert "<dt>Asked</dt><dd><pre" not in continuation
+    anchors = re.findall(r'"bb-answers" id="([^"]+)"', page)
+    assert [f'href="#{anchor}"' in page for anchor in anchors] == [True, True]
+
+
+def test_records_and_scores_are_offered_with_their_sizes(tmp_path: Path) -> None:
+    folders = write_gifi_model(tmp_path / "runs", "lab/even", 0.5, tasks=("continuation",))
+    files, offered = pages_of(tmp_path / "runs")
+    assert sorted(path.rpartition("-")[2] for path in offered) == ["records.parquet", "scores.parquet"]
+    page = files["models/lab__even.md"]
+    size = f"{(folders['continuation'] / 'records.parquet').stat().st_size / 1e3:.1f} kB"
+    assert f'.parquet" download>Parquet, {size}</a>' in page
+    (tmp_path / "site" / "docs").mkdir(parents=True)
+    combine(tmp_path / "site", files, offered)
+    for path, source in offered.items():
+        assert f'href="../{path}"' in page
+        assert (tmp_path / "site" / "_docs" / path).read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize("refusal", ["the licence is CC BY-NC-ND", None])
+def test_texts_that_a_licence_forbids_are_neither_shown_nor_offered(tmp_path: Path, refusal: str | None) -> None:
+    write_gifi_model(tmp_path, "lab/even", 0.5, tasks=("recognition",))
+    terms = replace(
+        manifest(items()),
+        name="gifi",
+        version="1.0.0",
+        redistributable=False,
+        publish_refusal=refusal,
+        licence="CC-BY-ND-4.0",
+    )
+    files, offered = pages_of(tmp_path, [terms])
+    page = files["models/lab__even.md"]
+    assert offered == {}
+    assert refusal or "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts" in page
+    assert "Texts are neither shown nor offered for download, only the ids of the items" in page
+    assert "<pre" not in page.partition("Identity, environment")[0]
+    assert "Wrong: 5 of" in page
+    assert "where he lives" not in page
+
+
+def test_records_without_prompts_show_ids_alone(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/small", leaning(0.0, 1.0))
+    files, offered = pages_of(tmp_path)
+    page = files["models/acme__small.md"]
+    assert offered == {}
+    assert "the records hold no prompts" in page
+    assert re.search(r"Right: 5 of 50</summary>\n<p class=\"bb-fact\">(<code>p\d{4}&#45;|<code>p\d{4}-)", page)
