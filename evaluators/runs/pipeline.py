@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, Sent
-from evaluators.progress import Advance, progress
 from evaluators.runs.environment import environment
 from evaluators.runs.finish import Origin, finish_run, held, scoring_after
 from evaluators.runs.measuring import metric_definitions
@@ -19,6 +18,7 @@ from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import check_failures, early_look, records_of, whole
 from evaluators.stores.store import STORE, ResponseStore, Totals
 from schemas.errors import ConfigError, RunError
+from schemas.progress import Advance, progress
 from schemas.result import Result, Usage
 
 _STATE = "pending.json"

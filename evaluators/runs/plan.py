@@ -131,7 +131,7 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
     model = backend.model
     if prompt.requires == "import":
         raise ConfigError(
-            f"prompt '{prompt.id}' marks published answers, which python -m evaluators import reads; "
+            f"prompt '{prompt.id}' marks published answers, which biasboard import reads; "
             "take another prompt to ask a model"
         )
     if prompt.requires not in backend.capabilities:

@@ -25,7 +25,7 @@ def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
     assert sum(entry.n_items for entry in manifest.splits) == 6320
     assert "type2/test: 3160 rows, 1580 pairs, 0 orphans" in done.stdout
     assert "gap_too_small: 5" in done.stdout
-    assert "next: python -m evaluators run --dataset out/datasets/synthbias " in done.stdout
+    assert "next: biasboard run --dataset out/datasets/synthbias " in done.stdout
 
     again = run(tmp_path)
     assert again.returncode == 1
