@@ -116,7 +116,7 @@ class _Work:
         """One line that says how far the work is."""
         seconds = time.monotonic() - self.start
         if self.total is None and not self.done and seconds < 1:
-            return self.label
+            return f"{self.label} ..."
         if self.total is None:
             counted = f" {self.done:,} done," if self.done else ""
             return f"{self.label}:{counted} {duration(seconds)} so far"

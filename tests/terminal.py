@@ -1,4 +1,4 @@
-"""Runs a command on a terminal, as people do."""
+"""Runs a command on a terminal, as people do, and reads what a command says without one."""
 
 from __future__ import annotations
 
@@ -29,3 +29,8 @@ def on_terminal(command: Sequence[str], *, until: str | None = None, cwd: Path =
                 run.kill()
             os.close(ours)
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+
+
+def without_progress(said: str) -> str:
+    """Standard error without the lines of progress, which a command prints only if the machine is slow."""
+    return re.sub(r"^.*( so far| left| in all| \.\.\.)\n", "", said, flags=re.MULTILINE)

@@ -15,6 +15,7 @@ import pytest
 from schemas import contract, strict_json
 from schemas.dataset_folder import read_manifest
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.terminal import without_progress
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -38,7 +39,7 @@ def baseline(dataset: Path, out: Path, *more: str) -> subprocess.CompletedProces
 
 def assert_one_line_error(done: subprocess.CompletedProcess[str], *parts: str) -> None:
     assert done.returncode == 1, done.stderr
-    errors = [line for line in done.stderr.splitlines() if line]
+    errors = [line for line in without_progress(done.stderr).splitlines() if line]
     assert len(errors) == 1, done.stderr
     assert errors[0].startswith("error: ")
     for part in parts:

@@ -26,7 +26,7 @@ def test_a_silent_command_says_what_it_does(capsys: pytest.CaptureFixture[str]) 
             if said.count("\n") >= 3:
                 break
             threading.Event().wait(0.01)
-    assert re.match(r"(loading lab/model(: \d+ s so far)?\n){3}", said), said
+    assert re.match(r"(loading lab/model(: \d+ s so far| \.\.\.)\n){3}", said), said
     assert not any(thread.name == "progress" for thread in threading.enumerate())
 
 
