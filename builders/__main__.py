@@ -21,7 +21,7 @@ def list_builders() -> None:
 def _lines(builder: Builder) -> list[str]:
     lines = [
         f"{builder.name}: {builder.summary}",
-        f"  python -m builders.{builder.name} [--source NAME] [--input PATH]",
+        f"  biasboard build {builder.name} [--source NAME] [--input PATH]",
     ]
     width = max(len(source.name) for source in builder.sources)
     for source in builder.sources:

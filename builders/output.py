@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from builders.card import Card, render_card
-from builders.console import Report, silent
 from schemas import contract, strict_json, tables
 from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
 from schemas.item_shape import Item, shape_of
+from schemas.progress import Report, silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

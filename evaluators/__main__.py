@@ -4,42 +4,40 @@ from __future__ import annotations
 
 from schemas.command_line import Place, command_group
 
-app = command_group(
-    "Score models on built datasets, and score stored answers again.",
-    {
-        "run": Place(
-            "evaluators.commands.run:run_command",
-            "Ask a model about each item, or continue where an earlier run stopped; write records and results.",
-        ),
-        "rescore": Place(
-            "evaluators.commands.rescore:rescore_command",
-            "Compute every metric again from stored answers, without the model and without the dataset.",
-        ),
-        "texts": Place(
-            "evaluators.commands.texts:texts_command",
-            "Write the texts of a run that need scores, so that another service can score them.",
-        ),
-        "index": Place(
-            "evaluators.commands.index:index_command",
-            "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
-        ),
-        "import": Place(
-            "evaluators.commands.imports:import_command",
-            "Turn published answers into records and results, one run for each config that has a file in the folder.",
-        ),
-        "list": Place(
-            "evaluators.commands.listing:list_command",
-            "List benchmarks with their baselines, backends, scorers, tasks, prompts and metrics.",
-        ),
-        "cache": Place(
-            "evaluators.commands.cache:app", "Inspect a store of answers, export answers from it, or remove answers."
-        ),
-        "doctor": Place(
-            "evaluators.commands.doctor:doctor_command",
-            "Check what is installed; with a backend and a model, also compare its scores with those of transformers.",
-        ),
-    },
-)
+COMMANDS = {
+    "run": Place(
+        "evaluators.commands.run:run_command",
+        "Ask a model about each item, or continue where an earlier run stopped; write records and results.",
+    ),
+    "rescore": Place(
+        "evaluators.commands.rescore:rescore_command",
+        "Compute every metric again from stored answers, without the model and without the dataset.",
+    ),
+    "texts": Place(
+        "evaluators.commands.texts:texts_command",
+        "Write the texts of a run that need scores, so that another service can score them.",
+    ),
+    "index": Place(
+        "evaluators.commands.index:index_command",
+        "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
+    ),
+    "import": Place(
+        "evaluators.commands.imports:import_command",
+        "Turn published answers into records and results, one run for each config that has a file in the folder.",
+    ),
+    "list": Place(
+        "evaluators.commands.listing:list_command",
+        "List benchmarks with their baselines, backends, scorers, tasks, prompts and metrics.",
+    ),
+    "cache": Place(
+        "evaluators.commands.cache:app", "Inspect a store of answers, export answers from it, or remove answers."
+    ),
+    "doctor": Place(
+        "evaluators.commands.doctor:doctor_command",
+        "Check what is installed; with a backend and a model, also compare its scores with those of transformers.",
+    ),
+}
+app = command_group("Score models on built datasets, and score stored answers again.", COMMANDS)
 
 
 if __name__ == "__main__":

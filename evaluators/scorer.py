@@ -191,5 +191,5 @@ def open_scorers(given: Sequence[str] | None) -> Opened:
         try:
             scorers.append(wanted.open())
         except MissingExtraError as error:
-            missing.append(f"no {wanted.kind} scores: {error}, then: python -m evaluators rescore RUN --scorer default")
+            missing.append(f"no {wanted.kind} scores: {error}, then: biasboard rescore RUN --scorer default")
     return Opened(tuple(scorers), tuple(missing))

@@ -9,12 +9,12 @@ from time import monotonic
 
 import numpy as np
 
-from evaluators.progress import progress
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import FloatArray
 from schemas import tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.progress import progress
 from schemas.result import ScoresFile
 from schemas.run_folder import SCORES, read_score_rows
 from schemas.score import Scorer, ScorerKind, TextScore, text_sha256

@@ -3,39 +3,95 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import io
+import os
+import runpy
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from schemas.errors import BiasboardError, RunError
+from schemas.errors import BiasboardError, ConfigError, RunError
 
 EXIT_ERROR = 1
-"""Exit status for bad input; nothing was written."""
+"""Exit status for bad input, or for a check that found a problem; nothing was written."""
 EXIT_RUN_FAILED = 3
 """Exit status for a run that could not finish; its answers so far are kept. (Status 2 is a wrong option.)"""
 EXIT_INTERRUPTED = 130
+EXIT_STATUS = (
+    "Exit status: 0 done; 1 bad input, or a check found a problem; 2 wrong option; 3 a run could not finish, or none "
+    "of its answers could be read; 130 interrupted."
+)
+"""Text below the help of a command."""
+
+_FOREIGN_BARS = {
+    "TQDM_DISABLE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+}
+"""Settings of the environment with which other libraries, and processes that they start, show no bars of their own."""
+
+_raises: ContextVar[bool] = ContextVar("raises", default=False)
+"""True while a command is called from Python, which wants its errors as exceptions."""
 
 
 class Place(NamedTuple):
     """A command that is imported when it is called."""
 
     place: str
-    """``module:function``, or ``module:application`` for a group of commands."""
+    """``module:function``, ``module:application``, or a module alone, which is run as ``python -m`` runs it."""
     summary: str
     """First sentence of its help, so that the list of commands is printed without importing any."""
 
 
-def command_group(help_text: str, commands: Mapping[str, Place]) -> typer.Typer:
+def command_group(
+    help_text: str,
+    commands: Mapping[str, Place],
+    *,
+    otherwise: Callable[[], None] | None = None,
+    is_door: bool = False,
+) -> typer.Typer:
     """Return an application whose commands are imported when they are called, so that each starts quickly.
 
     Args:
         help_text: The help of the application.
         commands: Place of each command by name.
+        otherwise: Function to call if no command is named; None to print the help.
+        is_door: True for the command of the whole project, which also has a version and completes words in a shell.
     """
+    application = typer.Typer(
+        cls=_group_of(commands),
+        help=help_text,
+        epilog=EXIT_STATUS,
+        no_args_is_help=otherwise is None,
+        invoke_without_command=otherwise is not None,
+        add_completion=is_door,
+        pretty_exceptions_enable=False,
+    )
+
+    def group(context: typer.Context) -> None:
+        if otherwise is not None and context.invoked_subcommand is None:
+            otherwise()
+
+    def door(
+        version: Annotated[
+            bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+        ] = False,
+    ) -> None:
+        pass
+
+    # typer takes an application with a callback for a group.
+    application.callback()(door if is_door else group)
+    return application
+
+
+def _group_of(commands: Mapping[str, Place]) -> type[TyperGroup]:
+    """Return a class of groups with these commands; typer makes an object of it."""
 
     class Group(TyperGroup):
         """A group that imports no command before it is called."""
@@ -58,24 +114,85 @@ def command_group(help_text: str, commands: Mapping[str, Place]) -> typer.Typer:
                 return None
             if self.lists_only:
                 return TyperCommand(cmd_name, help=commands[cmd_name].summary)
-            module, _, attribute = commands[cmd_name].place.partition(":")
-            found = getattr(importlib.import_module(module), attribute)
-            if not isinstance(found, typer.Typer):
-                function, found = found, typer.Typer(add_completion=False)
-                found.command(cmd_name)(function)
-            command = typer.main.get_command(found)
-            command.name = cmd_name
-            return command
+            return _loaded(cmd_name, commands[cmd_name])
 
-    application = typer.Typer(
-        cls=Group, help=help_text, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-    )
+        def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+            """Return what a word may become, without importing any command."""
+            self.lists_only = True
+            found = super().shell_complete(ctx, incomplete)
+            self.lists_only = False
+            return found
 
-    @application.callback()
-    def group() -> None:
-        """Make a group of the application: typer takes one that has a callback for a group."""
+    return Group
 
-    return application
+
+def _loaded(name: str, place: Place) -> Any:
+    module, _, attribute = place.place.partition(":")
+    if not attribute:
+        return _as_script(name, module, place.summary)
+    hide_foreign_bars()
+    found = getattr(importlib.import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        function, found = found, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        found.command(name)(function)
+    command = typer.main.get_command(found)
+    command.name = name
+    command.epilog = EXIT_STATUS
+    return command
+
+
+def _as_script(name: str, module: str, summary: str) -> Any:
+    """Return a command that runs a module with all arguments."""
+    found = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+    def script(context: typer.Context) -> None:
+        before, sys.argv = sys.argv, [module, *context.args]
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        finally:
+            sys.argv = before
+
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    found.command(name, help=summary, context_settings=settings)(script)
+    return typer.main.get_command(found)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"biasboard {importlib.metadata.version('biasboard')}")
+        raise typer.Exit
+
+
+def call(application: typer.Typer, arguments: Sequence[str]) -> Any:
+    """Call a command from Python: return what its function returns, raise its errors, and print nothing.
+
+    Args:
+        application: The application of a single command.
+        arguments: Its arguments as on a command line.
+
+    Raises:
+        BiasboardError: an argument is wrong, or the command made an error.
+    """
+    token = _raises.set(True)
+    try:
+        with redirect_stdout(io.StringIO()):
+            return typer.main.get_command(application).main(list(arguments), standalone_mode=False)
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    except Exception as error:
+        # Older and newer typer raise different classes for a wrong argument; all of them have this method.
+        format_message = getattr(error, "format_message", None)
+        if format_message is None:
+            raise
+        raise ConfigError(format_message()) from error
+    finally:
+        _raises.reset(token)
+
+
+def hide_foreign_bars() -> None:
+    """Keep other libraries from showing bars of their own, unless the user's environment says otherwise."""
+    for name, value in _FOREIGN_BARS.items():
+        os.environ.setdefault(name, value)
 
 
 @contextmanager
@@ -88,8 +205,13 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         interrupted: Line to print after Ctrl-C, which says what was kept or written.
 
     Raises:
-        typer.Exit: a mistake was made, the file system failed, or the user pressed Ctrl-C.
+        typer.Exit: a mistake was made, the file system failed, or the user pressed Ctrl-C. A command that :func:`call`
+            calls raises the error itself.
     """
+    if _raises.get():
+        yield
+        return
+    hide_foreign_bars()
     try:
         yield
     except BiasboardError as error:

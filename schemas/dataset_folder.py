@@ -23,7 +23,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     if not path.is_file():
         raise DataError(
-            f"{folder}: no {MANIFEST} here; name the folder of a built dataset, or build one: python -m builders "
+            f"{folder}: no {MANIFEST} here; name the folder of a built dataset, or build one: biasboard build "
             "lists the commands"
         )
     return contract.load(strict_json.read(path), Manifest, where=str(path))

@@ -22,7 +22,7 @@ RESULT = "result.json"
 RECORDS = "records.parquet"
 SCORES = "scores.parquet"
 
-RESCORE_TEXTS = "score the texts again: python -m evaluators rescore RUN --scorer default"
+RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
 
 
 class Run(NamedTuple):

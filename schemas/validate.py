@@ -16,12 +16,13 @@ from typing import Annotated, TypeAlias, TypeVar
 import typer
 
 from schemas import contract, strict_json, tables
-from schemas.command_line import one_line_errors
+from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.contract import D
 from schemas.dataset import Manifest, Reject, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS, content_problems
 from schemas.errors import DataError
 from schemas.item_shape import Item, shape_of
+from schemas.progress import Report, steps
 from schemas.record import Record
 from schemas.result import RecordsFile, Result, ScoresFile
 from schemas.run_folder import (
@@ -238,7 +239,7 @@ def _listed(
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command()
+@app.command(epilog=EXIT_STATUS)
 @one_line_errors("stopped")
 def validate(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to search.")],
@@ -252,16 +253,23 @@ def validate(
             found.extend(targets(path))
         except DataError as error:
             unusable.append(str(error))
-    lines = itertools.chain(unusable, *map(problems, found))
     n_shown = 0
-    for line in itertools.islice(lines, limit):
-        n_shown += 1
-        typer.echo(line)
+    with steps() as step:
+        lines = itertools.chain(unusable, _problems_of(found, step))
+        for line in itertools.islice(lines, limit):
+            n_shown += 1
+            typer.echo(line)
     if n_shown:
         rest = f" and more; show them with --limit {10 * limit}" if next(lines, None) is not None else ""
         typer.echo(f"error: {_n(n_shown, 'problem')}{rest}", err=True)
         raise typer.Exit(1)
     typer.echo(f"{_n(len(found), 'dataset, run or file', 'datasets, runs and files')} checked, no problems", err=True)
+
+
+def _problems_of(found: Sequence[Path], step: Report) -> Iterator[str]:
+    for number, target in enumerate(found):
+        step("checking", number, len(found))
+        yield from problems(target)
 
 
 def _n(count: int, one: str, many: str | None = None) -> str:

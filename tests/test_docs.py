@@ -22,10 +22,11 @@ from schemas import plugins
 from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
-COMMAND_LINES = ("builders", "builders.gifi", "builders.synthbias", "evaluators", "leaderboard", "schemas.validate")
+MODULES = ("builders", "builders.gifi", "builders.synthbias", "evaluators", "leaderboard", "schemas.validate")
+COMMAND_LINES = ("biasboard", *MODULES)
 ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 COMMANDS_PAGE = "site/docs/commands.md"
-PLACES = re.compile(r"(?:schemas|builders|evaluators|leaderboard|site|tests|\.ci|\.github)/[\w./-]*")
+PLACES = re.compile(r"(?:schemas|builders|evaluators|leaderboard|biasboard|site|tests|\.ci|\.github)/[\w./-]*")
 
 
 class Code(NamedTuple):
@@ -52,6 +53,12 @@ def code_lines() -> list[Code]:
     return found
 
 
+def documented_block(document: str, language: str) -> str:
+    """The only block of code in a language that a document holds."""
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```", documents()[document], flags=re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
 def make_targets() -> set[str]:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     return set(re.findall(r"^([a-z-]+):.*## ", makefile, flags=re.MULTILINE))
@@ -76,21 +83,22 @@ def subcommands_of(command: Any) -> dict[str, Any]:
 def complaint(line: str) -> str | None:
     """What a command line would say against a documented command, parsed but not run; None if nothing."""
     words = shlex.split(line)
-    module = words[words.index("-m") + 1]
-    arguments = words[words.index("-m") + 2 :]
-    if module.partition(".")[0] not in ("schemas", "builders", "evaluators", "leaderboard"):
+    if "-m" in words:
+        module, *arguments = words[words.index("-m") + 1 :]
+    else:
+        module, *arguments = words
+    if module.partition(".")[0] not in ("schemas", "builders", "evaluators", "leaderboard", "biasboard"):
         return None
     if module not in COMMAND_LINES:
         return f"{line}: there is no python -m {module}; have: {', '.join(COMMAND_LINES)}"
     command = typer.main.get_command(application(module))
-    subcommands = subcommands_of(command)
-    if subcommands and arguments and not arguments[0].startswith("-"):
+    while (subcommands := subcommands_of(command)) and arguments and not arguments[0].startswith("-"):
         if arguments[0] not in subcommands:
             return f"{line}: '{arguments[0]}' does not exist; have: {', '.join(sorted(subcommands))}"
         command = subcommands[arguments[0]]
         arguments = arguments[1:]
     # A command without its arguments is a name, not something to type.
-    if not arguments or arguments[0] == "--help":
+    if not arguments or arguments[0] in ("--help", "--version", "--install-completion", "--show-completion"):
         return None
     try:
         command.make_context(module, arguments)
@@ -102,12 +110,14 @@ def complaint(line: str) -> str | None:
 
 def python_commands(lines: list[str]) -> Iterator[str]:
     for line in lines:
-        match = re.search(r"(?:\S*python[\d.]*|\$\(RUN\)) -m .*", line)
+        match = re.search(r"(?:\S*python[\d.]*|\$\(RUN\)) -m .*|^biasboard(?: .*|$)", line)
         if match is not None:
             yield match[0].split(" && ")[0].split(" > ")[0]
 
 
-def test_documented_commands_are_understood() -> None:
+def test_documented_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run.toml").write_text(documented_block(COMMANDS_PAGE, "toml"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     commands = [(code.document, line) for code in code_lines() for line in python_commands([code.text])]
     assert len(commands) >= 5
     complaints = [f"{document}: {said}" for document, line in commands if (said := complaint(line)) is not None]
@@ -139,7 +149,8 @@ def test_every_command_is_on_the_page_of_commands() -> None:
     wanted = []
     for module in COMMAND_LINES:
         command = typer.main.get_command(application(module))
-        wanted += [f"python -m {module} {name}" for name in subcommands_of(command)] or [f"python -m {module}"]
+        called = f"python -m {module}" if module in MODULES else module
+        wanted += [f"{called} {name}" for name in subcommands_of(command)] or [called]
     assert [line for line in wanted if line not in page] == []
 
 
@@ -225,3 +236,8 @@ def test_a_wrong_command_would_be_seen() -> None:
     assert "'walk' does not exist; have:" in str(complaint("python -m evaluators walk"))
     assert "there is no python -m builders.none" in str(complaint("python -m builders.none"))
     assert complaint("python -m http.server") is None
+    assert complaint("biasboard run --dataset out --backend baseline --model all") is None
+    assert complaint("biasboard build synthbias --limit 20") is None
+    assert "No such option" in str(complaint("biasboard build synthbias --limits 20"))
+    assert "'walk' does not exist; have:" in str(complaint("biasboard build walk"))
+    assert "'walk' does not exist; have:" in str(complaint("biasboard cache walk"))

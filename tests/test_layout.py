@@ -21,10 +21,11 @@ MAY_IMPORT = {
     "builders": {"builders", "schemas"},
     "evaluators": {"evaluators", "schemas"},
     "leaderboard": {"leaderboard", "evaluators", "schemas"},
+    "biasboard": {"biasboard", "leaderboard", "evaluators", "builders", "schemas"},
 }
 # Inside a package each folder may import only those named here; "." is its root. Plug-ins are found by name, so that no
 # folder but their own imports them: commands and runs reach tasks, metrics and benchmarks through their interfaces.
-FOLDERS = {
+FOLDERS: dict[str, dict[str, set[str]]] = {
     "schemas": {".": set(), "lexicon": {"."}, "items": {".", "lexicon"}},
     "builders": {".": set(), "gifi": {"."}, "synthbias": {"."}},
     "evaluators": {
@@ -51,6 +52,7 @@ FOLDERS = {
         "site": {".", "checking", "ranking"},
         "commands": {".", "checking", "ranking", "site"},
     },
+    "biasboard": {".": set()},
 }
 # Each folder of plug-ins, and a name that every file in it must define.
 PLUG_INS = {
@@ -108,7 +110,7 @@ def _imports(node: ast.AST, *, at_import: bool) -> Iterator[Import]:
 
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
-    """The syntax tree of every module of the four packages."""
+    """The syntax tree of every module of the packages."""
     return {module_name(path): ast.parse(path.read_bytes()) for path in sources(*MAY_IMPORT)}
 
 

@@ -14,7 +14,7 @@ from schemas import plugins
 from schemas.lexicon import occupations, pronoun_families
 
 REPOSITORY = Path(__file__).parents[1]
-PACKAGES = ("schemas", "builders", "evaluators", "leaderboard")
+PACKAGES = ("schemas", "builders", "evaluators", "leaderboard", "biasboard")
 OWN = (
     # Folders of plug-ins, and of what they share.
     "schemas/items/",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
-PACKAGES = ("schemas", "builders", "evaluators", "leaderboard")
+PACKAGES = ("schemas", "builders", "evaluators", "leaderboard", "biasboard")
 VERBS = frozenset((REPOSITORY / "tests" / "data" / "verbs.txt").read_text(encoding="utf-8").split())
 """Verbs with which functions may open. Add one if it is a verb in the imperative."""
 QUESTION = re.compile(r"(What|Whether|Whom?|Whose|How|Why|Where|When|Which)\b")

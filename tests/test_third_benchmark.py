@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.evaluators.made_data import save_tiny_llama
+from tests.terminal import without_progress
 
 REPOSITORY = Path(__file__).parents[1]
 PLUGINS = REPOSITORY / "tests" / "third_benchmark"
@@ -125,7 +126,7 @@ def listed_with(plugins: Path) -> str:
     command = [sys.executable, "-m", "evaluators", "list"]
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
-    assert done.stderr.count("\n") == 1, done.stderr
+    assert without_progress(done.stderr).count("\n") == 1, done.stderr
     return done.stderr.removeprefix("error: ").strip()
 
 
@@ -190,5 +191,5 @@ def test_a_schema_that_is_not_that_of_its_dataclass_is_a_one_line_error(
     command = [sys.executable, "-m", "schemas.validate", str(tmp_path)]
     (tmp_path / "dataset.json").write_text("{}", encoding="utf-8")
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert (done.returncode, without_progress(done.stderr).count("\n")) == (1, 1), done.stderr
     assert message in done.stderr

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from builders.console import Report, progress_bar
 from builders.gifi import BUILDER, drafts
 from builders.output import Draft, check_target, write_dataset
 from builders.summary import closing_lines
-from schemas.command_line import one_line_errors
+from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
 from schemas.item_shape import Item
+from schemas.progress import Report, steps
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -37,7 +37,7 @@ class Compat(StrEnum):
     GIFI_REPO = drafts.COMPAT
 
 
-@app.command()
+@app.command(epilog=EXIT_STATUS)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the texts.")] = SourceName.EMBEDDED,
     input_path: Annotated[
@@ -68,7 +68,7 @@ def build(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
     ] = False,
-) -> None:
+) -> Path:
     """Build a dataset in which each text appears in eleven pronoun families."""
     with one_line_errors():
         _check(source, input_path, revision, compat)
@@ -77,11 +77,12 @@ def build(
             folder = folder.with_name(f"{folder.name}-compat")
         folder = folder.resolve() if ".." in folder.parts else folder
         check_target(folder, overwrite=overwrite)
-        with progress_bar() as report:
+        with steps() as report:
             draft = _draft(source, input_path, revision, compat, limit, report)
             manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
+    return folder
 
 
 def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:

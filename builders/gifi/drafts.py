@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from builders.console import Report
 from builders.gifi import BUILDER, published, published_csv, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
 from builders.gifi.embedded import embedded_items
@@ -17,6 +16,7 @@ from builders.output import Draft, DraftSplit, Rule
 from builders.selection import take_units
 from schemas.dataset import Reject, Source
 from schemas.item_shape import Item
+from schemas.progress import Report
 
 _BUILDER_VERSION = "1.0"
 _SHAPES: Mapping[str, str] = {

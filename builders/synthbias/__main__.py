@@ -11,15 +11,15 @@ from typing import Annotated
 
 import typer
 
-from builders.console import Report, progress_bar
 from builders.output import Draft, check_target, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
-from schemas.command_line import one_line_errors
+from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
+from schemas.progress import Report, steps
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -32,7 +32,7 @@ class SourceName(StrEnum):
     WINOBIAS = "winobias"
 
 
-@app.command()
+@app.command(epilog=EXIT_STATUS)
 def build(
     source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = SourceName.EMBEDDED,
     input_path: Annotated[
@@ -54,17 +54,18 @@ def build(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
     ] = False,
-) -> None:
+) -> Path:
     """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
     with one_line_errors():
         folder = out.resolve() if out is not None and ".." in out.parts else out
         folder = folder if folder is not None else BUILDER.source(source.value).default_out
         check_target(folder, overwrite=overwrite)
-        with progress_bar() as report:
+        with steps() as report:
             draft = _draft(source, input_path, seed, limit, report)
             manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
+    return folder
 
 
 def _draft(
@@ -91,7 +92,7 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
         yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_pairs} pairs, {n_orphans} orphans"
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
     dataset = shlex.quote(str(folder))
-    yield f"next: python -m evaluators run --dataset {dataset} --backend baseline --model all --out out/runs"
+    yield f"next: biasboard run --dataset {dataset} --backend baseline --model all --out out/runs"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from builders.console import Report, silent
 from builders.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias import published_card
 from builders.synthbias.cards import synthbias_card
@@ -25,6 +24,7 @@ from builders.synthbias.published_flags import CASE_ERROR_LINES, FLAG_RULES, fla
 from schemas.dataset import Reject, Source
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
+from schemas.progress import Report, silent
 
 FILE_NAME = "synthbias_data.csv"
 SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from evaluators.backend import Backend, open_backend
@@ -11,10 +12,11 @@ from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.options import RunChoice, normalisation_named, opened_scorers
 from evaluators.commands.report import report, report_briefly
+from evaluators.commands.run_json import json_alone, run_as_json
 from evaluators.models.ids import check_model_id
 from evaluators.runs.context import check_context
 from evaluators.runs.earlier import StoredAnswers
-from evaluators.runs.estimate import Remote, estimate, print_estimates
+from evaluators.runs.estimate import Estimate, Remote, estimate, estimates_as_json, print_estimates
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
@@ -25,42 +27,62 @@ from evaluators.stores.maintenance import check_cache
 from evaluators.task import ReadsScores, prompt_of, task_for
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
+from schemas.progress import working
 from schemas.result import Normalisation
+
+_ALL = "all"
+"""Name that stands for every baseline of a benchmark."""
 
 
 def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: bool) -> None:
-    """Ask a model every item of a dataset, or print what that would take.
+    """Ask a model every item of the datasets, or print what that would take.
 
     Args:
         choice: The items and how they are asked.
         options: The options of the backend.
         dry_run: True to print an estimate instead of asking.
-        as_json: True to print the estimate as JSON.
+        as_json: True to print JSON alone on standard output; everything else goes to standard error.
 
     Raises:
         ConfigError: an option cannot be used; nothing was asked.
-        RunError: the run ended early; answers are kept.
+        RunError: a run ended early, or none of its answers could be read; answers are kept.
     """
-    _check_outputs(choice, only_json=as_json and not dry_run)
-    plans = _plans(choice)
-    if options.name is not None:
-        check_model_id(options.name)
-    models = _baselines(plans) if choice.backend == "baseline" and choice.model == "all" else [choice.model]
-    backends = (open_backend(choice.backend, one_model, options) for one_model in models)
-    stores, shown = StoredAnswers(root=choice.out, cache=choice.cache), options.name or choice.model
-    if dry_run:
-        found = []
-        for opened in backends:
-            check_context(plans, opened, stores, choice.max_failure_rate, probe=not isinstance(opened, Remote))
-            found += [estimate(plan, opened, stores, shown) for plan in plans]
-        print_estimates(found, as_json=as_json)
-        return
+    with json_alone(as_json) as print_json:
+        if dry_run:
+            found = estimated(choice, options)
+            if as_json:
+                print_json(estimates_as_json(found))
+            else:
+                print_estimates(found)
+            return
+        finished: list[Finished] = []
+        show = report if choice.model != _ALL else report_briefly
+        try:
+            for one in finished_runs(choice, options):
+                finished.append(one)
+                if not as_json:
+                    show(*one)
+        finally:
+            if as_json:
+                print_json([run_as_json(one.folder, one.result) for one in finished])
+        check_read(finished)
+        print(f"next: biasboard board --runs {shlex.quote(str(choice.out))}")
+
+
+def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:
+    """Ask a model every item of the datasets, and yield each run when it is finished.
+
+    Raises:
+        ConfigError: an option cannot be used; nothing was asked.
+        RunError: a run ended early; answers are kept.
+    """
+    plans = _checked_plans(choice, options)
     scorers = _scorers(plans, choice.scorers)
-    finished: list[Finished] = []
-    show = report if len(models) == 1 else report_briefly
-    for opened in backends:
-        check_context(plans, opened, stores, choice.max_failure_rate)
-        for plan in plans:
+    stores = StoredAnswers(root=choice.out, cache=choice.cache)
+    for model, of_model in _models(plans, choice):
+        opened = _opened(choice, model, options)
+        check_context(of_model, opened, stores, choice.max_failure_rate)
+        for plan in of_model:
             run_options = RunOptions(
                 root=choice.out,
                 command=_command(plan, opened, choice, scorers.given),
@@ -69,10 +91,47 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
                 scorers=scorers.scorers,
                 keep_scores=not scorers.given,
             )
-            finished.append(run(plan, opened, run_options))
-            show(*finished[-1])
-    check_read(finished)
-    print(f"next: python -m leaderboard build --runs {shlex.quote(str(choice.out))}")
+            yield run(plan, opened, run_options)
+
+
+def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
+    """Return what each run would take, without asking anything.
+
+    Raises:
+        ConfigError: an option cannot be used.
+    """
+    plans = _checked_plans(choice, options)
+    stores, shown = StoredAnswers(root=choice.out, cache=choice.cache), options.name or choice.model
+    found = []
+    for model, of_model in _models(plans, choice):
+        opened = _opened(choice, model, options)
+        check_context(of_model, opened, stores, choice.max_failure_rate, probe=not isinstance(opened, Remote))
+        found += [estimate(plan, opened, stores, shown) for plan in of_model]
+    return found
+
+
+def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:
+    if choice.cache is not None:
+        check_cache(choice.cache)
+    with working("reading the items"):
+        plans = _plans(choice)
+    if options.name is not None:
+        check_model_id(options.name)
+    return plans
+
+
+def _opened(choice: RunChoice, model: str, options: BackendOptions) -> Backend:
+    with working(f"opening {options.name or model}"):
+        return open_backend(choice.backend, model, options)
+
+
+def _models(plans: Sequence[Plan], choice: RunChoice) -> list[tuple[str, Sequence[Plan]]]:
+    """Return each model to ask with its plans: all baselines of each plan's benchmark, or the model that is named."""
+    if choice.backend != "baseline" or choice.model != _ALL:
+        return [(choice.model, plans)]
+    listed = {name: _baselines(name) for name in dict.fromkeys(plan.selection.manifest.benchmark for plan in plans)}
+    models = dict.fromkeys(chain.from_iterable(listed.values()))
+    return [(name, [plan for plan in plans if name in listed[plan.selection.manifest.benchmark]]) for name in models]
 
 
 class _Scorers(NamedTuple):
@@ -94,39 +153,48 @@ def _scorers(plans: Sequence[Plan], given: Sequence[str] | None) -> _Scorers:
 
 
 def _plans(choice: RunChoice) -> list[Plan]:
-    """Return a plan for each config; refuse a prompt that no plan uses, since it is probably a mistake."""
-    manifest = read_manifest(choice.dataset)
-    names = choice.configs or tuple(dict.fromkeys(entry.config for entry in manifest.splits))
+    """Return a plan for each config and each prompt that its task has.
+
+    Raises:
+        ConfigError: an option cannot be used, or a prompt or a config would be used by nothing, which is probably a
+            mistake.
+    """
     normalisation = normalisation_named(choice.normalisation)
-    selections = [select(choice.dataset, manifest, name, splits=choice.splits, limit=choice.limit) for name in names]
-    plans = [_plan(selection, choice, normalisation) for selection in selections]
+    plans = []
+    for dataset in dict.fromkeys(choice.datasets):
+        manifest = read_manifest(dataset)
+        names = choice.configs or tuple(dict.fromkeys(entry.config for entry in manifest.splits))
+        for name in names:
+            selection = select(dataset, manifest, name, splits=choice.splits, limit=choice.limit)
+            plans += _plans_of(selection, choice, normalisation)
+    used = {name for plan in plans for name in (plan.prompt.id, f"{plan.selection.config}={plan.prompt.id}")}
     for name in choice.prompts:
-        if all(plan.prompt.id != name for plan in plans):
-            asked = ", ".join(dict.fromkeys(f"{plan.task.name} with {plan.prompt.id}" for plan in plans))
-            raise ConfigError(
-                f"--prompt {name} is not used; the run would ask {asked}; leave it out, or name it before the others"
-            )
+        if name not in used:
+            asked = ", ".join(dict.fromkeys(f"{plan.selection.config} with {plan.prompt.id}" for plan in plans))
+            raise ConfigError(f"--prompt {name} is not used; the run would ask {asked}; leave it out")
     return plans
 
 
-def _plan(selection: Selection, choice: RunChoice, normalisation: Normalisation | None) -> Plan:
+def _plans_of(selection: Selection, choice: RunChoice, normalisation: Normalisation | None) -> list[Plan]:
+    """Return a plan for each given prompt that the task has, or for its first prompt if none is given.
+
+    A prompt given as ``CONFIG=PROMPT`` is for one config, which is then asked with no other.
+    """
     task = task_for(selection.item_shape, choice.task)
-    known = [prompt_id for prompt_id in choice.prompts if prompt_id in task.prompts]
-    plan = Plan(selection, task, prompt_of(task, next(iter([*known, *choice.prompts]), None)), normalisation)
-    _ = plan.normalisation  # Raises if the prompt cannot have it, before a model is loaded.
-    return plan
+    given = list(dict.fromkeys(choice.prompts))
+    own = [name.partition("=")[2] for name in given if name.partition("=")[0] == selection.config and "=" in name]
+    general = [name for name in given if "=" not in name]
+    # Where the task has none of them, the first one is refused with the names of those that exist.
+    wanted: Sequence[str | None] = own or [name for name in general if name in task.prompts] or general[:1] or [None]
+    plans = [Plan(selection, task, prompt_of(task, name), normalisation) for name in wanted]
+    for plan in plans:
+        _ = plan.normalisation  # Raises if the prompt cannot have it, before a model is loaded.
+    return plans
 
 
-def _check_outputs(choice: RunChoice, *, only_json: bool) -> None:
-    if only_json:
-        raise ConfigError("--json goes with --dry-run; a run writes result.json")
-    if choice.cache is not None:
-        check_cache(choice.cache)
-
-
-def _baselines(plans: Sequence[Plan]) -> list[str]:
-    """Return the names of the baselines of the dataset's benchmark."""
-    benchmark = load_benchmark(plans[0].selection.manifest.benchmark)
+def _baselines(name: str) -> list[str]:
+    """Return the names of the baselines of a benchmark."""
+    benchmark = load_benchmark(name)
     if not benchmark.baselines:
         listed = dict.fromkeys(baseline.name for other in benchmarks() for baseline in other.baselines)
         raise ConfigError(f"benchmark '{benchmark.name}' lists no baselines; name one that fits: {', '.join(listed)}")

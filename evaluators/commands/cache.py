@@ -13,6 +13,7 @@ from evaluators.commands.options import CACHE_VARIABLE
 from evaluators.stores.maintenance import StoredModel, Summary, find_store, names, prune, summarise
 from schemas import strict_json
 from schemas.command_line import one_line_errors
+from schemas.progress import working
 
 _SECONDS_PER_DAY = 86_400
 _IDENTITY = 12
@@ -37,7 +38,8 @@ def info_command(
 ) -> None:
     """Show which models a store holds answers of, how many, and how much disk space they take."""
     found = find_store(path)
-    summary = summarise(found)
+    with working(f"reading {path}"):
+        summary = summarise(found)
     if as_json:
         print(strict_json.dumps(_as_json(summary)), end="")
         return
@@ -60,7 +62,8 @@ def export_command(
     # It brings pyarrow along, which the other commands do without.
     from evaluators.stores.answer_files import export
 
-    n_answers = export(find_store(path), out, model=model, with_prompts=not without_prompts)
+    with working(f"writing {out}"):
+        n_answers = export(find_store(path), out, model=model, with_prompts=not without_prompts)
     print(f"{n_answers} answers in {out}")
 
 
@@ -77,7 +80,8 @@ def prune_command(
     """Remove answers from a cache that no run is using, and shrink its file."""
     found = find_store(path)
     before = None if older_than is None else int(time.time() - older_than * _SECONDS_PER_DAY)
-    pruned = prune(found, model=model, before=before, dry_run=dry_run)
+    with working(f"looking through {path}" if dry_run else f"shrinking {path}"):
+        pruned = prune(found, model=model, before=before, dry_run=dry_run)
     touched = [stored for stored in pruned.removed if stored.n_answers]
     for stored in touched:
         print(f"{stored.model.id} ({stored.model.identity_sha256[:_IDENTITY]}): {stored.n_answers} answers")

@@ -17,6 +17,7 @@ from evaluators.models.parity import Parity, answers, compare, made_requests, re
 from schemas import strict_json
 from schemas.command_line import EXIT_ERROR, one_line_errors
 from schemas.errors import BiasboardError, ConfigError, MissingExtraError
+from schemas.progress import steps
 
 _MOST_SHOWN = 5
 
@@ -58,9 +59,11 @@ def doctor_command(
         raise ConfigError("--model and the options of backends need --backend; 'list' shows the backends")
     if options.batch:
         raise ConfigError("doctor needs answers at once, and a batch may take a day; leave out --batch")
-    checks = installation(out, cache)
-    if backend is not None:
-        checks += _of_backend(backend, model, options, _Compared(reference=reference, tolerance=tolerance))
+    with steps("checking the installation") as step:
+        checks = installation(out, cache)
+        if backend is not None:
+            step(f"checking the backend {backend}", 0, None)
+            checks += _of_backend(backend, model, options, _Compared(reference=reference, tolerance=tolerance))
     is_sound = all(check.status != "problem" for check in checks)
     if as_json:
         lines: list[strict_json.JsonValue] = [dict(check._asdict()) for check in checks]

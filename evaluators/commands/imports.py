@@ -12,7 +12,6 @@ import typer
 from evaluators.backend import Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.models.ids import check_model_id
-from evaluators.progress import progress
 from evaluators.runs.environment import environment
 from evaluators.runs.finish import Origin, finish_run, held, scoring_after
 from evaluators.runs.importing import Imported, import_file
@@ -25,6 +24,7 @@ from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
+from schemas.progress import progress, steps
 from schemas.result import CORRUPTED, Model, Result, Usage
 
 _BACKEND = "import"
@@ -53,7 +53,11 @@ def import_command(
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
     command = with_scorers(command + (f" --name {name}" if name else ""), scorer or ())
     # Read all files before writing anything, so that a broken file leaves nothing behind.
-    read = [_read(file, importer, folder, manifest) for file in files]
+    read = []
+    with steps() as step:
+        for number, file in enumerate(files):
+            step("reading files", number, len(files))
+            read.append(_read(file, importer, folder, manifest))
     opened = open_scorers(scorer)
     for line in opened.missing:
         print(line)
@@ -63,7 +67,7 @@ def import_command(
             advance(1)
             _report(imported, result)
     print(f"wrote {len(read)} runs below {out}")
-    print(f"next: python -m leaderboard build --runs {shlex.quote(str(out))}")
+    print(f"next: biasboard board --runs {shlex.quote(str(out))}")
 
 
 def _importer(source: str) -> AnswerImporter:

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.progress import progress
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measuring import compute_metrics, resampled_values
 from evaluators.text_scores import read_scores
 from schemas import strict_json
 from schemas.command_line import one_line_errors
 from schemas.errors import DataError
+from schemas.progress import progress, steps
 from schemas.result import Metric, Result
 from schemas.run_folder import finished_runs, read_run
 from schemas.strict_json import JsonValue
@@ -38,7 +38,11 @@ def index_command(
     if not found:
         with_index = ", ".join(benchmark.name for benchmark in benchmarks() if benchmark.indices)
         raise DataError(f"no result of a benchmark with an index here; these have one: {with_index}")
-    indices = [(of_model, _indices(of_model)) for of_model in found]
+    indices = []
+    with steps() as step:
+        for number, of_model in enumerate(found):
+            step("computing the indices of models", number, len(found))
+            indices.append((of_model, _indices(of_model)))
     if as_json:
         print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
         return

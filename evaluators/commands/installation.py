@@ -24,7 +24,7 @@ Status: TypeAlias = Literal["ok", "missing", "problem"]
 
 _DISTRIBUTION = "biasboard"
 _FOR_DEVELOPERS = ("bench", "dev")
-_KEYS = {
+KEYS = {
     "OPENAI_API_KEY": "needed for api.openai.com and most other endpoints: export OPENAI_API_KEY=...",
     "HF_TOKEN": "needed for gated models of the Hugging Face Hub: export HF_TOKEN=..., or hf auth login",
 }
@@ -231,7 +231,7 @@ def _hub() -> Iterator[Check]:
 def _keys() -> Iterator[Check]:
     from huggingface_hub import get_token
 
-    for name, remedy in _KEYS.items():
+    for name, remedy in KEYS.items():
         is_set = bool(os.environ.get(name, "").strip())
         if is_set:
             yield Check(f"key {name}", "ok", "set")

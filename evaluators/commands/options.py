@@ -18,7 +18,7 @@ CACHE_VARIABLE = "BIASBOARD_CACHE"
 class RunChoice:
     """The choices of the command ``run``: items, model, and how they are asked, as the command line names them."""
 
-    dataset: Path
+    datasets: tuple[Path, ...]
     backend: str
     model: str
     out: Path

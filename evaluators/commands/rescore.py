@@ -11,6 +11,7 @@ from evaluators.commands.options import normalisation_named, opened_scorers
 from evaluators.commands.report import report
 from evaluators.runs.rescore import Rescored, rescore
 from schemas.command_line import one_line_errors
+from schemas.progress import steps
 from schemas.run_folder import finished_runs
 
 MOST_CHANGES = 20
@@ -36,11 +37,13 @@ def rescore_command(
     mode = normalisation_named(normalisation)
     scorers = None if scorer is None else opened_scorers(scorer).scorers
     folders = [folder for run in runs for folder in finished_runs(run)]
-    for number, folder in enumerate(folders):
-        if number:
-            print()
-        outcome = rescore(folder, normalisation=mode, root=out, scorers=scorers, named=tuple(scorer or ()))
-        _report_changes(outcome)
+    with steps() as step:
+        for number, folder in enumerate(folders):
+            if number:
+                print()
+            step("computing runs again", number, len(folders))
+            outcome = rescore(folder, normalisation=mode, root=out, scorers=scorers, named=tuple(scorer or ()))
+            _report_changes(outcome)
 
 
 def _report_changes(outcome: Rescored) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from evaluators.backend_options import BackendOptions, with_backend_options
+from evaluators.commands.config_file import take_options
 from evaluators.commands.options import CACHE_VARIABLE, RunChoice
 from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP
@@ -19,8 +20,13 @@ _LIMIT = typer.Option(
     min=1, help="Largest number of items per config; sets such as minimal pairs are taken as a whole."
 )
 _PROMPT = typer.Option(
-    help="Prompt id; by default the task's first. Repeatable: each task takes the first one that it has."
+    help="Prompt, by default the task's first; CONFIG=PROMPT for one config. Repeatable: each config is asked with "
+    "every one that its task has."
 )
+_CONFIG_FILE = typer.Option(
+    "--config-file", is_eager=True, callback=take_options, help="TOML file of options; those given here win."
+)
+_JSON = typer.Option("--json", help="Print JSON on standard output, and all else on standard error.")
 _NORMALISATION = typer.Option(
     help="sum, sum_with_end, token_mean or byte_mean; by default sum. Not for generated texts."
 )
@@ -34,7 +40,7 @@ _DRY_RUN = typer.Option("--dry-run", help="Print numbers of requests and tokens 
 @one_line_errors(KEPT)
 @with_backend_options
 def run_command(
-    dataset: Annotated[Path, typer.Option(help="Folder of a built dataset.")],
+    dataset: Annotated[list[Path], typer.Option(help="Folder of a built dataset. Repeatable.")],
     backend: Annotated[str, typer.Option(help="Backend that calls the model; see 'list'.")],
     model: Annotated[
         str,
@@ -53,7 +59,8 @@ def run_command(
     cache: Annotated[Path | None, _CACHE] = None,
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON instead of a table.")] = False,
+    as_json: Annotated[bool, _JSON] = False,
+    config_file: Annotated[Path | None, _CONFIG_FILE] = None,
     *,
     options: BackendOptions,
 ) -> None:
@@ -62,7 +69,7 @@ def run_command(
     from evaluators.commands.asking import ask
 
     choice = RunChoice(
-        dataset=dataset,
+        datasets=tuple(dataset),
         backend=backend,
         model=model,
         out=out,

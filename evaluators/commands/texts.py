@@ -12,6 +12,7 @@ from evaluators.task import ReadsScores, load_task
 from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError
 from schemas.files import replacing
+from schemas.progress import working
 from schemas.run_folder import RESULT, read_run
 
 
@@ -24,13 +25,15 @@ def texts_command(
 
     The texts are answers, and answers without the part that repeats the prompt.
     """
-    result, records = read_run(run.parent if run.name == RESULT else run)
+    with working(f"reading {run}"):
+        result, records = read_run(run.parent if run.name == RESULT else run)
     task = load_task(result.signature.task)
     if not isinstance(task, ReadsScores):
         raise ConfigError(f"{run}: task {task.name} reads no scores of texts")
     if out.exists():
         raise ConfigError(f"--out {out}: exists already; name another file, or remove it")
-    texts = task.texts(records)
+    with working("collecting the texts"):
+        texts = task.texts(records)
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
     print(f"wrote {len(texts):,} texts to {out}; add a column score, then use --scorer KIND=stored:FILE@NAME-REVISION")

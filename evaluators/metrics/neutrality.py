@@ -37,6 +37,7 @@ def lacks_scores(table: ContinuationTable, kind: ScorerKind) -> str | None:
     """Return the reason why there are no scores of a kind; None if there are some."""
     if table.scores.values.get(kind):
         return None
+    # Stored in results as the reason of a metric, so its words stay.
     return f"no {kind} scores: python -m evaluators rescore RUN --scorer {default_of(kind)}"
 
 

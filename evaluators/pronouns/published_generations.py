@@ -82,7 +82,7 @@ class PublishedGenerations:
 
     prompt = PUBLISHED
     dataset = "gifi-published-compat"
-    build_command = "python -m builders.gifi --source gifi --input DIR --compat gifi-repo"
+    build_command = "biasboard build gifi --source gifi --input DIR --compat gifi-repo"
 
     def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
         """Return the files of one model in a folder and below it, at most one per config.

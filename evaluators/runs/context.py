@@ -9,11 +9,11 @@ from itertools import chain
 from typing import NamedTuple
 
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, KnowsContext, Request
-from evaluators.progress import progress
 from evaluators.runs.earlier import StoredAnswers, unanswered
 from evaluators.runs.plan import Plan, can_ask
 from evaluators.task import Prompt
 from schemas.errors import ConfigError
+from schemas.progress import progress
 
 _AT_A_TIME = 1024
 _SHOWN_FROM = 4 * _AT_A_TIME

@@ -132,11 +132,13 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
     )
 
 
-def print_estimates(estimates: Sequence[Estimate], *, as_json: bool) -> None:
-    """Print estimates as one table per model, or as JSON."""
-    if as_json:
-        print(strict_json.dumps([_as_json(one) for one in estimates]), end="")
-        return
+def estimates_as_json(estimates: Sequence[Estimate]) -> strict_json.JsonValue:
+    """Return estimates as JSON."""
+    return [_as_json(one) for one in estimates]
+
+
+def print_estimates(estimates: Sequence[Estimate]) -> None:
+    """Print estimates as one table per model."""
     for model in dict.fromkeys(one.model for one in estimates):
         _print_table(model, [one for one in estimates if one.model == model])
     for line in dict.fromkeys(line for one in estimates for line in one.left_out):

@@ -15,6 +15,7 @@ from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas import tables
 from schemas.errors import DataError, RunError
 from schemas.files import sha256_file
+from schemas.progress import working
 from schemas.record import Record
 from schemas.result import SCHEMA_VERSION, Environment, Model, RecordsFile, Result, ScoresFile, Signature, Usage
 from schemas.run_folder import RECORDS, count, read_result, write_result
@@ -87,9 +88,10 @@ def finish_run(
     if written is None:
         tables.write_rows(folder / RECORDS, records, Record)
         written = RecordsFile(path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(records))
-    metrics, scores = score_records(
-        folder, records, origin.signature.task, scoring.scorers, known=scoring.known, stored=scoring.stored
-    )
+    with working(f"computing the metrics of {folder.name}"):
+        metrics, scores = score_records(
+            folder, records, origin.signature.task, scoring.scorers, known=scoring.known, stored=scoring.stored
+        )
     result = Result(
         schema_version=SCHEMA_VERSION,
         model=origin.model,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, Sent
-from evaluators.progress import Advance, progress
 from evaluators.runs.context import other_prompts
 from evaluators.runs.earlier import Found, earlier_answers
 from evaluators.runs.environment import environment
@@ -23,6 +22,7 @@ from evaluators.runs.records import check_failures, early_look, records_of, whol
 from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore, Totals
 from schemas.errors import ConfigError, RunError
+from schemas.progress import Advance, progress
 from schemas.result import Result, Usage
 
 _STATE = "pending.json"

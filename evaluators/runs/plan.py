@@ -157,7 +157,7 @@ def check_askable(prompt: Prompt) -> None:
     """
     if prompt.requires == "import":
         raise ConfigError(
-            f"prompt '{prompt.id}' marks published answers, which python -m evaluators import reads; "
+            f"prompt '{prompt.id}' marks published answers, which biasboard import reads; "
             "take another prompt to ask a model"
         )
 

@@ -41,7 +41,7 @@ class Stored:
         if not any(text in self._scores for text in texts):
             raise DataError(
                 f"{self.identity.settings['file']}: has no score for any of the {len(texts)} texts of this run; "
-                "python -m evaluators texts RUN writes those that are needed"
+                "biasboard texts RUN writes those that are needed"
             )
         for index, text in enumerate(texts):
             if text in self._scores:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from leaderboard.benchmark import check_plug_ins
 from leaderboard.checking.entries import Root
@@ -23,6 +19,7 @@ from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import DataError
+from schemas.progress import steps
 from schemas.result import Metric
 
 
@@ -44,22 +41,27 @@ def build(
     target = out or site / "_build"
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
-    with _progress() as report:
-        loaded = load((Root(results, "accepted"), Root(runs, "local")), progress=report)
+    with steps("recomputing results") as step:
+        loaded = load(
+            (Root(results, "accepted"), Root(runs, "local")),
+            progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
+        )
     _refuse_unsound(loaded, skip_invalid=skip_invalid)
     if not loaded.entries:
         raise DataError(
             f"no result in {results} or {runs}; make one first, for example: "
-            "python -m evaluators run --dataset FOLDER --backend baseline --model all"
+            "biasboard run --dataset FOLDER --backend baseline --model all"
         )
-    board = assemble(loaded.entries)
-    _say("drawing charts and writing pages")
-    view = make_view(board, loaded.left_out, _manifests(datasets, board))
-    publishing.combine(site, generate(view, handwritten), copies(view))
-    publishing.render(site, target)
+    with steps("ranking models") as step:
+        board = assemble(loaded.entries)
+        step("drawing charts and writing pages", 0, None)
+        view = make_view(board, loaded.left_out, _manifests(datasets, board))
+        publishing.combine(site, generate(view, handwritten), copies(view))
+        step("running the site generator", 0, None)
+        publishing.render(site, target)
     _print_rankings(board)
     elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
-    _say(f"wrote {target / 'index.html'}; look at it with: python -m leaderboard serve{elsewhere}")
+    _say(f"wrote {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")
 
 
 def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
@@ -75,14 +77,6 @@ def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn("recomputing results"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=None)
-        yield lambda n_done, n_found: progress.update(bar, completed=n_done, total=n_found)
 
 
 def _manifests(datasets: Path, board: Board) -> tuple[Manifest, ...]:

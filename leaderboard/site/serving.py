@@ -27,7 +27,7 @@ def open_server(folder: Path, port: int) -> ThreadingHTTPServer:
         ConfigError: the site is not built, or the port cannot be used.
     """
     if not (folder / "index.html").is_file():
-        raise ConfigError(f"{folder}: no site here; build it first: python -m leaderboard build")
+        raise ConfigError(f"{folder}: no site here; build it first: biasboard board")
     try:
         return ThreadingHTTPServer((HOST, port), partial(_QuietHandler, directory=str(folder)))
     except OSError as error:

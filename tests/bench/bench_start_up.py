@@ -16,6 +16,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 COMMANDS = (
+    ("biasboard", "--help"),
     ("evaluators", "--help"),
     ("evaluators", "list"),
     ("evaluators", "run", "--help"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemas.dataset_folder import read_manifest
+from tests.terminal import without_progress
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -19,18 +20,18 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert without_progress(done.stderr) == ""
     manifest = read_manifest(tmp_path / "out/datasets/synthbias")
     assert (manifest.name, manifest.benchmark, manifest.seed) == ("synthbias", "synthbias", 0)
     assert sum(entry.n_items for entry in manifest.splits) == 6320
     assert "type2/test: 3160 rows, 1580 pairs, 0 orphans" in done.stdout
     assert "gap_too_small: 5" in done.stdout
-    assert "next: python -m evaluators run --dataset out/datasets/synthbias " in done.stdout
+    assert "next: biasboard run --dataset out/datasets/synthbias " in done.stdout
 
     again = run(tmp_path)
     assert again.returncode == 1
     assert again.stdout == ""
-    assert again.stderr.count("\n") == 1
+    assert without_progress(again.stderr).count("\n") == 1
     assert "--overwrite" in again.stderr
     assert run(tmp_path, "--overwrite", "--limit", "8", "--seed", "2").returncode == 0
     shorter = read_manifest(tmp_path / "out/datasets/synthbias")
@@ -61,7 +62,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(tmp_path: Path, argumen
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith(message), done.stderr
-    assert done.stderr.count("\n") == 1
+    assert without_progress(done.stderr).count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.csv", "other.csv"]
 
 

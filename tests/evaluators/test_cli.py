@@ -15,6 +15,7 @@ import pytest
 from schemas import contract, strict_json
 from schemas.dataset_folder import read_manifest
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.terminal import without_progress
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -38,7 +39,7 @@ def baseline(dataset: Path, out: Path, *more: str) -> subprocess.CompletedProces
 
 def assert_one_line_error(done: subprocess.CompletedProcess[str], *parts: str) -> None:
     assert done.returncode == 1, done.stderr
-    errors = [line for line in done.stderr.splitlines() if line]
+    errors = [line for line in without_progress(done.stderr).splitlines() if line]
     assert len(errors) == 1, done.stderr
     assert errors[0].startswith("error: ")
     for part in parts:
@@ -53,7 +54,7 @@ def test_run_scores_every_config_and_says_where_the_results_are(dataset: Path, t
         "ucerf",
         "60 of 60 items scored",
         "signature made@1.0.0|type2:test",
-        "next: python -m",
+        "next: biasboard board",
     ):
         assert line in done.stdout
     results = sorted((tmp_path / "runs" / "made@1.0.0" / "baseline__stereotype-0.7").glob("*/result.json"))
@@ -134,8 +135,8 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
         (("--model", "uniform", "--config", "type3"), ("config 'type3' is not in dataset 'made'; have: type1, type2",)),
         (("--model", "uniform", "--split", "dev"), ("split 'dev' is not in config 'type1'; have: test",)),
         (
-            ("--model", "uniform", "--prompt", "mcq2-v1", "--prompt", "intrinsic-v1"),
-            ("--prompt intrinsic-v1 is not used; the run would ask coreference with mcq2-v1; leave it out",),
+            ("--model", "uniform", "--prompt", "mcq2-v1", "--prompt", "greedy-v1"),
+            ("--prompt greedy-v1 is not used; the run would ask type1 with mcq2-v1, type2 with mcq2-v1; leave it out",),
         ),
         (("--model", "uniform", "--prompt", "cot-v1"), ("prompt 'cot-v1' does not exist", "have: intrinsic-v1")),
         (("--model", "uniform", "--normalisation", "log"), ("--normalisation log does not exist; have: sum",)),
@@ -176,7 +177,7 @@ def test_a_model_folder_without_tokenizer_is_a_one_line_error(dataset: Path, tmp
 
 def test_no_dataset_is_a_one_line_error(tmp_path: Path) -> None:
     done = baseline(tmp_path, tmp_path / "runs", "--model", "uniform")
-    assert_one_line_error(done, "no dataset.json here; name the folder of a built dataset, or build one: python")
+    assert_one_line_error(done, "no dataset.json here; name the folder of a built dataset, or build one: biasboard")
 
 
 def test_a_dataset_of_another_shape_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:

@@ -239,4 +239,4 @@ def test_nobody_can_be_asked_with_the_prompt_of_published_answers(dataset: Path)
     model = ["--backend", "baseline", "--model", "uniform", "--prompt", "published-v1"]
     done = subprocess.run([*command, *model], cwd=dataset.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "marks published answers, which python -m evaluators import reads" in done.stderr
+    assert "marks published answers, which biasboard import reads" in done.stderr

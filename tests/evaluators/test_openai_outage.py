@@ -127,7 +127,7 @@ def test_a_server_that_is_not_there_is_one_error_in_seconds(kind: str) -> None:
 
 def test_a_line_does_not_garble_the_bar() -> None:
     program = (
-        "import time\nfrom evaluators.progress import note, progress\n"
+        "import time\nfrom schemas.progress import note, progress\n"
         "with progress('asking', 30) as advance:\n"
         "    for number in range(30):\n        advance(1)\n        time.sleep(0.01)\n"
         "        if number % 10 == 5:\n            note(f'a line of its own, number {number}')\n"

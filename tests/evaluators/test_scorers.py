@@ -271,7 +271,7 @@ def test_stored_scores_are_looked_up_and_missing_ones_stay_missing(tmp_path: Pat
     scorer = stored.open_scorer("toxicity", str(path), "perspective-2026-11")
     assert dict(scorer.score(["B", "unknown", "Kim, sold"])) == {0: (1.0,), 2: (0.25,)}
     with pytest.raises(
-        DataError, match=r"scores.csv: has no score for any of the 1 texts of this run; python -m evaluators texts"
+        DataError, match=r"scores.csv: has no score for any of the 1 texts of this run; biasboard texts"
     ):
         list(scorer.score(["unknown"]))
     assert (scorer.identity.label, scorer.identity.settings["file"]) == ("stored-perspective-2026-11", "scores.csv")

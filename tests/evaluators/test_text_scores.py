@@ -99,7 +99,7 @@ def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1
         (lambda path: path.write_bytes(b""), "was changed after the result was written: score the texts again"),
         (
             lambda path: tables.write_rows(path, [row((0.2,))], TextScore),
-            "was changed after the result was written: score the texts again: python -m evaluators rescore RUN",
+            "was changed after the result was written: score the texts again: biasboard rescore RUN",
         ),
     ],
 )

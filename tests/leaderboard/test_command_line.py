@@ -14,6 +14,7 @@ import pytest
 from leaderboard.site.serving import open_server
 from schemas.errors import ConfigError
 from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.terminal import on_terminal
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -51,6 +52,14 @@ def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def build(places: Places, *options: str) -> subprocess.CompletedProcess[str]:
     return run("leaderboard", "build", "--runs", places.runs, "--site", places.site, *options, cwd=places.site.parent)
+
+
+def test_a_terminal_shows_what_a_build_is_doing(places: Places) -> None:
+    options = ["--runs", str(places.runs), "--site", str(places.site)]
+    shown = on_terminal([sys.executable, "-m", "leaderboard", "build", *options], cwd=places.site.parent)
+    for step in ("recomputing results", "drawing charts and writing pages", "running the site generator"):
+        assert step in shown
+    assert "wrote " in shown
 
 
 def an_earlier_site(folder: Path) -> None:
@@ -129,16 +138,14 @@ def test_mistakes_are_one_line_with_the_way_out(places: Places, tmp_path: Path) 
     nothing = run("leaderboard", "build", "--runs", tmp_path / "none", "--site", places.site, cwd=tmp_path)
     assert nothing.returncode == 1
     assert nothing.stderr.strip().endswith(
-        "make one first, for example: python -m evaluators run --dataset FOLDER --backend baseline --model all"
+        "make one first, for example: biasboard run --dataset FOLDER --backend baseline --model all"
     )
     no_site = run("leaderboard", "build", "--site", tmp_path / "nowhere", cwd=tmp_path)
     assert no_site.returncode == 1
     assert no_site.stderr.strip().startswith(f"error: {tmp_path / 'nowhere'}: no mkdocs.yml here;")
     not_built = run("leaderboard", "serve", "--dir", tmp_path / "nowhere", cwd=tmp_path)
     assert not_built.returncode == 1
-    assert not_built.stderr == (
-        f"error: {tmp_path / 'nowhere'}: no site here; build it first: python -m leaderboard build\n"
-    )
+    assert not_built.stderr == (f"error: {tmp_path / 'nowhere'}: no site here; build it first: biasboard board\n")
 
 
 def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_a_dataset_is_read_through_its_manifest(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_manifest_says_how_to_build_one(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"no dataset\.json here; name the folder of a built dataset, or build one: python"
+        DataError, match=r"no dataset\.json here; name the folder of a built dataset, or build one: biasboard"
     ):
         dataset_folder.read_manifest(tmp_path)
 

@@ -40,8 +40,8 @@ from evaluators.backends.openai.ways import Ways
 from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
-from evaluators.progress import note
 from schemas.errors import ConfigError
+from schemas.progress import note
 from schemas.result import Model
 
 _OPTIONS = (

@@ -19,9 +19,9 @@ from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Connection, Tally, run_apart
 from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Call, Client, FaultError, RejectedError, quiet_logs
 from evaluators.backends.openai.ways import Ways, failed, rejected
-from evaluators.progress import note
 from schemas import strict_json
 from schemas.errors import ConfigError, RunError
+from schemas.progress import note
 
 _HAND_OVER = 1024
 _KEY_LENGTH = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from evaluators.backends.openai.pacing import Pacer
-from evaluators.progress import note
+from schemas.progress import note
 
 _PATIENT = 3.0
 """Number of times the longest wait so far that an endpoint may take before it counts as silent."""

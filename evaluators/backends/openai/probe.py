@@ -20,8 +20,8 @@ from evaluators.backends.openai.pacing import Pacer, Patience
 from evaluators.backends.openai.reading import AnswerError, choices, count, echo, logprob, token_id, usage
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS, ONE_TOKEN, echoes, first_tokens, n_echoed
 from evaluators.models.tokenizer import ModelTokenizer
-from evaluators.progress import note
 from schemas.errors import ConfigError, RunError
+from schemas.progress import note
 
 _TEXT = "The clock on the wall showed"
 # A feature that fails three times while others work is missing. If the endpoint is down, the first call fails.

@@ -1,0 +1,11 @@
+"""The door of the project: the command ``biasboard``, and three functions for Python.
+
+Importing the package loads nothing else: ``build``, ``evaluate`` and ``load_result`` import what they need when they
+are called. A mistake raises a class of ``schemas.errors``.
+"""
+
+from __future__ import annotations
+
+from biasboard.api import build, evaluate, load_result
+
+__all__ = ["build", "evaluate", "load_result"]

@@ -1,0 +1,33 @@
+"""The command line ``biasboard``: one door to the commands of all packages, which ``python -m`` calls too."""
+
+from __future__ import annotations
+
+from evaluators.__main__ import COMMANDS as EVALUATORS
+from leaderboard.__main__ import COMMANDS as LEADERBOARD
+from schemas.command_line import Place, command_group
+
+app = command_group(
+    "Build bias benchmarks, score language models on them, and publish the results.",
+    {
+        "build": Place(
+            "biasboard.building:app", "Build a dataset; without a name, list the builders and their sources."
+        ),
+        **EVALUATORS,
+        "board": LEADERBOARD["build"],
+        "serve": LEADERBOARD["serve"],
+        "validate": Place(
+            "schemas.validate:app",
+            "Check datasets, runs and results against the contract; exit with 1 if anything is wrong.",
+        ),
+    },
+    is_door=True,
+)
+
+
+def main() -> None:
+    """Run the command line under one name, however it was started."""
+    app(prog_name="biasboard")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Three functions for Python: build a dataset, evaluate a model on it, load a result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, Unpack
+
+from biasboard.backend_choices import BackendChoices
+
+if TYPE_CHECKING:
+    from evaluators.backend_options import BackendOptions
+    from evaluators.runs.pipeline import Finished
+    from schemas.result import Result
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def build(
+    benchmark: str,
+    *,
+    out: PathLike | None = None,
+    source: str | None = None,
+    input: PathLike | None = None,
+    limit: int | None = None,
+    overwrite: bool = False,
+    **more: str | int | bool | PathLike | None,
+) -> Path:
+    """Build a dataset, as the command ``biasboard build`` does.
+
+    Args:
+        benchmark: Name of the builder.
+        out: Dataset folder; None for ``out/datasets/NAME``.
+        source: Source of the texts; None for the embedded one.
+        input: File or folder that the source is read from.
+        limit: Largest number of items; None for all.
+        overwrite: True to replace a dataset that is already in the folder.
+        **more: Other options of the builder under their names, such as ``seed``.
+
+    Returns:
+        The dataset folder.
+
+    Raises:
+        ConfigError: there is no such builder or option, or the folder holds something already.
+        DataError: the source is not as it should be.
+    """
+    from biasboard.building import builder_application
+    from schemas.command_line import call
+    from schemas.errors import ConfigError
+
+    options = {"out": out, "source": source, "input": input, "limit": limit, "overwrite": overwrite, **more}
+    arguments = []
+    for name, value in options.items():
+        if value is not None and value is not False:
+            # With an equals sign, a value may begin with a dash.
+            arguments.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value!s}"))
+    folder = call(builder_application(benchmark), arguments)
+    if not isinstance(folder, Path):
+        raise ConfigError(f"builder '{benchmark}' returns no folder; return the path of the dataset from its command")
+    return folder
+
+
+def evaluate(
+    dataset: PathLike | Sequence[PathLike],
+    *,
+    backend: str,
+    model: str,
+    out: PathLike = "out/runs",
+    config: str | Sequence[str] = (),
+    split: str | Sequence[str] = (),
+    limit: int | None = None,
+    task: str | None = None,
+    prompt: str | Sequence[str] = (),
+    normalisation: str | None = None,
+    max_failure_rate: float | None = None,
+    cache: PathLike | None = None,
+    scorer: str | Sequence[str] | None = None,
+    **options: Unpack[BackendChoices],
+) -> list[Finished]:
+    """Ask a model about each item of one or more datasets, as the command ``biasboard run`` does.
+
+    The same call continues where an earlier one stopped, and asks nothing again.
+
+    Args:
+        dataset: Folder of a built dataset, or several.
+        backend: Backend that calls the model.
+        model: Hub id, folder, file of stored answers, or baseline (or ``all`` baselines).
+        out: Folder of all runs.
+        config: Configs to ask; all if empty, like the splits.
+        split: Splits of the configs.
+        limit: Largest number of items per config; None for all.
+        task: Task, if several fit the items.
+        prompt: Prompts: each config is asked with every one that its task has; if empty, with the task's first.
+        normalisation: Normalisation of option log-probabilities; None for the default.
+        max_failure_rate: Share of requests that may fail; None for the default.
+        cache: File of the cache that runs share; None for that of ``BIASBOARD_CACHE``, if it is set.
+        scorer: Scorers of the texts; None for the default ones that are installed.
+        **options: Options of the backend, as the command line has them.
+
+    Returns:
+        The finished runs: of each the ``folder`` and the ``result``.
+
+    Raises:
+        ConfigError: an option cannot be used; nothing was asked.
+        DataError: the dataset is damaged.
+        MissingExtraError: a library that the backend needs is not installed.
+        RunError: a run ended early; its answers, and the runs before it, are kept.
+    """
+    from evaluators.commands.asking import finished_runs
+    from evaluators.commands.options import CACHE_VARIABLE, RunChoice
+    from evaluators.runs.options import MAX_FAILURE_RATE
+
+    cache = cache or os.environ.get(CACHE_VARIABLE) or None
+    rate = MAX_FAILURE_RATE if max_failure_rate is None else max_failure_rate
+    _check_range("limit", limit, 1)
+    _check_range("max_failure_rate", rate, 0, 1)
+    choice = RunChoice(
+        datasets=tuple(map(Path, [dataset] if isinstance(dataset, str | os.PathLike) else dataset)),
+        backend=backend,
+        model=model,
+        out=Path(out),
+        configs=_all(config),
+        splits=_all(split),
+        limit=limit,
+        task=task,
+        prompts=_all(prompt),
+        normalisation=normalisation,
+        max_failure_rate=rate,
+        cache=None if cache is None else Path(cache),
+        scorers=None if scorer is None else _all(scorer),
+    )
+    # What the command prints for its reader is no output of a function.
+    with redirect_stdout(sys.stderr):
+        return list(finished_runs(choice, _backend_options(options)))
+
+
+def load_result(path: PathLike) -> Result:
+    """Load the result of a finished run and check it against its records.
+
+    Args:
+        path: Folder of the run, or its ``result.json``.
+
+    Raises:
+        DataError: there is no finished run, a file is invalid, or the records are not those of the result.
+    """
+    from schemas.run_folder import RESULT, read_run
+
+    place = Path(path)
+    return read_run(place.parent if place.name == RESULT else place).result
+
+
+def _all(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _backend_options(given: BackendChoices) -> BackendOptions:
+    from dataclasses import fields
+
+    from evaluators.backend_options import BackendOptions
+
+    options = BackendOptions(**given)
+    for option in fields(options):
+        _check_range(option.name, getattr(options, option.name), option.metadata["option"]["min"])
+    return options
+
+
+def _check_range(name: str, value: float | None, minimum: float | None, maximum: float | None = None) -> None:
+    from schemas.errors import ConfigError
+
+    if value is None or minimum is None:
+        return
+    if value < minimum or (maximum is not None and value > maximum):
+        limits = f"{minimum:g} or more" if maximum is None else f"{minimum:g} to {maximum:g}"
+        raise ConfigError(f"{name} = {value}: give {limits}")

@@ -1,0 +1,73 @@
+"""The commands ``biasboard build NAME``: each builder that ``python -m builders.NAME`` runs."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import typer
+
+from builders.__main__ import list_builders
+from schemas import plugins
+from schemas.command_line import Place, command_group, one_line_errors
+from schemas.errors import ConfigError
+
+_PACKAGE = "builders"
+
+
+def builder_application(name: str) -> typer.Typer:
+    """Return the command line of a builder.
+
+    Raises:
+        ConfigError: there is no builder of this name, or its module defines no command line.
+    """
+    places = _places()
+    if name not in places:
+        raise ConfigError(f"builder '{name}' does not exist; have: {', '.join(places)}")
+    module, _, attribute = places[name].place.partition(":")
+    if not attribute:
+        raise ConfigError(f"builder '{name}' defines no typer application 'app'; run it with python -m {module}")
+    found: typer.Typer = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def _places() -> dict[str, Place]:
+    found = {name: _place(name) for name in plugins.names(_PACKAGE)}
+    return {name: place for name, place in found.items() if place is not None}
+
+
+def _place(name: str) -> Place | None:
+    """Return the place of a builder, read from its source; None if the module is a part that builders share."""
+    spec = importlib.util.find_spec(f"{_PACKAGE}.{name}")
+    if spec is None or spec.origin is None:
+        return None
+    module, path = f"{_PACKAGE}.{name}", Path(spec.origin)
+    if spec.submodule_search_locations is not None:
+        module, path = f"{module}.__main__", path.with_name("__main__.py")
+    if not path.is_file():
+        return None
+    source = path.read_text(encoding="utf-8")
+    if '__name__ == "__main__"' not in source:
+        return None
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise ConfigError(f"builder '{name}' cannot be read: {path}:{error.lineno}: {error.msg}; correct it") from error
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    command = next(
+        (node for node in functions if any("app.command" in ast.unparse(d) for d in node.decorator_list)), None
+    )
+    if command is None:
+        return Place(module, _first_line(tree))
+    return Place(f"{module}:app", _first_line(command))
+
+
+def _first_line(node: ast.Module | ast.FunctionDef) -> str:
+    return (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+with one_line_errors():
+    app = command_group(
+        "Build a dataset; without a name, list the builders and their sources.", _places(), otherwise=list_builders
+    )

@@ -1,0 +1,126 @@
+"""Reads the options of a command from a TOML file: ``--config-file``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import typer
+
+from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError, DataError
+
+_NOT_IN_FILES = {"help", "config-file"}
+_SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+
+
+@one_line_errors()
+def take_options(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the options in a file the defaults of a command, so that those of the command line win.
+
+    Args:
+        context: The call of the command, before its options are read.
+        path: The file; None if none is named.
+
+    Raises:
+        typer.Exit: the file cannot be read, or an option in it does not exist or has a wrong value.
+    """
+    if path is not None and not context.resilient_parsing:
+        context.default_map = {**(context.default_map or {}), **_options(context, path)}
+    return path
+
+
+def _options(context: Any, path: Path) -> dict[str, Any]:
+    """Return the value of each option in the file by the name of its parameter."""
+    known = {_name(param): param for param in context.command.params if _name(param) not in _NOT_IN_FILES}
+    found: dict[str, Any] = {}
+    for key, value in _table(path).items():
+        param = known.get(key.replace("_", "-"))
+        if param is None:
+            _refuse_secret(path, key)
+            raise ConfigError(f"{path}: '{key}' does not exist; have: {', '.join(known).replace('-', '_')}")
+        if param.name in found:
+            raise ConfigError(f"{path}: '{key}' is there twice, with a dash and with an underscore; keep one")
+        found[param.name] = _value(context, path, key, value, param)
+    # A flag that is off is as good as left out.
+    return {name: value for name, value in found.items() if value is not False}
+
+
+def _name(param: Any) -> str:
+    """Return the name of an option as on the command line, without the leading dashes."""
+    name: str = next((name for name in param.opts if name.startswith("--")), param.name)
+    return name.removeprefix("--")
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--config-file {path}: {error.strerror or error}; name a TOML file of options") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not a TOML file ({error})") from error
+
+
+def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:
+    """Return a value as the command line would give it: a list for an option that may be repeated."""
+    values = value if param.multiple and isinstance(value, list) else [value]
+    for one in values:
+        if isinstance(one, str) and _has_password(one):
+            raise ConfigError(
+                f"{path}: {key}: holds a password, which does not belong in a file; give the address on the command "
+                "line, or in the environment variable that the backend reads"
+            )
+    given = values if param.multiple else value
+    try:
+        read = param.process_value(context, given)
+    except typer.BadParameter as error:
+        raise ConfigError(f"{path}: {key} = {_shown(value)}: {error.message.rstrip('.')}; correct it") from error
+    for one, meant in zip(values, read if param.multiple else [read], strict=True):
+        wanted = _wanted(one, meant)
+        if wanted is not None:
+            raise ConfigError(f"{path}: {key} = {_shown(value)}: {_shown(one)} is not {wanted}; correct it")
+    return given
+
+
+def _wanted(value: Any, meant: Any) -> str | None:
+    """Return the kind of value that an option takes; None if the value is of this kind.
+
+    Args:
+        value: The value in the file.
+        meant: The same as the option reads it, which takes the text "20" for a number.
+    """
+    if isinstance(meant, bool):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(meant, int):
+        return None if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
+    if isinstance(meant, float):
+        return None if isinstance(value, int | float) and not isinstance(value, bool) else "a number"
+    return None if isinstance(value, str) else "a text in quotes"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _refuse_secret(path: Path, key: str) -> None:
+    if _SECRET.search(key):
+        raise ConfigError(f"{path}: '{key}': no secret belongs in a file; set {_variables()} in the environment")
+
+
+def _has_password(text: str) -> bool:
+    try:
+        return "://" in text and "@" in urlsplit(text).netloc
+    except ValueError:
+        return False
+
+
+def _variables() -> str:
+    # Imported for a message only: it looks at much of what is installed.
+    from evaluators.commands.installation import KEYS
+
+    return " or ".join(KEYS)

@@ -1,0 +1,298 @@
+"""Shows on standard error what a command is doing and how long it will take.
+
+On a terminal it shows bars. Elsewhere, as in the log of a job, it prints lines: at least one every ten seconds, and for
+quick work at most one.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
+from rich.progress import TextColumn as LabelColumn
+from rich.text import Text
+
+LONGEST_SILENCE = 10.0
+"""Largest number of seconds between two lines where standard error is no terminal."""
+_LEAST_SECONDS = 2.0
+"""Least number of seconds between two lines, so that quick work prints only its last line."""
+Report: TypeAlias = Callable[[str, int, int | None], None]
+"""Function that is called with the current step, the number of items done, and their total (None if unknown)."""
+
+
+class Advance(Protocol):
+    """A callback that is told how many items were done since its last call."""
+
+    def __call__(self, n: int, /) -> None:
+        """Advance by ``n`` items."""
+
+
+@contextmanager
+def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
+    """Show progress through items, and yield a callback that advances it.
+
+    Args:
+        label: Text in front of the progress.
+        total: Number of items in all.
+        done: Number of items that are done already, for example by an earlier run.
+
+    Yields:
+        The callback, to be called with the number of items that were done since its last call.
+    """
+    work = _Work(label, total, done, stays=True)
+    with _shown(work) as display:
+
+        def advance(n: int, /) -> None:
+            display.change(work, label, work.done + n, total)
+
+        yield advance
+
+
+@contextmanager
+def steps(first: str = "starting") -> Iterator[Report]:
+    """Show the steps of a job one after the other; nothing of them stays on a terminal.
+
+    Args:
+        first: Name of the first step.
+
+    Yields:
+        The callback, to be called with the name of a step, how much of it is done, and how much there is in all.
+    """
+    work = _Work(first, None, 0, stays=False)
+    with _shown(work) as display:
+
+        def report(label: str, done: int, total: int | None) -> None:
+            display.change(work, label, done, total)
+
+        yield report
+
+
+def note(text: str) -> None:
+    """Print a line on standard error, above the bar if one is shown."""
+    # A bar replaces sys.stderr while it is shown, and puts above itself what is written there.
+    print(text, file=sys.stderr, flush=True)
+
+
+def silent(description: str, completed: int, total: int | None) -> None:
+    """Ignore a report of progress."""
+
+
+@contextmanager
+def working(label: str, *, silence: float = LONGEST_SILENCE) -> Iterator[None]:
+    """Show that something of unknown length is being done.
+
+    Args:
+        label: Name of the work, such as "loading MODEL".
+        silence: Largest number of seconds between two lines, where they are no part of other work.
+    """
+    with _shown(_Work(label, None, 0, stays=False), silence):
+        yield
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    """Something that is being done, and how much of it is done."""
+
+    label: str
+    total: int | None
+    done: int
+    stays: bool
+    """True to show the last state when the work has ended."""
+    first: int = field(init=False)
+    start: float = field(init=False, default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.first = self.done
+
+    def change(self, label: str, done: int, total: int | None) -> None:
+        """Take over a new state; another label begins another step."""
+        if label != self.label:
+            self.label, self.start, self.first = label, time.monotonic(), done
+        self.done, self.total = done, total
+
+    @property
+    def line(self) -> str:
+        """One line that says how far the work is."""
+        seconds = time.monotonic() - self.start
+        if self.total is None and not self.done and seconds < 1:
+            return f"{self.label} ..."
+        if self.total is None:
+            counted = f" {self.done:,} done," if self.done else ""
+            return f"{self.label}:{counted} {duration(seconds)} so far"
+        n_new = self.done - self.first
+        counted = f"{self.label}: {self.done:,} of {self.total:,}"
+        if n_new <= 0:
+            return f"{counted}, {duration(seconds)} so far"
+        rate = n_new / max(seconds, 1e-9)
+        if self.done >= self.total:
+            return f"{counted}, {_pace(rate)}, {duration(seconds)} in all"
+        return f"{counted}, {_pace(rate)}, {duration((self.total - self.done) / rate)} left"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in words.
+
+    >>> [duration(seconds) for seconds in (0.4, 59, 150, 3600, 100_000)]
+    ['0 s', '59 s', '2 min 30 s', '1 h 0 min', '27 h 46 min']
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _pace(per_second: float) -> str:
+    """Return the speed of work in items per second, or per minute if it is slow.
+
+    >>> _pace(1234.56), _pace(0.05)
+    ('1,234.6 items/s', '3.0 items/min')
+    """
+    return f"{per_second:,.1f} items/s" if per_second >= 1 else f"{60 * per_second:.1f} items/min"
+
+
+class _Display(Protocol):
+    """A way of showing all that is being done."""
+
+    def begin(self, work: _Work) -> None:
+        """Show more work."""
+
+    def change(self, work: _Work, label: str, done: int, total: int | None) -> None:
+        """Show the new state of work."""
+
+    def end(self, work: _Work) -> None:
+        """Show no longer work that has ended."""
+
+    def close(self) -> None:
+        """Show nothing any more."""
+
+
+_open: list[_Display] = []
+"""The display of this process while it shows something: work inside other work is shown in the same display."""
+
+
+@contextmanager
+def _shown(work: _Work, silence: float = LONGEST_SILENCE) -> Iterator[_Display]:
+    is_first = not _open
+    if is_first:
+        console = Console(stderr=True)
+        _open.append(_Bars(console) if console.is_terminal else _Lines(silence))
+    display = _open[0]
+    display.begin(work)
+    try:
+        yield display
+    finally:
+        display.end(work)
+        if is_first:
+            _open.clear()
+            display.close()
+
+
+class _Lines:
+    """A display that prints a line for every tenth of the items, and whenever nothing was printed for a while."""
+
+    def __init__(self, silence: float) -> None:
+        self._works: list[_Work] = []
+        self._silence = silence
+        self._printed = time.monotonic()
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._watch = threading.Thread(target=self._break_silence, name="progress", daemon=True)
+        self._watch.start()
+
+    def begin(self, work: _Work) -> None:
+        with self._lock:
+            self._works.append(work)
+
+    def change(self, work: _Work, label: str, done: int, total: int | None) -> None:
+        with self._lock:
+            before = work.label, _tenth(work)
+            work.change(label, done, total)
+            is_last = work.stays and total is not None and done >= total
+            is_due = is_last or time.monotonic() - self._printed >= _LEAST_SECONDS
+            if (work.label, _tenth(work)) != before and is_due:
+                self._print(work)
+
+    def end(self, work: _Work) -> None:
+        with self._lock:
+            self._works.remove(work)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._watch.join()
+
+    def _break_silence(self) -> None:
+        wait = self._silence
+        while not self._ended.wait(wait):
+            with self._lock:
+                wait = self._silence - (time.monotonic() - self._printed)
+                if wait <= 0:
+                    wait = self._silence
+                    if self._works:
+                        self._print(self._works[-1])
+
+    def _print(self, work: _Work) -> None:
+        self._printed = time.monotonic()
+        print(work.line, file=sys.stderr, flush=True)
+
+
+def _tenth(work: _Work) -> int | None:
+    return None if work.total is None else 10 * work.done // max(work.total, 1)
+
+
+class _Bars:
+    """A display that shows a bar for each work."""
+
+    def __init__(self, console: Console) -> None:
+        self._tasks: dict[_Work, TaskID] = {}
+        columns = (SpinnerColumn(finished_text=" "), LabelColumn("{task.description}"), BarColumn(), _Count(), _Pace())
+        # Lines on standard output go above the bars, but only if it is a terminal too: they must reach a file.
+        self._bars = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
+        self._bars.start()
+
+    def begin(self, work: _Work) -> None:
+        self._tasks[work] = self._bars.add_task(work.label, total=work.total, completed=work.done)
+
+    def change(self, work: _Work, label: str, done: int, total: int | None) -> None:
+        task = self._tasks[work]
+        if label != work.label:
+            self._bars.reset(task, description=label, total=total, completed=done)
+        work.change(label, done, total)
+        self._bars.update(task, completed=done, total=total)
+
+    def end(self, work: _Work) -> None:
+        task = self._tasks.pop(work)
+        if work.stays:
+            self._bars.stop_task(task)
+        else:
+            self._bars.remove_task(task)
+
+    def close(self) -> None:
+        self._bars.stop()
+
+
+class _Count(MofNCompleteColumn):
+    """A column that shows how many items are done, or nothing where they are not counted."""
+
+    def render(self, task: Task) -> Text:
+        """Return the numbers of items."""
+        return Text("") if task.total is None and not task.completed else super().render(task)
+
+
+class _Pace(ProgressColumn):
+    """A column that shows the items per second and the time left, or the time so far where that is unknown."""
+
+    def render(self, task: Task) -> Text:
+        """Return the items per second and the time left."""
+        speed, left = task.finished_speed or task.speed, task.time_remaining
+        if task.finished or speed is None or left is None:
+            so_far = duration(task.finished_time or task.elapsed or 0.0)
+            return Text(so_far if speed is None else f"{_pace(speed)}, {so_far}")
+        return Text(f"{_pace(speed)}, {duration(left)} left")

@@ -1,0 +1,128 @@
+"""The three functions for Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from biasboard import build, evaluate, load_result
+from biasboard.backend_choices import BackendChoices
+from evaluators.backend_options import BackendOptions
+from schemas import contract
+from schemas.errors import BiasboardError, ConfigError, DataError, RunError
+from tests.evaluators.made_data import made_items, write_dataset
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "data", {"type1": made_items(6, ambiguous=True), "type2": made_items(6)})
+
+
+def test_the_example_of_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+    page = (REPOSITORY / "site/docs/python.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, *metrics = done.stdout.splitlines()
+    assert re.fullmatch(r"baseline/stereotype-0\.7 (\d+) of \1", first)
+    assert any(line.startswith("ucerf 0.") for line in metrics)
+
+
+def test_importing_loads_nothing_else() -> None:
+    program = "import sys; import biasboard; print([m for m in sys.modules if m in {'typer','numpy','pyarrow','rich'}])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_evaluate_gives_what_the_command_writes(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = evaluate(dataset, backend="baseline", model="uniform", config=["type2"], out=tmp_path / "runs", limit=8)
+    assert capsys.readouterr().out == ""
+    ((folder, result, _),) = runs
+    assert load_result(folder) == load_result(folder / "result.json") == result
+    command = ["run", "--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "biasboard",
+            *map(str, command),
+            "--limit",
+            "8",
+            "--out",
+            str(tmp_path / "cli"),
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        check=True,
+    )
+    (told,) = json.loads(done.stdout)
+    assert told["metrics"] == contract.dump(result)["metrics"]
+    assert Path(told["folder"], "records.parquet").read_bytes() == (folder / "records.parquet").read_bytes()
+
+
+def test_a_mistake_is_an_exception_with_the_line_of_the_command(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, synthbias"):
+        build("synthbais")
+    with pytest.raises(ConfigError, match=r"No such option: --sed"):
+        build("synthbias", out=tmp_path / "x", sed=3)
+    with pytest.raises(ConfigError, match=r"--source winobias needs --input"):
+        build("synthbias", out=tmp_path / "x", source="winobias")
+    with pytest.raises(ConfigError, match="limit = 0: give 1 or more"):
+        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", limit=0)
+    with pytest.raises(ConfigError, match="concurrency = 0: give 1 or more"):
+        evaluate(dataset, backend="openai", model="x", out=tmp_path / "runs", concurrency=0)
+    with pytest.raises(ConfigError, match="backend 'baseline' has no use for --dtype"):
+        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", dtype="float16")
+    with pytest.raises(TypeError, match="devise"):
+        evaluate(dataset, backend="baseline", model="uniform", devise="cpu")  # type: ignore[call-arg]
+    with pytest.raises(DataError, match=r"no dataset\.json here"):
+        evaluate(tmp_path / "none", backend="baseline", model="uniform")
+    (tmp_path / "none.jsonl").write_text('{"request_sha256": "' + "0" * 64 + '", "text": "x"}\n', encoding="utf-8")
+    with pytest.raises(RunError, match="requests failed"):
+        evaluate(dataset, backend="replay", model=str(tmp_path / "none.jsonl"), out=tmp_path / "runs", name="lab/x")
+    assert capsys.readouterr().out == ""
+    assert issubclass(RunError, BiasboardError)
+
+
+def test_a_changed_record_is_found_when_a_result_is_loaded(dataset: Path, tmp_path: Path) -> None:
+    ((folder, *_),) = evaluate(dataset, backend="baseline", model="uniform", config="type2", out=tmp_path / "runs")
+    (folder / "records.parquet").write_bytes(b"changed")
+    with pytest.raises(DataError, match=r"records\.parquet"):
+        load_result(folder)
+
+
+def test_the_options_of_backends_are_those_of_the_command_line() -> None:
+    assert get_type_hints(BackendChoices) == get_type_hints(BackendOptions)
+    assert list(get_type_hints(BackendChoices)) == [field.name for field in dataclasses.fields(BackendOptions)]
+
+
+def test_a_dataset_is_built_with_the_options_of_its_builder(tmp_path: Path) -> None:
+    folder = build("synthbias", out=tmp_path / "small", limit=8, seed=3)
+    assert folder == tmp_path / "small"
+    assert json.loads((folder / "dataset.json").read_text())["seed"] == 3
+    with pytest.raises(ConfigError, match="overwrite"):
+        build("synthbias", out=tmp_path / "small", limit=8)
+    assert build("synthbias", out=tmp_path / "small", limit=8, overwrite=True) == folder

@@ -1,0 +1,125 @@
+"""Several datasets and prompts in one call, and what a program reads of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from evaluators.__main__ import app
+from evaluators.task import load_task
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "one", {"type1": made_items(4, ambiguous=True), "type2": made_items(4)}, name="one")
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "two", {"type2": made_items(6)}, name="two")
+
+
+def run(out: Path, *arguments: str | Path, model: str = "uniform") -> Result:
+    command = ["run", "--backend", "baseline", "--model", model, "--out", out, *arguments]
+    return CliRunner().invoke(app, [str(word) for word in command])
+
+
+def asked(done: Result) -> list[tuple[str, str, str]]:
+    assert done.exit_code == 0, done.stderr
+    return [(told["dataset"], told["config"], told["prompt"]) for told in json.loads(done.stdout)]
+
+
+def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two: Path, tmp_path: Path) -> None:
+    prompts = ("--prompt", "mcq2-v1", "--prompt", "mcq3-v1")
+    done = run(tmp_path / "runs", "--dataset", one, "--dataset", two, "--dataset", one, *prompts, "--json")
+    places = [("one", "type1"), ("one", "type2"), ("two", "type2")]
+    assert asked(done) == [(*place, prompt) for place in places for prompt in ("mcq2-v1", "mcq3-v1")]
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 6
+
+
+def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None:
+    given = ("--prompt", "mcq2-v1", "--prompt", "type1=mcq3-v1")
+    done = run(tmp_path / "runs", "--dataset", one, *given, "--json")
+    assert asked(done) == [("one", "type1", "mcq3-v1"), ("one", "type2", "mcq2-v1")]
+    alone = run(tmp_path / "runs", "--dataset", one, "--prompt", "type1=mcq3-v1", "--json")
+    assert asked(alone) == [("one", "type1", "mcq3-v1"), ("one", "type2", "intrinsic-v1")]
+    for wrong, said in (
+        ("type3=mcq2-v1", "--prompt type3=mcq2-v1 is not used; the run would ask type1 with "),
+        ("type1=cot", "prompt 'cot' does not exist for task 'coreference'"),
+    ):
+        refused = run(tmp_path / "runs", "--dataset", one, "--prompt", wrong)
+        assert (refused.exit_code, said in refused.stderr) == (1, True), refused.stderr
+
+
+def test_all_baselines_are_asked_of_each_dataset(one: Path, two: Path, tmp_path: Path) -> None:
+    options = ("--dataset", one, "--dataset", two, "--config", "type2")
+    done = run(tmp_path / "runs", *options, "--json", model="all")
+    assert done.exit_code == 0, done.stderr
+    models = [(told["model"], told["dataset"]) for told in json.loads(done.stdout)]
+    assert len(models) == len(set(models)) == 14
+    assert models[:2] == [("baseline/uniform", "one"), ("baseline/uniform", "two")]
+
+
+def test_json_is_alone_on_standard_output(one: Path, tmp_path: Path) -> None:
+    done = run(tmp_path / "runs", "--dataset", one, "--config", "type2", "--json")
+    (told,) = json.loads(done.stdout)
+    stored = json.loads(Path(told["folder"], "result.json").read_text(encoding="utf-8"))
+    assert told["counts"] == stored["counts"]
+    assert told["metrics"] == stored["metrics"]
+    assert told["signature_sha256"] == stored["signature_sha256"]
+    assert (told["status"], told["model"]) == ("finished", "baseline/uniform")
+    assert any(metric["reason"] for metric in told["metrics"])
+    assert "next: biasboard board" in done.stderr
+
+
+def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_path: Path) -> None:
+    # The answers to the first dataset alone: the second has other items too.
+    task = load_task("coreference")
+    requests = [request for item in made_items(4) for request in task.requests(item, task.prompts["intrinsic-v1"])]
+    lines = [json.dumps({"request_sha256": request.sha256, "option_logprobs": [-1.0, -2.0]}) for request in requests]
+    (tmp_path / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    replay = [
+        "--backend",
+        "replay",
+        "--model",
+        tmp_path / "answers.jsonl",
+        "--name",
+        "lab/x",
+        "--out",
+        tmp_path / "runs",
+    ]
+    command = ["run", "--dataset", one, "--dataset", two, "--config", "type2", *replay, "--json"]
+    done = CliRunner().invoke(app, [str(word) for word in command])
+    assert done.exit_code == 3, done.stderr
+    assert [told["dataset"] for told in json.loads(done.stdout)] == ["one"]
+    assert "requests failed" in done.stderr
+
+
+def test_no_bar_of_another_library_is_shown(one: Path, tmp_path: Path) -> None:
+    model = save_tiny_llama(tmp_path / "tiny")
+    quiet = {"TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"}
+    environment = {name: value for name, value in os.environ.items() if name not in quiet}
+    prompts = ["--prompt", "intrinsic-v1", "--prompt", "mcq2-v1"]
+    options = ["--dataset", str(one), *prompts, "--out", str(tmp_path / "runs"), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluators", "run", "--backend", "transformers", "--model", str(model), *options],
+        cwd=REPOSITORY,
+        env={**environment, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)) == 4
+    assert "it/s" not in done.stderr
+    assert "%|" not in done.stderr
+    assert "\r" not in done.stderr

@@ -1,0 +1,116 @@
+"""Each exit status that the page of commands promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluators.task import load_task
+from schemas.command_line import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RUN_FAILED, EXIT_STATUS
+from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
+from tests.evaluators.made_data import made_items, write_dataset
+
+REPOSITORY = Path(__file__).parents[1]
+USAGE = 2
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "biasboard", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "OPENAI_API_KEY": "none"},
+    )
+
+
+def status(*arguments: str | Path) -> tuple[int, str]:
+    with start(*arguments) as process:
+        _, said = process.communicate()
+        return process.returncode, said
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "data", {"type2": made_items(20)})
+
+
+def replay(dataset: Path, tmp_path: Path, text: str) -> tuple[int, str]:
+    """A run whose every answer is the same text."""
+    task = load_task("coreference")
+    prompt = task.prompts["mcq2-generate-v1"]
+    requests = [request for item in made_items(20) for request in task.requests(item, prompt)]
+    answers = tmp_path / "answers.jsonl"
+    lines = [json.dumps({"request_sha256": request.sha256, "text": text}) for request in requests]
+    answers.write_text("\n".join(lines), encoding="utf-8")
+    options = (
+        "--dataset",
+        dataset,
+        "--backend",
+        "replay",
+        "--model",
+        answers,
+        "--name",
+        "lab/x",
+        "--prompt",
+        prompt.id,
+    )
+    return status("run", *options, "--out", tmp_path / "runs")
+
+
+def test_the_page_and_the_help_name_the_same_statuses() -> None:
+    page = (REPOSITORY / "site/docs/commands.md").read_text(encoding="utf-8")
+    table = page.partition("## Exit status")[2].partition("##")[0]
+    expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, EXIT_INTERRUPTED]
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE)] == expected
+    assert [int(number) for number in re.findall(r"\d+", EXIT_STATUS)] == expected
+
+
+def test_0_is_a_run_that_is_done(dataset: Path, tmp_path: Path) -> None:
+    assert replay(dataset, tmp_path, "A")[0] == 0
+
+
+def test_1_is_bad_input_and_2_a_wrong_option(dataset: Path, tmp_path: Path) -> None:
+    run = ("run", "--backend", "baseline", "--model", "uniform", "--out", tmp_path / "runs")
+    assert status(*run, "--dataset", tmp_path / "none")[0] == EXIT_ERROR
+    assert status("validate", dataset)[0] == EXIT_ERROR
+    assert status(*run, "--dataset", dataset, "--limits", "3")[0] == USAGE
+    assert status(*run)[0] == USAGE
+    assert status("walk")[0] == USAGE
+
+
+def test_3_is_a_run_none_of_whose_answers_could_be_read(dataset: Path, tmp_path: Path) -> None:
+    code, said = replay(dataset, tmp_path, "The weather is fine today.")
+    assert code == EXIT_RUN_FAILED, said
+    (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert "could be read" in line
+    assert "next:" not in said
+
+
+def test_3_is_a_run_that_could_not_finish(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text(json.dumps({"request_sha256": "0" * 64, "text": "A"}), encoding="utf-8")
+    options = ("--dataset", dataset, "--backend", "replay", "--model", tmp_path / "none.jsonl", "--name", "lab/x")
+    assert status("run", *options, "--out", tmp_path / "runs")[0] == EXIT_RUN_FAILED
+
+
+def test_130_is_ctrl_c(dataset: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
+    with FakeEndpoint(tokenizer, before=lambda received: Fault(hang=True)) as endpoint:
+        options = ("--dataset", dataset, "--backend", "openai", "--model", "made", "--base-url", endpoint.url)
+        with start("run", *options, "--prompt", "mcq2-generate-v1", "--out", tmp_path / "runs") as process:
+            while not endpoint.n_received:
+                assert process.poll() is None, process.communicate()
+            process.send_signal(signal.SIGINT)
+            said = process.communicate()[1]
+    assert process.returncode == EXIT_INTERRUPTED, said
+    assert said.splitlines()[-1].startswith("stopped; ")
