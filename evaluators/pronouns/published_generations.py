@@ -35,7 +35,7 @@ _FILES: Mapping[str, str] = {
 """Beginning of each config's file name; the model's name follows."""
 _RESULTS = "results"
 _FINISH = re.compile(r"finish_reason['\"]?[:=]\s*['\"](\w+)")
-_AND = re.compile(r",?\s+and$")
+_AND = re.compile(r"(?:,|(?<!\s))\s++and$")
 _REMEDY = "use the files of the published GIFI as they are"
 
 
@@ -130,7 +130,8 @@ def _check_keys(
                 f"{n} items of {asked} have the text '{key[0][:60]}', so it is unknown which of them a row answers; "
                 "import into a dataset whose texts differ"
             )
-    unknown = [key for key in by_key if key not in set(keys)]
+    known = set(keys)
+    unknown = [key for key in by_key if key not in known]
     if unknown:
         text, family = unknown[0]
         n = sum(len(by_key[key]) for key in unknown)

@@ -16,7 +16,9 @@ from schemas.score import Scorer, ScorerKind
 SUMMARY = "a CSV file with the columns text and score: KIND=stored:FILE.csv@NAME-REVISION, such as perspective-2026-11"
 KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
 _LOWEST: Mapping[str, float] = {"sentiment": -1.0, "toxicity": 0.0}
-_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]*?)-([A-Za-z0-9.][A-Za-z0-9.-]*)")
+# Neither "1_0" nor digits of other scripts, which Python would take.
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,9})?")
+_LABEL = re.compile(r"(?=[A-Za-z0-9.-]*+\Z)([A-Za-z0-9][A-Za-z0-9.-]*?)-([A-Za-z0-9.][A-Za-z0-9.-]*)")
 
 
 class Stored:
@@ -99,10 +101,9 @@ def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
 
 
 def _number(text: str, kind: ScorerKind, where: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
+    score = float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
     if not _LOWEST[kind] <= score <= 1:
-        raise DataError(f"{where}: score '{text}' is no number in [{_LOWEST[kind]:g}, 1]; leave the row out or mend it")
+        raise DataError(
+            f"{where}: score '{text[:40]}' is no number in [{_LOWEST[kind]:g}, 1]; leave the row out or mend it"
+        )
     return score
