@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,13 +12,15 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from schemas.errors import BiasboardError, RunError
+from schemas.errors import BiasboardError, ConfigError, RunError
 
 EXIT_ERROR = 1
 """Exit status for bad input; nothing was written."""
 EXIT_RUN_FAILED = 3
 """Exit status for a run that could not finish; its answers so far are kept. (Status 2 is a wrong option.)"""
 EXIT_INTERRUPTED = 130
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+"""Control characters, line breaks, and bytes of a name that are not UTF-8, which Python holds as lone surrogates."""
 
 
 class Place(NamedTuple):
@@ -91,6 +94,7 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         typer.Exit: a mistake was made, the file system failed, or the user pressed Ctrl-C.
     """
     try:
+        _check_arguments()
         yield
     except BiasboardError as error:
         _end(f"error: {error}", EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR, error)
@@ -102,6 +106,18 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         _end(interrupted, EXIT_INTERRUPTED, error)
 
 
+def _check_arguments() -> None:
+    """Check that every argument can be printed and stored.
+
+    Raises:
+        ConfigError: an argument is not UTF-8 or holds a control character.
+    """
+    for argument in sys.argv[1:]:
+        if _CONTROL.search(argument):
+            raise ConfigError(f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name")
+
+
 def _end(line: str, status: int, cause: BaseException) -> None:
-    print(line, file=sys.stderr)
+    # A name in the message may hold a line break or change the colours of the terminal.
+    print(_CONTROL.sub(lambda sign: ascii(sign[0])[1:-1], line), file=sys.stderr)
     raise typer.Exit(status) from cause

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from builders.gifi.variants import Repaired, VariantFrame
+from builders.input_files import read_file as read_whole
 from builders.output import Rule
 from schemas.dataset import Reject
 from schemas.errors import DataError
@@ -60,7 +61,7 @@ def read_file(path: Path) -> bytes:
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
         raise DataError(f"--input {path}: no such file; {REMEDY}")
-    return path.read_bytes()
+    return read_whole(path)
 
 
 def frames(raw: bytes) -> Repaired:

@@ -21,7 +21,7 @@ from evaluators.pronouns.grouped import FAMILIES
 from evaluators.pronouns.prompts import PUBLISHED
 from evaluators.task import Prompt
 from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
+from schemas.files import check_readable, sha256_file
 from schemas.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 
@@ -160,6 +160,7 @@ def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
     csv.field_size_limit(sys.maxsize)
     needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
     name = file.path.name
+    check_readable(file.path)
     try:
         with file.path.open(encoding="utf-8", newline="") as lines:
             reader = csv.DictReader(lines)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
+from schemas.files import check_readable, sha256_file
 from schemas.score import Scorer, ScorerKind
 
 SUMMARY = "a CSV file with the columns text and score: KIND=stored:FILE.csv@NAME-REVISION, such as perspective-2026-11"
@@ -76,6 +76,7 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> St
 
 def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
     csv.field_size_limit(sys.maxsize)
+    check_readable(path)
     scores: dict[str, float] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:

@@ -79,7 +79,12 @@ def test_a_template_that_fails_for_one_prompt_is_one_line(tmp_path: Path) -> Non
 def test_the_command_line_refuses_it_before_anything_is_asked(tmp_path: Path) -> None:
     save_tokenizer(tmp_path / "tokenizer", template="Hello. Assistant:")
     options = ["--backend", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "a/b", "--api", "completions"]
-    dataset = ["--dataset", str(write_dataset(tmp_path / "items", {"type2": made_items(4)})), "--out", str(tmp_path / "runs")]
+    dataset = [
+        "--dataset",
+        str(write_dataset(tmp_path / "items", {"type2": made_items(4)})),
+        "--out",
+        str(tmp_path / "runs"),
+    ]
     ended = CliRunner().invoke(app, ["run", *options, *dataset, "--chat", "--tokenizer", str(tmp_path / "tokenizer")])
     assert ended.exit_code == 1
     assert "error: the tokenizer's chat template leaves out the prompt" in ended.output
