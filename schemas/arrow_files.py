@@ -86,7 +86,8 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
+    # The names of columns may be no UTF-8.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = (str(error).splitlines() or ["no message"])[0]
         raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
 

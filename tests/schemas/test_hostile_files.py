@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from builders.gifi.published_csv import variant_rows
+from builders.gifi.tango import frames
 from builders.input_files import read_files
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
@@ -69,6 +71,14 @@ def test_an_unknown_column_is_not_read(tmp_path: Path) -> None:
         tables.read_rows(path, Reject)
 
 
+def test_a_column_name_that_is_not_utf_8_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    pq.write_table(pa.Table.from_pylist([ROW], schema=SCHEMA), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"candidate", b"candid\xff\xfee"))
+    with pytest.raises(DataError, match="not a readable parquet file"):
+        tables.read_rows(path, Reject)
+
+
 def test_the_manifest_says_how_many_rows_are_read(tmp_path: Path) -> None:
     folder = write_dataset(tmp_path, {"type2": made_items(4)})
     (entry,) = read_manifest(folder).splits
@@ -123,3 +133,15 @@ def test_a_name_that_cannot_be_printed_is_one_line(command: list[str], name: byt
     assert (ended.returncode, said.count("\n"), ended.stdout) == (1, 1, b"")
     assert "is not UTF-8 or holds a control character; choose another name" in said
     assert [path.name for path in tmp_path.iterdir()] == ["items"]
+
+
+@pytest.mark.parametrize("index", ["9" * 5000, "1_0", "\N{ARABIC-INDIC DIGIT FIVE}", "-1", "1e9", ""])
+def test_an_index_that_is_no_short_number_is_one_line(index: str) -> None:
+    published = f"template_index,pronoun_family,template\n{index},he,He left.\n".encode()
+    with pytest.raises(
+        DataError, match=r":2: template index '.{0,20}' is no number of up to 9 digits; use the files of"
+    ):
+        variant_rows(published, "recognition")
+    prompts = f"template_idx,ante,ante_type,pronoun_family,template\n{index},a,distal,he,He left.\n".encode()
+    with pytest.raises(DataError, match=r":2: template_idx '.{0,20}' is no number; use"):
+        frames(prompts)
