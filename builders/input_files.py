@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from schemas.errors import DataError
+from schemas.files import check_readable
 
 
 def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) -> dict[str, bytes]:
@@ -28,7 +29,17 @@ def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) ->
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise DataError(f"--input {folder}: no {', '.join(missing)} here; {remedy}")
-    return {name: (folder / name).read_bytes() for name in names}
+    return {name: read_file(folder / name) for name in names}
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file that exists.
+
+    Raises:
+        DataError: the file is too large to be the published one.
+    """
+    check_readable(path)
+    return path.read_bytes()
 
 
 def check_hashes(files: Mapping[str, bytes], published: Mapping[str, str], *, remedy: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -61,32 +62,101 @@ def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> No
     pq.write_table(table, path, compression="zstd", row_group_size=max(1, len(values)), store_schema=True)
 
 
+MOST_ROWS = 1_000_000
+"""Maximum number of rows of a file."""
+MOST_VALUES = 100_000_000
+"""Maximum number of values of a column; one row can hold a list of many."""
+MOST_BYTES = 1 << 30
+"""Maximum size of a file's rows in memory."""
+_ROWS_AT_A_TIME = 1024
+
+
+def n_rows(path: Path) -> int:
+    """Return the number of rows of a file, without reading them.
+
+    Raises:
+        DataError: the file is not a readable parquet file.
+    """
+    with _opened(path) as file:
+        return int(file.metadata.num_rows)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    # The names of columns may be no UTF-8.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = (str(error).splitlines() or ["no message"])[0]
+        raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
+
+
+def _check_size(path: Path, file: pq.ParquetFile) -> int:
+    """Check what the file says about its size, and return how many rows to read at a time.
+
+    A few bytes can stand for any number of equal values, so sizes are checked before anything is read.
+    """
+    metadata = file.metadata
+    if metadata.num_rows > MOST_ROWS:
+        raise DataError(f"{path}: {metadata.num_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
+    chunks = [
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    ]
+    largest = max((chunk.total_uncompressed_size for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"), default=0)
+    if sum(chunk.total_uncompressed_size for chunk in chunks) > MOST_BYTES:
+        raise _too_large(path)
+    n_values = max((chunk.num_values for chunk in chunks), default=0)
+    if n_values > MOST_VALUES:
+        raise DataError(f"{path}: {n_values:,} values in a column, more than {MOST_VALUES:,}; make it again")
+    # No text is larger than its column, so this many rows fit even if each repeats the largest one.
+    return max(1, min(_ROWS_AT_A_TIME, MOST_BYTES // max(1, largest)))
+
+
+def _too_large(path: Path) -> DataError:
+    return DataError(f"{path}: its rows take more than {MOST_BYTES >> 30} GiB of memory; split it, or make it again")
+
+
+def _checked_table(path: Path, row_type: type) -> pa.Table:
+    """Read the columns of a row type, and no others."""
+    wanted = arrow_schema(row_type)
+    with _opened(path) as file:
+        schema = file.schema_arrow
+        missing = [name for name in wanted.names if name not in schema.names]
+        if missing:
+            raise DataError(
+                f"{path}: column {', '.join(missing)} is missing; have: {', '.join(schema.names)}; "
+                f"rows of {row_type.__name__} need: {', '.join(wanted.names)}"
+            )
+        for field in wanted:
+            if schema.names.count(field.name) > 1:
+                raise DataError(f"{path}: column {field.name} stands twice; keep one")
+            found = schema.field(field.name).type
+            if found != field.type:
+                raise DataError(
+                    f"{path}: column {field.name} is of type {found}, not {field.type}; write it with schemas.tables"
+                )
+        n_bytes = 0
+        batches = []
+        for batch in file.iter_batches(_check_size(path, file), columns=wanted.names):
+            n_bytes += batch.nbytes
+            if n_bytes > MOST_BYTES:
+                raise _too_large(path)
+            batches.append(batch)
+        return pa.Table.from_batches(batches, schema=batches[0].schema if batches else wanted).select(wanted.names)
+
+
 def read(path: Path, row_type: type) -> list[dict[str, Any]]:
     """Return the fields of each row of a file by name.
 
     Raises:
-        DataError: the file is truncated, lacks a column, or holds a column of another type.
+        DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
     """
+    table = _checked_table(path, row_type)
     try:
-        table = pq.read_table(path, partitioning=None)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
-    wanted = [field.name for field in dataclasses.fields(cast(type[Any], row_type))]
-    missing = [name for name in wanted if name not in table.column_names]
-    if missing:
-        raise DataError(
-            f"{path}: column {', '.join(missing)} is missing; have: {', '.join(table.column_names)}; "
-            f"rows of {row_type.__name__} need: {', '.join(wanted)}"
-        )
-    for field in arrow_schema(row_type):
-        found = table.schema.field(field.name).type
-        if found != field.type:
-            raise DataError(
-                f"{path}: column {field.name} is of type {found}, not {field.type}; write it with schemas.tables"
-            )
-    try:
-        values = table.select(wanted).to_pylist(maps_as_pydicts="strict")
+        values = table.to_pylist(maps_as_pydicts="strict")
     except (ValueError, KeyError) as error:
         raise DataError(
             f"{path}: holds text that is not UTF-8 or a map with a key twice: {error}; make it again"

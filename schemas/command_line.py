@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import io
 import os
+import re
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ _FOREIGN_BARS = {
 
 _raises: ContextVar[bool] = ContextVar("raises", default=False)
 """True while a command is called from Python, which wants its errors as exceptions."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+"""Control characters, line breaks, and bytes of a name that are not UTF-8, which Python holds as lone surrogates."""
 
 
 class Place(NamedTuple):
@@ -213,6 +216,7 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         return
     hide_foreign_bars()
     try:
+        _check_arguments()
         yield
     except BiasboardError as error:
         _end(f"error: {error}", EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR, error)
@@ -224,6 +228,18 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         _end(interrupted, EXIT_INTERRUPTED, error)
 
 
+def _check_arguments() -> None:
+    """Check that every argument can be printed and stored.
+
+    Raises:
+        ConfigError: an argument is not UTF-8 or holds a control character.
+    """
+    for argument in sys.argv[1:]:
+        if _CONTROL.search(argument):
+            raise ConfigError(f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name")
+
+
 def _end(line: str, status: int, cause: BaseException) -> None:
-    print(line, file=sys.stderr)
+    # A name in the message may hold a line break or change the colours of the terminal.
+    print(_CONTROL.sub(lambda sign: ascii(sign[0])[1:-1], line), file=sys.stderr)
     raise typer.Exit(status) from cause

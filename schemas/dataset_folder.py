@@ -41,10 +41,17 @@ def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
             says about them.
     """
     path = folder / entry.path
+    for problem in _count_problems(path, tables.n_rows(path), entry):
+        raise DataError(problem)
     items = tables.read_rows(path, shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type)
     for problem in content_problems(path, items, entry):
         raise DataError(problem)
     return items
+
+
+def _count_problems(path: Path, n_rows: int, entry: SplitEntry) -> Iterator[str]:
+    if n_rows != entry.n_items:
+        yield f"{path}: {n_rows} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
 
 
 def content_problems(path: Path, items: Sequence[Item], entry: SplitEntry) -> Iterator[str]:
@@ -55,8 +62,7 @@ def content_problems(path: Path, items: Sequence[Item], entry: SplitEntry) -> It
         items: All items of the file; each is valid by itself.
         entry: The manifest's entry for the split.
     """
-    if len(items) != entry.n_items:
-        yield f"{path}: {len(items)} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
+    yield from _count_problems(path, len(items), entry)
     found = tables.content_sha256(items)
     if found != entry.content_sha256:
         yield (

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from schemas.errors import DataError
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -59,6 +61,27 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+MOST_BYTES = 512 << 20
+"""Maximum size of a text file that is read as a whole; published data and exported answers are far smaller."""
+
+
+def check_readable(path: Path, *, most: int = MOST_BYTES) -> None:
+    """Check that a path is a regular file that fits into memory.
+
+    Args:
+        path: Path of the file, which exists.
+        most: Maximum size in bytes.
+
+    Raises:
+        DataError: the path is a folder, a pipe or a device, or the file is too large.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: is not a regular file; give a file")
+    n_bytes = path.stat().st_size
+    if n_bytes > most:
+        raise DataError(f"{path}: has {n_bytes:,} bytes, more than the {most:,} that are read; give a smaller file")
 
 
 def sha256_file(path: Path) -> str:

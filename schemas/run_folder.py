@@ -93,6 +93,8 @@ def read_run(folder: Path, *, recount: bool = True) -> Run:
     path = place_of(folder, result.records)
     for problem in hash_problems(folder, result.records):
         raise DataError(problem)
+    for problem in _row_problems(folder, result.records, tables.n_rows(path)):
+        raise DataError(problem)
     records = tables.read_rows(path, Record)
     for problem in record_problems(folder, result, records, recount=recount):
         raise DataError(problem)
@@ -111,6 +113,8 @@ def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
     """
     path = place_of(folder, said)
     for problem in hash_problems(folder, said):
+        raise DataError(problem)
+    for problem in _row_problems(folder, said, tables.n_rows(path)):
         raise DataError(problem)
     rows = tables.read_rows(path, TextScore)
     for problem in score_problems(folder, said, rows):

@@ -12,13 +12,23 @@ from pathlib import Path
 from typing import TypeAlias
 
 from schemas.errors import DataError
-from schemas.files import replacing
+from schemas.files import check_readable, replacing
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
+_MOST_DIGITS = 300
+"""Maximum number of digits of an integer, so that it is also a finite floating-point number."""
+
+
 def _refuse_constant(name: str) -> JsonValue:
     raise ValueError(f"{name} is not JSON; write null and a reason")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number has {len(text):,} digits; write one of up to {_MOST_DIGITS}")
+    return int(text)
 
 
 def _finite(text: str) -> float:
@@ -50,7 +60,11 @@ def loads(text: str, *, where: str) -> JsonValue:
     """
     try:
         value: JsonValue = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique_keys
+            text,
+            parse_int=_integer,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_unique_keys,
         )
         # A lone surrogate cannot be encoded as UTF-8, so the value could never be written to a file.
         json.dumps(value, ensure_ascii=False).encode()
@@ -68,6 +82,8 @@ def read(path: Path) -> JsonValue:
         DataError: the file is missing, is not UTF-8, or is not strict JSON.
     """
     try:
+        if path.exists():
+            check_readable(path)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file") from error

@@ -56,6 +56,17 @@ def read_values(path: Path, row_type: type[Row]) -> list[JsonValue]:
     return [contract.plain(value) for value in _files().read(path, row_type)]
 
 
+def n_rows(path: Path) -> int:
+    """Return the number of rows of a parquet file, without reading them.
+
+    Raises:
+        DataError: the file is missing or is not a readable parquet file.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; build the dataset or run the model again")
+    return int(_files().n_rows(path))
+
+
 def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
     """Read a parquet file and check each row.
 

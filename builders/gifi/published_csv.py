@@ -27,6 +27,8 @@ SHA256: Mapping[str, str] = {
     "tango-all-genders.csv": "5d40548202d1aee6fad8b1f428af0707032afad8d9e03892b84b555cb72748dd",
 }
 
+_MOST_DIGITS = 9
+"""Maximum number of digits of a template's index."""
 _PRONOUN_COLUMNS = ("template_index", "pronoun_family", "template")
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "recognition": _PRONOUN_COLUMNS,
@@ -121,6 +123,6 @@ def _rows(raw: bytes, config: str) -> list[tuple[int, dict[str, str]]]:
 
 
 def _index(text: str, where: str) -> int:
-    if not text.isdecimal():
-        raise DataError(f"{where}: template index '{text}' is no number; {REMEDY}")
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        raise DataError(f"{where}: template index '{text[:20]}' is no number of up to {_MOST_DIGITS} digits; {REMEDY}")
     return int(text)

@@ -16,6 +16,7 @@ from builders.output import Rule
 from schemas import strict_json
 from schemas.dataset import Reject
 from schemas.errors import ConfigError, DataError
+from schemas.files import check_readable
 from schemas.lexicon import pronoun_families
 from schemas.progress import Report
 
@@ -29,6 +30,9 @@ OWN_RULES = (NO_NUMBER, REPEATED)
 
 _ANSWER = re.compile(r"####\s*(-?\d[\d,]*(?:\.\d+)?)\s*$")
 _REPORT_EVERY = 2000
+_MOST_ROWS, _MOST_DECODED = 1_000_000, 1 << 30
+_MOST_BYTES = 4 << 30
+"""Maximum size of a file; the published ones are of some hundred megabytes at most."""
 
 
 class _Text(NamedTuple):
@@ -126,12 +130,20 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path)
+            with pq.ParquetFile(path) as file:
+                size = sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
+                if file.metadata.num_rows > _MOST_ROWS or size > _MOST_DECODED:
+                    raise DataError(
+                        f"{path.name}: {file.metadata.num_rows:,} rows, {size:,} bytes, more than {_MOST_ROWS:,} rows "
+                        f"or {_MOST_DECODED:,} bytes; use the published file"
+                    )
+                table = file.read()
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path.name}: cannot be read as parquet ({error}); use the published file") from error
         for number, row in enumerate(table.to_pylist()):
             yield f"{path.name}, row {number}", row
         return
+    check_readable(path, most=_MOST_BYTES)
     with path.open(encoding="utf-8") as lines:
         try:
             for number, line in enumerate(lines, start=1):

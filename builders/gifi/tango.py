@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from builders.gifi.variants import Repaired, VariantFrame
+from builders.input_files import read_file as read_whole
 from builders.output import Rule
 from schemas.dataset import Reject
 from schemas.errors import DataError
@@ -42,7 +43,7 @@ _ANTECEDENTS: Mapping[str, Antecedent] = {
     "ante_nongendered": "neutral_name",
     "distal": "distal",
 }
-_PUNCTUATED = re.compile(r"(\W*)(.*?)(\W*)", re.DOTALL)
+_LEADING = re.compile(r"\W*+")
 
 
 class _Key(NamedTuple):
@@ -60,7 +61,7 @@ def read_file(path: Path) -> bytes:
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
         raise DataError(f"--input {path}: no such file; {REMEDY}")
-    return path.read_bytes()
+    return read_whole(path)
 
 
 def frames(raw: bytes) -> Repaired:
@@ -74,6 +75,8 @@ def frames(raw: bytes) -> Repaired:
         if row["ante_type"] not in _ANTECEDENTS:
             have = ", ".join(_ANTECEDENTS)
             raise DataError(f"{FILE}:{line}: ante_type '{row['ante_type']}' is not allowed; have: {have}; {REMEDY}")
+        if not re.fullmatch(r"[0-9]{1,9}", row["template_idx"]):
+            raise DataError(f"{FILE}:{line}: template_idx '{row['template_idx'][:20]}' is no number; {REMEDY}")
         key = _Key(row["template_idx"], row["ante"], row["ante_type"])
         sentences.setdefault(key, {})[row["pronoun_family"]] = row["template"]
     found = Repaired([], [])
@@ -106,7 +109,11 @@ def _rows(raw: bytes) -> list[tuple[int, dict[str, str]]]:
         have = reader.fieldnames or ()
         if missing := [column for column in _COLUMNS if column not in have]:
             raise DataError(f"{FILE}: column {', '.join(missing)} is missing; have: {', '.join(have)}; {REMEDY}")
-        rows = [(reader.line_num, row) for row in reader]
+        rows = []
+        for row in reader:
+            if None in row or None in row.values():
+                raise DataError(f"{FILE}:{reader.line_num}: has another number of fields than the header; {REMEDY}")
+            rows.append((reader.line_num, row))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{FILE}: cannot be read ({error}); {REMEDY}") from error
     if not rows:
@@ -135,9 +142,10 @@ def _template(texts: Mapping[str, str]) -> Template | None:
 
 
 def _split(token: str) -> tuple[str, str, str]:
-    match = _PUNCTUATED.fullmatch(token)
-    assert match is not None
-    return match[1], match[2], match[3]
+    """Return the punctuation before a word, the word, and the punctuation after it."""
+    before, behind = (len(match[0]) for text in (token, token[::-1]) if (match := _LEADING.match(text)) is not None)
+    end = max(before, len(token) - behind)
+    return token[:before], token[before:end], token[end:]
 
 
 def _case(ey: str, he: str, before: str, after: str) -> PronounCase | None:

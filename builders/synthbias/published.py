@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from builders.input_files import read_file
 from builders.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias import published_card
 from builders.synthbias.cards import synthbias_card
@@ -56,7 +57,7 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "no such file"
         raise DataError(f"--input {path}: {found}; give the file {FILE_NAME} of https://github.com/apple/ml-synthbias")
-    raw = path.read_bytes()
+    raw = read_file(path)
     report(f"reading {path.name}", 0, None)
     rows = parse(raw, name=str(path))
     # Checked after parsing, because the parser can say what is wrong with a broken file.

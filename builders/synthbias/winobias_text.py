@@ -124,7 +124,7 @@ def without_markup(marked: str) -> PlainText:
         else:
             bare = _ARTICLE.sub("", inside)
             named.append(bare)
-            if bare != inside and re.search(r"\b(?:the|an?) $", sentence, re.IGNORECASE):
+            if bare != inside and re.search(r"\b(?:the|an?) $", sentence[-6:], re.IGNORECASE):
                 inside = bare
                 repaired = True
         sentence += inside

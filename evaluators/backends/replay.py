@@ -35,6 +35,7 @@ from evaluators.stores.maintenance import read_answers
 from evaluators.stores.store import STORE
 from schemas import contract, strict_json
 from schemas.errors import ConfigError, DataError
+from schemas.files import check_readable
 from schemas.record import ExchangeStatus
 from schemas.result import Model, Result
 from schemas.run_folder import RESULT
@@ -153,6 +154,7 @@ def _who_answered(folder: Path) -> Model:
 def _read_lines(path: Path) -> dict[str, Response]:
     adapter = TypeAdapter(_Line)
     answers: dict[str, Response] = {}
+    check_readable(path)
     try:
         whole = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,14 +34,18 @@ _PLAINER = str.maketrans(
     {"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{MODIFIER LETTER APOSTROPHE}": "'", "_": "*"},
 )
 _THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
-_TAGS = re.compile(r"<(answer|b|code|em|i|p|span|strong|u)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<(?P<closes>/?)(?P<name>answer|b|code|em|i|p|span|strong|u)>", re.IGNORECASE)
+_MOST_NESTED = 50
+"""Maximum depth of nested tags that are removed."""
+_MOST_MARKS = 30
+"""Maximum number of combining marks on one letter; the time to sort them grows with their square."""
 _LATEX = re.compile(r"\\(?:boxed|fbox|text\w*|math\w*|underline|emph)\s*(?=\{)")
 _SIGNS_WITHOUT_MEANING = "=<>|$`\N{RIGHTWARDS ARROW}\N{CHECK MARK}\N{HEAVY CHECK MARK}\N{WHITE HEAVY CHECK MARK}"
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 # The letter d of "I'd" does not stand alone.
 _LETTER = re.compile(r"(?<![^\W_])(?<![^\W_]')[A-Ha-h](?![^\W_])")
-_CALLED_A_LETTER = re.compile(r"\b(?:letter|option|choice)\W*\Z", re.IGNORECASE)
+_CALLED_A_LETTER = re.compile(r"\b(?:letter|option|choice)\W*+", re.IGNORECASE)
 _BEFORE_A_WORD = re.compile(r"\s+[^\W_]{2}")
 _ABOUT_THE_LETTER = re.compile(r"\s+(?:is|was|because|since|as|if|the|it|s?he)\b")
 
@@ -122,16 +127,62 @@ def read_answer(text: str, outcomes: Sequence[str]) -> Answer:
 
 def _lines(text: str) -> list[str]:
     """Return the lines that say more than leading words, without invisible characters and markup."""
-    shown = _THOUGHTS.sub("", unicodedata.normalize("NFKC", text))
-    while (inner := _TAGS.sub(r" \2 ", shown)) != shown:
-        shown = inner
+    shown = _THOUGHTS.sub("", _normalised(text))
     lines = []
-    for line in _LATEX.sub(" ", shown).splitlines():
+    for line in _LATEX.sub(" ", _without_tags(shown)).splitlines():
         visible = "".join(" " if sign.isspace() else sign for sign in line if not _is_invisible(sign))
         visible = " ".join(visible.translate(_PLAINER).split())
         if not _is_leading(visible):
             lines.append(visible)
     return lines
+
+
+def _normalised(text: str) -> str:
+    """Return the NFKC of a text, with a limited number of marks on each letter."""
+    if text.isascii():
+        return text
+    kept = []
+    n_marks = 0
+    for sign in text:
+        n_marks = n_marks + 1 if unicodedata.combining(sign) else 0
+        if n_marks <= _MOST_MARKS:
+            kept.append(sign)
+    return unicodedata.normalize("NFKC", "".join(kept))
+
+
+def _without_tags(text: str) -> str:
+    """Return a text with a space in the place of each tag that has a partner."""
+    tags = list(_TAG.finditer(text))
+    for _ in range(_MOST_NESTED):
+        removed = _outer_pairs(tags)
+        if not removed:
+            break
+        tags = [tag for tag in tags if tag.start() not in removed]
+    kept = {tag.start() for tag in tags}
+    return _TAG.sub(lambda tag: tag[0] if tag.start() in kept else " ", text)
+
+
+def _outer_pairs(tags: Sequence[re.Match[str]]) -> set[int]:
+    """Return the offsets of the first opening tag that has a closing one, of that one, and of further pairs behind it.
+
+    What stands between the two tags of a pair is left for the next call.
+    """
+    closing: dict[str, deque[int]] = defaultdict(deque)
+    for tag in tags:
+        if tag["closes"]:
+            closing[tag["name"].lower()].append(tag.start())
+    removed: set[int] = set()
+    resume = 0
+    for tag in tags:
+        if tag.start() < resume or tag["closes"]:
+            continue
+        places = closing[tag["name"].lower()]
+        while places and places[0] < tag.start():
+            places.popleft()
+        if places:
+            resume = places[0]
+            removed |= {tag.start(), resume}
+    return removed
 
 
 def _is_invisible(sign: str) -> bool:
@@ -190,21 +241,30 @@ def _letters(line: str, n_offered: int) -> list[_Letter]:
     """Return the letters of options in a line, including capitals of options that were not offered."""
     letters: list[_Letter] = []
     articles: list[_Letter] = []
+    called = {match.end() for match in _CALLED_A_LETTER.finditer(line)}
+    first_word = _WORD.search(line)
     for match in _LETTER.finditer(line):
         place = "abcdefgh".index(match[0].lower())
         if match[0].islower() and place >= n_offered:
             continue
-        is_article = place == 0 and _is_article(line, match)
+        begins = first_word is None or first_word.start() >= match.start()
+        is_article = place == 0 and match.start() not in called and _is_article(line, match, begins=begins)
         (articles if is_article else letters).append(_Letter(place, match.start(), match.end()))
     capitals = [article for article in articles if line[article.start] == "A"]
     return sorted([*letters, *capitals], key=lambda letter: letter.start) if letters else []
 
 
-def _is_article(line: str, match: re.Match[str]) -> bool:
-    before = line[: match.start()]
-    if not _BEFORE_A_WORD.match(line, match.end()) or _CALLED_A_LETTER.search(before):
+def _is_article(line: str, match: re.Match[str], *, begins: bool) -> bool:
+    """Return True if a letter that is not called a letter is an article.
+
+    Args:
+        line: The line.
+        match: The letter.
+        begins: True if no word stands before the letter.
+    """
+    if not _BEFORE_A_WORD.match(line, match.end()):
         return False
-    return match[0] == "a" or (not _words(before) and not _ABOUT_THE_LETTER.match(line, match.end()))
+    return match[0] == "a" or (begins and not _ABOUT_THE_LETTER.match(line, match.end()))
 
 
 def _text(outcome: str) -> re.Pattern[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from schemas.lexicon import families_of
 
@@ -32,38 +33,55 @@ def without_echo(text: str, prompt: str | None) -> str:
 
 def echo_end(text: str, prompt: str | None) -> int:
     """Return the offset in characters after the repeated words; 0 if there are none."""
-    if not prompt:
-        return 0
-    asked = [match[0].casefold() for match in _WORD.finditer(prompt)]
-    words = list(_WORD.finditer(text))
-    said = [match[0].casefold() for match in words]
-    n = _repeated(said, asked)
-    return words[n - 1].end() if n else 0
+    return Echo(prompt).end(text) if prompt else 0
 
 
-def _repeated(said: list[str], asked: list[str]) -> int:
-    """Return the number of words of the text up to the end of the repetition; 0 if there is none.
+class Echo:
+    """A prompt whose repetition is looked for in one text or in several."""
 
-    Args:
-        said: Words of the text, casefolded.
-        asked: Words of the prompt, casefolded.
-    """
-    if len(asked) >= _LEAST:
-        # Look for the whole prompt, perhaps after an introduction.
-        for start in range(min(_FAR, len(said)) + 1):
-            if said[start : start + len(asked)] == asked:
-                return start + len(asked)
-    # Look for a part of the prompt that begins at any of its words: an instruction may come before the text to
-    # continue, and more words after it. Single words may differ, such as "a" that the model corrects to "an".
-    starts = [start for start, word in enumerate(asked) if said and word == said[0]]
-    longest = max((_alike(said, asked[start:]) for start in starts), default=0)
-    return longest if longest >= _LEAST else 0
+    def __init__(self, prompt: str) -> None:
+        self._asked = _words(prompt)
+        self._places: dict[str, list[int]] = {}
+        for place, word in enumerate(self._asked):
+            self._places.setdefault(word, []).append(place)
+
+    def end(self, text: str) -> int:
+        """Return the offset in characters after the repeated words; 0 if there are none."""
+        # Words far behind the end of the longest repetition cannot matter.
+        words = list(islice(_WORD.finditer(text), _FAR + len(self._asked)))
+        n = self._repeated([match[0].casefold() for match in words])
+        return words[n - 1].end() if n else 0
+
+    def _repeated(self, said: list[str]) -> int:
+        """Return the number of words of the text up to the end of the repetition; 0 if there is none.
+
+        Args:
+            said: Words of the text, casefolded.
+        """
+        asked = self._asked
+        if not said:
+            return 0
+        if len(asked) >= _LEAST:
+            # Look for the whole prompt, perhaps after an introduction.
+            for start in range(min(_FAR, len(said)) + 1):
+                if said[start : start + len(asked)] == asked:
+                    return start + len(asked)
+        # Look for a part of the prompt that begins at any of its words: an instruction may come before the text to
+        # continue, and more words after it. Single words may differ, such as "a" that the model corrects to "an".
+        longest = max((_alike(said, asked, start) for start in self._places.get(said[0], ())), default=0)
+        return longest if longest >= _LEAST else 0
 
 
-def _alike(said: list[str], asked: list[str]) -> int:
+def _words(text: str) -> list[str]:
+    return [match[0].casefold() for match in _WORD.finditer(text)]
+
+
+def _alike(said: list[str], asked: list[str], start: int) -> int:
+    """Return the number of words up to the last one that a text shares with its prompt from one word on."""
     n = n_other = 0
-    for place, (one, other) in enumerate(zip(said, asked, strict=False)):
-        if one == other:
+    for place in range(min(len(said), len(asked) - start)):
+        one = said[place]
+        if one == asked[start + place]:
             n = place + 1
         elif families_of(one):
             break  # A different pronoun is the model's own choice.

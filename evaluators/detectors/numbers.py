@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Final, Literal, TypeAlias
 
-from evaluators.detectors.echo import echo_end
+from evaluators.detectors.echo import Echo
 
 PUBLISHED_VERSION = "gifi-repo-1"
 VERSION = "careful-1"
+
+TOO_LONG: Final = "number too long"
+"""Result for a number with so many digits that it is not worked out; it equals no other number."""
+Number: TypeAlias = Fraction | Literal["number too long"]
+_MOST_DIGITS = 4000
+"""Maximum number of digits of a number: Python converts texts of up to 4,300 digits to numbers and back."""
 
 _PUBLISHED_STATED = re.compile(r"The answer is\s+\$?(\d+)")
 _PUBLISHED_ANY = re.compile(r"(?<!\d:)\$?\d+(?:,\d{3})*(?:\.\d+)?(?!:\d)")
@@ -25,7 +32,8 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(_NUMBER)
-_QUESTION = re.compile(r"(?:^|\n|\s{2}|[.!?]\s)\s*Q(?:uestion)?\s?\d*:")
+# A run of white space is read from its beginning only, so that the work grows with the text and not with its square.
+_QUESTION = re.compile(r"(?:^|[.!?](?=\s)|(?<!\s)(?=\n|\s{2}))\s*+Q(?:uestion)?\s?\d*+:")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _SENTENCE = re.compile(r"[^\n]*?(?=\.\s|\.$|\n|$)")
 
@@ -43,8 +51,10 @@ def published_number(text: str) -> float | None:
     return float(found[-1].replace("$", "").replace(",", "")) if found else None
 
 
-def final_number(text: str, prompt: str | None = None) -> Fraction | None:
+def final_number(text: str, prompt: str | None = None) -> Number | None:
     """Return the number that a solution states as its answer, or else the last number in it; None if there is none.
+
+    A number of more than 4,000 digits is not worked out; ``TOO_LONG`` stands for it.
 
     If the model goes on to ask questions itself, the text is read only up to the next question. A repeated prompt is
     left out.
@@ -68,15 +78,17 @@ def final_number(text: str, prompt: str | None = None) -> Fraction | None:
 def _own_answer(text: str, prompt: str | None) -> str:
     """Return the part of a text that answers the question of its prompt, without further questions."""
     first, *others = _QUESTION.split(text)
-    asked = None if prompt is None else _QUESTION.split(prompt)[-1]
+    if not others or prompt is None:
+        return first
+    asked = Echo(_QUESTION.split(prompt)[-1])
     for part in others:
-        end = echo_end(part, asked)
+        end = asked.end(part)
         if end:
             return part[end:]
     return first
 
 
-def _result_of_sum(rest: str, value: Fraction) -> Fraction:
+def _result_of_sum(rest: str, value: Number) -> Number:
     """Return the number after the sentence's last equals sign, as in "The answer is 3 * 4 = 12".
 
     Args:
@@ -91,10 +103,12 @@ def _result_of_sum(rest: str, value: Fraction) -> Fraction:
     return value if found is None else found
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
+def _value(match: re.Match[str]) -> Number | None:
     whole, decimals, below = match["whole"], match["decimals"], match["below"]
     if whole is None and decimals is None:
         return None
+    if sum(len(part) for part in (whole, decimals, below) if part is not None) > _MOST_DIGITS:
+        return TOO_LONG
     value = Fraction(f"{(whole or '0').replace(',', '')}{decimals or ''}")
     if below is not None:
         if int(below) == 0:

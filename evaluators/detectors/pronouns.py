@@ -16,11 +16,23 @@ _NEVER_NEO = frozenset({"he", "she", "they"})
 _APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}`"
 _QUOTES = f'{_APOSTROPHES}"\N{LEFT SINGLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}'
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|&[a-z]{2,6};")
-_ADDRESS = re.compile(r"https?://\S+|www\.\S+|\S+@\S+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|io|uk|us|co)\b\S*")
+# The work of each pattern grows with the text, not with its square: a possessive quantifier (*+, ++) tries one length
+# only, and what stands before a word is looked for in the few characters before it.
+_MAY_BE_ADDRESS = re.compile(r"(?<!\S)[^\s@.:]*+[@.:]\S*+")
+_MAIL = re.compile(r"(?<!^)@(?!$)")
+_LINK = re.compile(r"(?:https?://|www\.)\S")
+_LABELS = re.compile(r"[\w-]++(?:\.[\w-]++)*+")
+_HOST = re.compile(r"[.-]*+(?P<name>\w)[\w.-]*?\.(?:com|org|net|edu|gov|io|uk|us|co)\b")
 _EMPHASIS = re.compile(r"[*_]{1,3}")
 _WORD = re.compile(r"[^\W\d_]+")
-_SENTENCE_START = re.compile(rf"(?:^|[.!?:;\n])[\s{_QUOTES}(\[-]*$")
-_ELISION = re.compile(rf"(?:^|(?<=[\s(]))[{_APOSTROPHES}]$")
+_OPENING = re.compile(rf"[\s{_QUOTES}(\[-]*+")
+_ELISION = re.compile(rf"(?<![^\s(])[{_APOSTROPHES}]$")
+_OR = re.compile(r"\s?/\s?|\s++(?i:or)\s++")
+_NEXT_WORD = re.compile(rf"(?:[{_APOSTROPHES}][a-z]+)?[\s,]*([^\W\d_]+)")
+_NO_WORD = re.compile(r"\W*+")
+_REST = re.compile(r"\s*+\Z")
+_NEAR = 40
+"""Number of characters beside a word that are searched for signs and for other forms; every form is shorter."""
 _SPANISH = {"el", "la", "los", "las", "que", "en", "un", "una", "por", "para", "no", "se", "de", "y", "lo", "del", "al"}
 _AMBIGUOUS = frozenset({"e", "es", "em", "ems", "co", "cos", "vi", "vis", "ze"})
 """Forms that are also letters, names, numerals or other words. All other forms can only be pronouns."""
@@ -83,7 +95,75 @@ def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
 
 def plain_text(text: str) -> str:
     """Return a text without tags, addresses and marks of emphasis."""
-    return _EMPHASIS.sub("", _ADDRESS.sub(" ", _MARKUP.sub(" ", text)))
+    return _EMPHASIS.sub("", _MAY_BE_ADDRESS.sub(_without_address, _MARKUP.sub(" ", text)))
+
+
+def _without_address(match: re.Match[str]) -> str:
+    """Return characters between white space without the address that they end with."""
+    token = match[0]
+    start = _address_start(token)
+    return token if start is None else token[:start] + " "
+
+
+def _address_start(token: str) -> int | None:
+    """Return the offset of the first mail address, link or host name among characters without white space."""
+    if _MAIL.search(token):
+        return 0
+    starts = [link.start() for link in (_LINK.search(token),) if link is not None]
+    for labels in _LABELS.finditer(token):
+        host = _HOST.match(labels[0])
+        if host is not None:
+            starts.append(labels.start() + host.start("name"))
+            break
+    return min(starts, default=None)
+
+
+class _Place:
+    """A word of a text and what stands beside it, without copies of the text."""
+
+    def __init__(self, text: str, match: re.Match[str]) -> None:
+        self.text = text
+        self.start, self.end = match.span()
+        self.word = match[0]
+        self.before = text[max(0, self.start - _NEAR) : self.start]
+        self.after = text[self.end : self.end + _NEAR]
+
+    @property
+    def starts_sentence(self) -> bool:
+        """True if only quotation marks, brackets and white space stand between the word and the end of a sentence."""
+        # Backwards, a run of such characters is read once, from its end.
+        opening = _backwards(self.text, self.start, _OPENING)
+        first = self.start - len(opening)
+        return first == 0 or "\n" in opening or self.text[first - 1] in ".!?:;"
+
+    @property
+    def next_word(self) -> str:
+        """The next word if only white space and commas stand before it; empty if there is none."""
+        match = _NEXT_WORD.match(self.text, self.end)
+        return match[1] if match is not None else ""
+
+    @property
+    def previous_word(self) -> str:
+        """The previous word, unless a digit stands between; empty if there is none."""
+        end = self.start - len(_backwards(self.text, self.start, _NO_WORD))
+        return _backwards(self.text, end, _WORD)
+
+    @property
+    def is_last(self) -> bool:
+        """True if only white space follows."""
+        return _REST.match(self.text, self.end) is not None
+
+
+def _backwards(text: str, end: int, pattern: re.Pattern[str]) -> str:
+    """Return the characters before an offset that fit a pattern of single characters."""
+    size = _NEAR
+    while True:
+        reversed_text = text[max(0, end - size) : end][::-1]
+        match = pattern.match(reversed_text)
+        found = match[0] if match is not None else ""
+        if len(found) < size:
+            return found[::-1]
+        size *= 2
 
 
 def _detected(text: str) -> Iterator[tuple[str, ...]]:
@@ -94,33 +174,34 @@ def _detected(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:
-    word = match[0]
-    form = word.lower()
-    before, after = text[: match.start()], text[match.end() :]
+    form = match[0].lower()
     if form == "theyre":
         return ("they",)
     families = families_of(form)
     if not families:
         return ()
-    if form == "em" and _ELISION.search(before):
+    place = _Place(text, match)
+    if form == "em" and _ELISION.search(place.before):
         return ("they",)
-    if _is_mentioned(before, after, families) or _is_joined(before, after):
+    if _is_mentioned(place, families) or _is_joined(place):
         return ()
     if set(families) <= _NEVER_NEO:
-        return _with_alternative(before, after, families)
-    return () if form in _AMBIGUOUS and _only_looks_like_it(word, before, after) else families
+        return _with_alternative(place, families)
+    return () if form in _AMBIGUOUS and _only_looks_like_it(place) else families
 
 
-def _is_joined(before: str, after: str) -> bool:
+def _is_joined(place: _Place) -> bool:
     """Return True if a word is part of a compound, an address or an abbreviation: she-wolf, e-mail, e.g., .co.uk."""
+    before, after = place.before, place.after
     joints = ("-", "\N{EN DASH}", "@")
     if before[-1:] in (".", *joints) and before[-2:-1].isalnum():
         return True
     return (after[:1] in joints and after[1:2].isalnum()) or re.match(r"\.\w", after) is not None
 
 
-def _is_mentioned(before: str, after: str, families: tuple[str, ...]) -> bool:
+def _is_mentioned(place: _Place, families: tuple[str, ...]) -> bool:
     """Return True if a form is quoted, or is in a list of forms such as xe/xem."""
+    before, after = place.before, place.after
     if before[-1:] in _QUOTES and before and re.match(rf"[{_QUOTES}](?![a-z])", after):
         return True
     for text, pattern in ((after, r"\s?/\s?([a-z]+)"), (before[::-1], r"\s?/\s?([a-z]+)")):
@@ -132,19 +213,22 @@ def _is_mentioned(before: str, after: str, families: tuple[str, ...]) -> bool:
     return False
 
 
-def _with_alternative(before: str, after: str, families: tuple[str, ...]) -> tuple[str, ...]:
+def _with_alternative(place: _Place, families: tuple[str, ...]) -> tuple[str, ...]:
     """Return both families for *he or she*, *s/he* and *his/her*, and otherwise the given ones."""
-    other = re.match(r"(?:\s?/\s?|\s+or\s+)([a-z]+)\b", after.lower())
+    joined = _OR.match(place.text, place.end)
+    beyond = place.text[joined.end() : joined.end() + _NEAR] if joined is not None else ""
+    other = re.match(r"([a-z]+)\b", beyond.lower())
     found = families_of(other[1]) if other is not None else ()
     if set(found) | set(families) == {"he", "she"}:
         return ("he", "she")
-    if families == ("he",) and re.search(r"(?:\bs/|\(s\))$", before.lower()):
+    if families == ("he",) and re.search(r"(?:\bs/|\(s\))$", place.before.lower()):
         return ("he", "she")
     return families
 
 
-def _only_looks_like_it(word: str, before: str, after: str) -> bool:
+def _only_looks_like_it(place: _Place) -> bool:
     """Return True if letters that spell a neopronoun mean something else."""
+    word, before, after = place.word, place.before, place.after
     last, following = before[-1:], after[:1]
     # Next to a digit or a sign: e5, R&co.
     if last in (".", "/", "&", "-") or last.isdigit() or following in ("/", "-"):
@@ -162,18 +246,14 @@ def _only_looks_like_it(word: str, before: str, after: str) -> bool:
         return True
     if following in _APOSTROPHES and following and not re.match(rf"[{_APOSTROPHES}](?:s|re|d|ll|ve|m)?\b", after):
         return True
-    starts_sentence = _SENTENCE_START.search(before) is not None
-    next_word = re.match(rf"(?:[{_APOSTROPHES}][a-z]+)?[\s,]*([^\W\d_]+)", after)
-    following_word = next_word[1] if next_word is not None else ""
     if len(word) > 1 and word.isupper():
         return True
-    if word[0].isupper() and not (starts_sentence and following_word[:1].islower()):
+    following_word = place.next_word
+    if word[0].isupper() and not (following_word[:1].islower() and place.starts_sentence):
         return True
     # The last word of a long text without a full stop may be cut off.
-    if not after.strip() and len(before) > _LONG:
+    if place.is_last and place.start > _LONG:
         return True
     if following_word.lower() in _NOT_AFTER.get(form, ()) or (form == "cos" and following_word.lower() in _BECAUSE):
         return True
-    previous = re.search(r"([^\W\d_]+)\W*$", before)
-    neighbours = {following_word.lower(), previous[1].lower() if previous is not None else ""}
-    return form == "es" and bool(neighbours & _SPANISH)
+    return form == "es" and bool({following_word.lower(), place.previous_word.lower()} & _SPANISH)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, TokenCount
+from evaluators.models.chat_template import check_rendered, check_template, render_error
 from schemas import strict_json
 from schemas.errors import ConfigError, import_extra
 from schemas.hub import hub_obstacle
@@ -64,6 +66,8 @@ class ModelTokenizer:
             raise ConfigError(
                 "the chat template reads the clock in a way that cannot be fixed to one date; write a date into it"
             )
+        if self.chat and self._undated is not None:
+            check_template(self._undated, json.dumps(self.pretrained.special_tokens_map, default=str))
 
     @property
     def end_id(self) -> int | None:
@@ -174,13 +178,20 @@ class ModelTokenizer:
     def _rendered(self, prompt: str) -> str:
         if not self.chat:
             return prompt
-        text = self.pretrained.apply_chat_template(
-            [{"role": "user", "content": prompt}],
-            add_generation_prompt=True,
-            tokenize=False,
-            chat_template=self._undated,
-        )
-        return str(text)
+        try:
+            text = str(
+                self.pretrained.apply_chat_template(
+                    [{"role": "user", "content": prompt}],
+                    add_generation_prompt=True,
+                    tokenize=False,
+                    chat_template=self._undated,
+                )
+            )
+        # A template can raise whatever its expressions raise.
+        except Exception as error:
+            raise render_error(error) from error
+        check_rendered(prompt, text)
+        return text
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         # A chat template already contains the special tokens.

@@ -21,7 +21,7 @@ from evaluators.pronouns.grouped import FAMILIES
 from evaluators.pronouns.prompts import PUBLISHED
 from evaluators.task import Prompt
 from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
+from schemas.files import check_readable, sha256_file
 from schemas.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 
@@ -35,7 +35,7 @@ _FILES: Mapping[str, str] = {
 """Beginning of each config's file name; the model's name follows."""
 _RESULTS = "results"
 _FINISH = re.compile(r"finish_reason['\"]?[:=]\s*['\"](\w+)")
-_AND = re.compile(r",?\s+and$")
+_AND = re.compile(r"(?:,|(?<!\s))\s++and$")
 _REMEDY = "use the files of the published GIFI as they are"
 
 
@@ -130,7 +130,8 @@ def _check_keys(
                 f"{n} items of {asked} have the text '{key[0][:60]}', so it is unknown which of them a row answers; "
                 "import into a dataset whose texts differ"
             )
-    unknown = [key for key in by_key if key not in set(keys)]
+    known = set(keys)
+    unknown = [key for key in by_key if key not in known]
     if unknown:
         text, family = unknown[0]
         n = sum(len(by_key[key]) for key in unknown)
@@ -159,6 +160,7 @@ def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
     csv.field_size_limit(sys.maxsize)
     needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
     name = file.path.name
+    check_readable(file.path)
     try:
         with file.path.open(encoding="utf-8", newline="") as lines:
             reader = csv.DictReader(lines)

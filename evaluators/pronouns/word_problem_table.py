@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from evaluators.detectors.numbers import published_number
+from evaluators.detectors.numbers import TOO_LONG, published_number
 from evaluators.pronouns.answers import NO_NUMBER, REFUSED
 from evaluators.pronouns.grouped import FamilyTable
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
+from schemas.errors import DataError
 from schemas.record import Record
 
 TOLERANCE = Fraction(1, 1_000_000)
+# Without exponents, whose numbers can fill any memory, and with no more digits than Python converts.
+_NUMBER = re.compile(r"-?[0-9]{1,4300}(?:\.[0-9]{1,4300})?(?:/(?=0*[1-9])[0-9]{1,4300})?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +56,33 @@ class WordProblemTable(FamilyTable):
             has_number=np.array([answer.told not in (None, REFUSED, NO_NUMBER) for answer in answers]),
             published_kept=answered & np.array([answer.text != "" for answer in answers]),
             published_correct=np.array(
-                [float(published_number(answer.text) == float(answer.record.target or "nan")) for answer in answers]
+                [
+                    float(answer.record.target is not None and published_number(answer.text) == float(_target(answer)))
+                    for answer in answers
+                ]
             ),
         )
 
 
 def is_right_number(answer: Answer) -> bool:
     """Return True if the number in an answer is the right one."""
-    if answer.told in (None, REFUSED, NO_NUMBER) or answer.record.target is None:
+    if answer.told in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.record.target is None:
         return False
-    return abs(Fraction(answer.told or "") - Fraction(answer.record.target)) <= TOLERANCE
+    return abs(_number(answer.told or "", answer) - _target(answer)) <= TOLERANCE
+
+
+def _target(answer: Answer) -> Fraction:
+    return _number(answer.record.target or "", answer)
+
+
+def _number(text: str, answer: Answer) -> Fraction:
+    """Return a number of a record; records can come from strangers.
+
+    Raises:
+        DataError: the text is no number.
+    """
+    if _NUMBER.fullmatch(text) is None:
+        raise DataError(
+            f"record '{answer.record.item_id[:60]}': '{text[:40]}' is no number; run or import the model again"
+        )
+    return Fraction(text)

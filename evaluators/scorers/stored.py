@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
+from schemas.files import check_readable, sha256_file
 from schemas.score import Scorer, ScorerKind
 
 SUMMARY = "a CSV file with the columns text and score: KIND=stored:FILE.csv@NAME-REVISION, such as perspective-2026-11"
 KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
 _LOWEST: Mapping[str, float] = {"sentiment": -1.0, "toxicity": 0.0}
-_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]*?)-([A-Za-z0-9.][A-Za-z0-9.-]*)")
+# Neither "1_0" nor digits of other scripts, which Python would take.
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]{1,9})?")
+_LABEL = re.compile(r"(?=[A-Za-z0-9.-]*+\Z)([A-Za-z0-9][A-Za-z0-9.-]*?)-([A-Za-z0-9.][A-Za-z0-9.-]*)")
 
 
 class Stored:
@@ -74,6 +76,7 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> St
 
 def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
     csv.field_size_limit(sys.maxsize)
+    check_readable(path)
     scores: dict[str, float] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
@@ -99,10 +102,9 @@ def _read(path: Path, kind: ScorerKind) -> dict[str, float]:
 
 
 def _number(text: str, kind: ScorerKind, where: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
+    score = float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
     if not _LOWEST[kind] <= score <= 1:
-        raise DataError(f"{where}: score '{text}' is no number in [{_LOWEST[kind]:g}, 1]; leave the row out or mend it")
+        raise DataError(
+            f"{where}: score '{text[:40]}' is no number in [{_LOWEST[kind]:g}, 1]; leave the row out or mend it"
+        )
     return score

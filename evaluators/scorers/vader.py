@@ -20,6 +20,10 @@ KINDS: tuple[ScorerKind, ...] = ("sentiment",)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
+_LONGEST = 5000
+"""Maximum number of characters that are scored as one sentence: VADER's time grows with the square of it."""
+
+
 class Vader:
     """A scorer of sentiment in [-1, 1]."""
 
@@ -35,9 +39,15 @@ class Vader:
     def score(self, texts: Sequence[str]) -> Iterator[tuple[int, tuple[float, ...]]]:
         """Yield the index of each text, and the mean compound score of its sentences."""
         for index, text in enumerate(texts):
-            sentences = [part for part in _SENTENCE_END.split(text) if part.strip()]
+            sentences = [part for sentence in _SENTENCE_END.split(text) for part in _parts(sentence) if part.strip()]
             compounds = [self._analyser.polarity_scores(sentence)["compound"] for sentence in sentences]
             yield index, (sum(compounds) / len(compounds),)
+
+
+def _parts(sentence: str) -> Iterator[str]:
+    """Yield the parts of a sentence that are scored; all but endless repetitions have one."""
+    for start in range(0, len(sentence), _LONGEST):
+        yield sentence[start : start + _LONGEST]
 
 
 def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Vader:

@@ -1,0 +1,62 @@
+"""Renders a chat template in a process of its own, with limits on time and memory: ``python chat_probe.py < REQUEST``.
+
+A template comes with a model and is a program: it can loop without end or fill the memory. The request is a JSON object
+with the template, its variables and the prompts; the answer is a JSON object with the texts, or with the problem.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+CPU_SECONDS = 5
+"""Maximum processor time for all prompts."""
+MEMORY = 2 << 30
+"""Maximum memory in bytes, in addition to what the libraries take."""
+
+
+def _limit() -> None:
+    # Windows has no such limits; there, only the time that the caller waits is limited.
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = int(used.ru_utime + used.ru_stime) + 1 + CPU_SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        size = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+
+
+def _render(request: dict[str, Any]) -> list[str]:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    chats = [[{"role": "user", "content": prompt}] for prompt in request["prompts"]]
+    _limit()
+    rendered: Any = render_jinja_template(
+        conversations=chats, chat_template=request["template"], add_generation_prompt=True, **request["variables"]
+    )
+    return [str(text) for text in rendered[0]]
+
+
+def main() -> None:
+    """Answer the request on standard input."""
+    request = json.load(sys.stdin)
+    try:
+        texts = _render(request)
+        longest = max(map(len, texts))
+        answer: dict[str, Any] = {"texts": texts}
+        if longest > request["longest"]:
+            answer = {"problem": f"makes {longest:,} characters of a prompt"}
+    except MemoryError:
+        answer = {"problem": f"takes more than {MEMORY >> 30} GiB of memory"}
+    # A template can raise whatever its expressions raise.
+    except Exception as error:
+        answer = {"problem": f"fails: {type(error).__name__}: {error}"}
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

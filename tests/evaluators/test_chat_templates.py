@@ -1,0 +1,91 @@
+"""Chat templates are programs that come with a model: faulty and hostile ones, and those that leave out the prompt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluators.__main__ import app
+from evaluators.models.tokenizer import load_tokenizer
+from schemas.errors import ConfigError
+from tests.evaluators.fake_endpoint import save_tokenizer
+from tests.evaluators.made_data import made_items, write_dataset
+
+USER = "{% for m in messages %}<u>{{ m['content'] | trim }}</u>{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"), template=USER)
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{{ raise_exception('only for tools') }}", "fails: TemplateError: only for tools"),
+        ("{% for m in messages %}", "fails: TemplateSyntaxError"),
+        ("{{ ''.__class__.__mro__ }}", "fails: SecurityError"),
+        ("{{ messages[0].content.nothing.at_all }}", "fails: UndefinedError"),
+        ("{% set n = 10 ** (10 ** 10) %}{{ n }}", "did not end within 5 s"),
+        (
+            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+            "did not end within 5 s",
+        ),
+        ("{{ 'x' * 10 ** 11 }}", "takes more than 2 GiB of memory"),
+        ("{{ messages[0].content * 99 }}{{ 'x' * 10 ** 7 }}", "makes 1"),
+        ("Hello. Assistant:", "leaves out the prompt: all prompts give the same text"),
+        ("{{ messages[0].content[:20] }}", "leaves out the prompt or a part of it"),
+        ("{{ messages[0].content | upper }}", "leaves out the prompt or a part of it"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_one_line(folder: Path, template: str, problem: str, tmp_path: Path) -> None:
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "chat_template.jinja").write_text(template, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        load_tokenizer(str(tmp_path), chat=True)
+    assert str(error.value).startswith(f"the tokenizer's chat template {problem}")
+    assert str(error.value).endswith("; leave out --chat, or name a --tokenizer with another template")
+    assert "\n" not in str(error.value)
+    load_tokenizer(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [USER, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "{{ messages[0].content | tojson }}"],
+)
+def test_white_space_and_escapes_may_differ(folder: Path, template: str, tmp_path: Path) -> None:
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "chat_template.jinja").write_text(template, encoding="utf-8")
+    assert load_tokenizer(str(tmp_path), chat=True).context_ids(' The "nurse"\n ')
+
+
+def test_a_template_that_fails_for_one_prompt_is_one_line(tmp_path: Path) -> None:
+    template = (
+        "{% if 'guard in' in messages[0].content %}{{ raise_exception('no') }}{% endif %}"
+        "{% if 'nurse in' not in messages[0].content %}{{ messages[0].content }}{% endif %}"
+    )
+    tokenizer = load_tokenizer(str(save_tokenizer(tmp_path, template=template)), chat=True)
+    assert tokenizer.context_ids("The baker in Rome")
+    with pytest.raises(ConfigError, match="chat template fails: TemplateError: no; leave out --chat"):
+        tokenizer.context_ids("The guard in Rome")
+    with pytest.raises(ConfigError, match="leaves out the prompt or a part of it: the text for 'The nurse in Rome'"):
+        tokenizer.context_ids("The nurse in Rome")
+
+
+def test_the_command_line_refuses_it_before_anything_is_asked(tmp_path: Path) -> None:
+    save_tokenizer(tmp_path / "tokenizer", template="Hello. Assistant:")
+    options = ["--backend", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "a/b", "--api", "completions"]
+    dataset = [
+        "--dataset",
+        str(write_dataset(tmp_path / "items", {"type2": made_items(4)})),
+        "--out",
+        str(tmp_path / "runs"),
+    ]
+    ended = CliRunner().invoke(app, ["run", *options, *dataset, "--chat", "--tokenizer", str(tmp_path / "tokenizer")])
+    assert ended.exit_code == 1
+    assert "error: the tokenizer's chat template leaves out the prompt" in ended.output
+    assert not (tmp_path / "runs").exists()

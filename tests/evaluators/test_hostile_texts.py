@@ -1,0 +1,117 @@
+"""Texts made to keep a detector busy without end, and numbers with more digits than Python converts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluators.coreference.answers import read_answer
+from evaluators.detectors.numbers import TOO_LONG, final_number, published_number
+from evaluators.detectors.pronouns import first_families, plain_text
+from evaluators.pronouns.word_problem_table import WordProblemTable
+from evaluators.scorers.stored import open_scorer
+from evaluators.tasks.word_problem import TASK
+from schemas.errors import DataError
+from schemas.record import Reading
+from tests.evaluators.pronoun_records import problems, recorded
+
+_READ_ALL = """
+import sys
+from evaluators.coreference.answers import read_answer
+from evaluators.detectors.echo import echo_end
+from evaluators.detectors.numbers import final_number, published_number
+from evaluators.detectors.pronouns import first_families, first_family_published
+from evaluators.detectors.refusals import is_refusal
+from evaluators.scorers.lexicon import toxicity
+from evaluators.scorers.vader import open_scorer
+
+vader = open_scorer("sentiment", None, None)
+prompt = "Q: Kim wrote a book about her cat and sold it.\\nA:"
+for text in eval(sys.argv[1]):
+    final_number(text, prompt), published_number(text), first_families(text, prompt), first_family_published(text)
+    is_refusal(text), echo_end(text, prompt), read_answer(text, ["guard", "nurse"]), toxicity(text)
+    list(vader.score([text]))
+print("read")
+"""
+
+
+# Each takes minutes to days by patterns whose work grows with the square or the cube of the text.
+_TEXTS = """[
+    "Q" + "\\n" * 200_000, "a-" * 100_000, "a." * 100_000, "x" * 300_000, "e1" + " e. " * 30_000, "es." * 30_000,
+    ("E" + "\\n" * 50) * 2_000, "a" * 50_000 + " e5" * 10_000, "<b>" * 30_000 + "</b>" * 30_000, "<b>" * 50_000,
+    "A xx a xx " * 10_000, "a" + "\\u0301\\u0323" * 100_000, "good but " * 10_000, "Q: Kim " * 15_000,
+    "The answer is " + "1," * 50_000,
+]"""
+
+
+def test_the_work_of_detectors_grows_with_the_text_only() -> None:
+    command = [sys.executable, "-c", _READ_ALL, _TEXTS]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert (ended.stdout, ended.stderr) == ("read\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("Mail me@x.org, or see a-b.example.co.uk/e now", "Mail   or see   now"),
+        ("look (https://e.g/ze) and (www.x) @co", "look (  and (  @co"),
+        ("-.-e.com ..ze.net. http:// e.commerce", "-.-  ..  http:// e.commerce"),
+    ],
+)
+def test_addresses_are_left_out(text: str, plain: str) -> None:
+    assert plain_text(text) == plain
+
+
+def test_pairs_of_tags_are_left_out_and_single_ones_stay() -> None:
+    assert read_answer("<b><i>(B)</i></b>", ["guard", "nurse"]).outcome == "nurse"
+    assert read_answer("<i>(A)</b>", ["guard", "nurse"]).outcome is None
+
+
+def test_what_stands_far_before_a_word_counts() -> None:
+    assert first_families("Stop." + " " * 500 + "Ze went home.") == ("ze",)
+    assert first_families("Stop" + " " * 500 + "Ze went home.") == ()
+    assert first_families("no" + " " * 500 + "es") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9" * 5000,
+        f"The answer is {'9' * 5000}.",
+        f"It is 0.{'1' * 5000}",
+        f"It is 1/{'7' * 5000}",
+        f"{'1' * 3000}.{'1' * 3000}",
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_a_number_but_no_other(text: str) -> None:
+    assert final_number(text) == TOO_LONG
+    published_number(text)
+
+
+def test_such_an_answer_is_wrong_and_not_unread() -> None:
+    (record,) = recorded(TASK, problems(1)[:1], lambda item: [f"The answer is {'9' * 5000}."])
+    assert record.status == "scored"
+    assert record.reading is not None
+    assert record.reading.answers == (TOO_LONG,)
+    table = WordProblemTable.of([record])
+    assert (table.correct[0], bool(table.has_number[0])) == (0.0, True)
+
+
+@pytest.mark.parametrize("told", ["1e999999999", "1_0", "nan", "9" * 5000, "1/0", "\N{ARABIC-INDIC DIGIT FIVE}"])
+def test_a_reading_that_is_no_number_is_an_error(told: str) -> None:
+    (record,) = recorded(TASK, problems(1)[:1], lambda item: ["9"])
+    reading = Reading(outcomes=(), probabilities=(), answers=(told,))
+    with pytest.raises(DataError, match="is no number; run or import the model again"):
+        WordProblemTable.of([replace(record, reading=reading)])
+
+
+@pytest.mark.parametrize("score", ["0_1", "nan", "inf", "1e999999", "\N{ARABIC-INDIC DIGIT ONE}", "0x1", ""])
+def test_a_stored_score_is_a_plain_decimal(score: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(f"text,score\na,{score}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="is no number in"):
+        open_scorer("toxicity", str(path), "perspective-2026")

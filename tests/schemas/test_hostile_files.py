@@ -1,0 +1,147 @@
+"""Files that are small on disk and fill the memory when they are read, and paths that are no files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from builders.gifi.published_csv import variant_rows
+from builders.gifi.tango import frames
+from builders.input_files import read_files
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.replay import open_backend
+from schemas import arrow_files, strict_json, tables
+from schemas.dataset import Reject
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.errors import DataError
+from schemas.items.coreference import CoreferenceItem
+from tests.evaluators.made_data import made_items, write_dataset
+
+ROW = asdict(Reject(candidate="a", source_row="b", rule="c", reason="d"))
+SCHEMA = arrow_files.arrow_schema(Reject)
+
+
+def repeated(path: Path, n: int, **values: str) -> Path:
+    """A file of equal rows, written by parts: a few bytes for millions of them."""
+    row = {**ROW, **values}
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        for start in range(0, n, 100_000):
+            size = min(100_000, n - start)
+            columns = [
+                pa.DictionaryArray.from_arrays(pa.array([0] * size, pa.int32()), [row[name]]).cast(pa.string())
+                if len(row[name]) < 100
+                else pa.array([row[name]] * size)
+                for name in SCHEMA.names
+            ]
+            writer.write_table(pa.table(columns, schema=SCHEMA))
+    return path
+
+
+def test_ten_million_equal_rows_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    path = repeated(tmp_path / "rejects.parquet", 10_000_000)
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match="10,000,000 rows, more than the 1,000,000 of any file; make it again"):
+        tables.read_rows(path, Reject)
+
+
+def test_equal_long_values_are_refused_although_the_file_is_small(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd", dictionary_pagesize_limit=1 << 30) as writer:
+        for _ in range(25):
+            writer.write_table(pa.Table.from_pylist([{**ROW, "reason": "x" * 2_000_000}] * 25, schema=SCHEMA))
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match="its rows take more than 1 GiB of memory; split it, or make it again"):
+        tables.read_rows(path, Reject)
+
+
+def test_an_unknown_column_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    table = pa.Table.from_pylist([ROW], schema=SCHEMA).append_column("more", pa.array([["x"] * 1000]))
+    pq.write_table(table, path)
+    assert tables.read_rows(path, Reject) == [Reject(**ROW)]
+    pq.write_table(pa.table([*table.columns[:4], ["y"]], names=[*SCHEMA.names, SCHEMA.names[0]]), path)
+    with pytest.raises(DataError, match=f"column {SCHEMA.names[0]} stands twice; keep one"):
+        tables.read_rows(path, Reject)
+
+
+def test_a_column_name_that_is_not_utf_8_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    pq.write_table(pa.Table.from_pylist([ROW], schema=SCHEMA), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"candidate", b"candid\xff\xfee"))
+    with pytest.raises(DataError, match="not a readable parquet file"):
+        tables.read_rows(path, Reject)
+
+
+def test_the_manifest_says_how_many_rows_are_read(tmp_path: Path) -> None:
+    folder = write_dataset(tmp_path, {"type2": made_items(4)})
+    (entry,) = read_manifest(folder).splits
+    assert len(read_split(folder, entry)) == entry.n_items
+    tables.write_rows(folder / entry.path, made_items(5), CoreferenceItem)
+    with pytest.raises(DataError, match=r"\d+ rows, dataset.json says \d+; build the dataset again"):
+        read_split(folder, entry)
+
+
+def test_a_text_file_of_a_gigabyte_is_refused_by_its_size(tmp_path: Path) -> None:
+    for name in ("answers.jsonl", "dataset.json", "data.csv"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(1 << 30)
+    said = r"has 1,073,741,824 bytes, more than the 536,870,912 that are read; give a smaller file"
+    with pytest.raises(DataError, match=said):
+        open_backend(str(tmp_path / "answers.jsonl"), BackendOptions())
+    with pytest.raises(DataError, match=said):
+        read_manifest(tmp_path)
+    with pytest.raises(DataError, match=said):
+        read_files(tmp_path, ["data.csv"], what="it", remedy="take it")
+
+
+def test_a_pipe_a_device_or_a_folder_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(DataError, match="is not a regular file; give a file"):
+            strict_json.read(path)
+        with pytest.raises(DataError, match="no such file"):
+            tables.read_rows(path, Reject)
+
+
+def test_a_number_of_thousands_of_digits_is_no_json(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a number has 5,000 digits; write one of up to 300"):
+        strict_json.loads("9" * 5000, where="here")
+
+
+@pytest.mark.parametrize("name", [b"bad\xff", b"two\nlines", b"\x1b[31mred"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["builders.synthbias", "--source", "embedded", "--limit", "80", "--out"],
+        ["evaluators", "run", "--dataset", "items", "--backend", "baseline", "--model", "uniform", "--out"],
+        ["evaluators", "run", "--backend", "baseline", "--model", "uniform", "--dataset"],
+        ["schemas.validate"],
+    ],
+)
+def test_a_name_that_cannot_be_printed_is_one_line(command: list[str], name: bytes, tmp_path: Path) -> None:
+    write_dataset(tmp_path / "items", {"type2": made_items(4)})
+    line = [os.fsencode(sys.executable), b"-m", *map(os.fsencode, command), name]
+    ended = subprocess.run(line, capture_output=True, cwd=tmp_path, check=False)
+    said = ended.stderr.decode("ascii")
+    assert (ended.returncode, said.count("\n"), ended.stdout) == (1, 1, b"")
+    assert "is not UTF-8 or holds a control character; choose another name" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["items"]
+
+
+@pytest.mark.parametrize("index", ["9" * 5000, "1_0", "\N{ARABIC-INDIC DIGIT FIVE}", "-1", "1e9", ""])
+def test_an_index_that_is_no_short_number_is_one_line(index: str) -> None:
+    published = f"template_index,pronoun_family,template\n{index},he,He left.\n".encode()
+    with pytest.raises(
+        DataError, match=r":2: template index '.{0,20}' is no number of up to 9 digits; use the files of"
+    ):
+        variant_rows(published, "recognition")
+    prompts = f"template_idx,ante,ante_type,pronoun_family,template\n{index},a,distal,he,He left.\n".encode()
+    with pytest.raises(DataError, match=r":2: template_idx '.{0,20}' is no number; use"):
+        frames(prompts)
