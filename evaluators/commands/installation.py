@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.requirements import Requirement
 
+from evaluators.models.machine import chosen_threads
 from evaluators.stores.maintenance import check_cache, summarise
 from schemas import plugins
 from schemas.errors import BiasboardError, ConfigError
@@ -149,9 +150,8 @@ def _python() -> Check:
 def _devices() -> Iterator[Check]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = ", ".join(_memory())
-    limited = {name: os.environ[name] for name in ("OMP_NUM_THREADS",) if name in os.environ}
-    threads = "".join(f", {name}={value}" for name, value in limited.items())
-    yield Check("cpu", "ok", f"{cores} cores{threads}{', ' if memory else ''}{memory}")
+    yield Check("cpu", "ok", f"{cores} cores{', ' if memory else ''}{memory}")
+    yield _threads()
     torch = _version("torch")
     gpus, trouble = _nvidia()
     if trouble is not None:
@@ -167,6 +167,15 @@ def _devices() -> Iterator[Check]:
         yield Check("gpu", "ok", "mps, the GPU of this processor")
     else:
         yield Check("gpu", "missing", "none found; models run on the CPU", "use a machine with a GPU for large models")
+
+
+def _threads() -> Check:
+    threads = chosen_threads()
+    detail = f"{threads.n} for {threads.n_cores} usable cores: {threads.why}"
+    if threads.is_oversubscribed:
+        remedy = f"unset {threads.variable}, or set it to {threads.n_cores} at most"
+        return Check("threads", "problem", f"{detail}; threads that outnumber cores can be ten times slower", remedy)
+    return Check("threads", "ok", detail)
 
 
 def _nvidia() -> tuple[list[str], str | None]:

@@ -65,10 +65,12 @@ def plain(backend: TransformersBackend, request: GenerateRequest) -> Plain:
     """Token after token, the whole text in every pass."""
     prompt = backend.tokenizer.pretrained(request.prompt)["input_ids"]
     generator = np.random.default_rng(request.sampling_seed)
+    known = {*backend.tokenizer.pretrained.get_vocab().values(), *ENDS}
     ids: list[int] = []
     while len(ids) < request.max_tokens:
         with torch.no_grad():
             logits = backend.network(torch.tensor([prompt + ids]), use_cache=False).logits[0, -1].float()
+        logits = torch.tensor([value if token in known else -torch.inf for token, value in enumerate(logits.tolist())])
         ids.append(plain_token(logits, request, generator))
         if ids[-1] in ENDS:
             return Plain(ids, "stop")

@@ -64,6 +64,18 @@ def test_a_wrong_folder_of_plug_ins_is_a_problem(tmp_path: Path) -> None:
     assert "no folder" in lines(wrong)[name]["detail"]
 
 
+def test_threads_are_named_and_too_many_are_a_problem() -> None:
+    chosen = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": None}
+    assert lines(doctor("--json", env=chosen))["threads"]["detail"].startswith("1 for ")
+    own = lines(doctor("--json", env={**chosen, "OMP_NUM_THREADS": None}))["threads"]
+    assert (own["status"], own["remedy"]) == ("ok", None)
+    wrong = doctor("--json", env={**chosen, "OMP_NUM_THREADS": "9999"})
+    assert wrong.exit_code == 1
+    found = lines(wrong)["threads"]
+    assert (found["status"], "OMP_NUM_THREADS" in found["detail"]) == ("problem", True)
+    assert found["remedy"].startswith("unset OMP_NUM_THREADS, or set it to ")
+
+
 def test_keys_are_named_and_never_shown() -> None:
     present = {
         "OPENAI_API_KEY": SECRET,

@@ -30,6 +30,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.budget import room_for_texts
 from evaluators.backends.transformers.compare import difference
 from evaluators.backends.transformers.generate import generate
 from evaluators.backends.transformers.load import (
@@ -41,6 +42,7 @@ from evaluators.backends.transformers.load import (
 )
 from evaluators.backends.transformers.packed import PackedScorer, obstacle
 from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
+from evaluators.backends.transformers.threads import import_torch, set_threads
 from evaluators.models.blocks import BlockLimits, ask_in_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
@@ -70,7 +72,10 @@ class TransformersBackend:
     tokenizer: ModelTokenizer
     device: str
     batch_tokens: int
+    """Maximum number of tokens in a batch of options."""
     model: Model
+    wanted_tokens: int | None = None
+    """Maximum number of tokens side by side that the user chose; None to derive that of texts from the free memory."""
     scoring: str | None = None
     """Way to score options, ``packed`` or ``plain``; None for packed if it gives the same values as plain."""
     arguments: tuple[str, ...] = ()
@@ -104,9 +109,8 @@ class TransformersBackend:
         if choices:
             yield from self._ask_choices(requests, choices, missing)
         if any(isinstance(requests[place], GenerateRequest) for place in missing):
-            yield from generate(
-                self.network, self.tokenizer, requests, missing, self.batch_tokens, settings=self.settings
-            )
+            room = room_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
+            yield from generate(self.network, self.tokenizer, requests, missing, room, settings=self.settings)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
         """Return the number of tokens in the prompts, and the maximum number that may be generated."""
@@ -245,7 +249,8 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     options.refuse_others("transformers", but=_USED)
     if options.scoring not in (None, "packed", "plain"):
         raise ConfigError(f"--scoring {options.scoring} does not exist; have: packed, plain")
-    torch = import_extra("torch", "hf")
+    torch = import_torch()
+    n_threads = set_threads(torch)
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
     model_id = check_model_id(options.name or files.default_id)
     device = usable_device(torch, options.device)
@@ -273,6 +278,8 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         scoring=options.scoring,
         arguments=_arguments(options, files.public_name, files.commit, precision),
         batch_tokens=options.batch_tokens or _batch_tokens(device, network.dtype.itemsize),
+        wanted_tokens=options.batch_tokens,
+        settings={"threads": str(n_threads)} if device == "cpu" else {},
         model=Model(
             id=model_id,
             revision=files.revision,

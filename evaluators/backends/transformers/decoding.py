@@ -7,10 +7,10 @@ the logits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,12 @@ _N_ANCHOR = 8
 text."""
 _CHUNK_ELEMENTS = 2**24
 """Maximum number of float64 probabilities held in memory at a time."""
+_DOUBT = 1e-5
+"""Distance from another token, in probability or in nats, below which float32 rounding may decide between them."""
+_ALIKE = 1e-5
+"""Relative difference of probabilities whose order rounding may decide."""
+_MOST_SWAPPED = 4
+"""Number of tokens that rounding is expected to move across the border of the most probable ones, at most."""
 
 
 @dataclass
@@ -128,6 +134,9 @@ def start(place: int, request: GenerateRequest, network: PreTrainedModel, tokeni
     n_most = request.max_tokens
     if not prompt:
         return "the prompt is empty, and the tokenizer puts nothing before it; give it a word to go on from"
+    embeddings: Any = network.get_input_embeddings()
+    if (highest := max(prompt)) >= (n_known := len(embeddings.weight)):
+        return f"token {highest} is not among the model's {n_known}; name the tokenizer that it was trained with"
     if n_most < 1:
         return f"max_tokens is {n_most}, so nothing can be generated; ask for at least 1"
     if request.temperature < 0 or not 0 < request.top_p <= 1:
@@ -146,28 +155,57 @@ def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset
     return frozenset(end for end in [tokenizer.end_id, *listed] if end is not None)
 
 
-def next_tokens(logits: Tensor, drafts: Sequence[Draft]) -> list[int | None]:
+def next_tokens(
+    logits: Tensor, drafts: Sequence[Draft], exact: Callable[[Draft], Tensor | None] | None = None
+) -> list[int | None]:
     """Return the next token of each draft; None if its logits are not finite.
+
+    Rounding differs between batches. Where it may decide between two tokens, ``exact`` makes the choice independent of
+    the batch.
 
     Args:
         logits: Logits of the next token of each draft, shape (n, vocabulary).
         drafts: Drafts in the order of the rows. Each one that samples draws one random number.
+        exact: Function that returns the logits of a draft computed alone, shape (1, vocabulary), or None if that would
+            take too long; None to trust the given logits.
     """
     torch = import_extra("torch", "hf")
-    best = logits.argmax(dim=-1)  # In a tie, the first one.
-    highest = logits.amax(dim=-1).float()
-    tokens: list[int | None] = best.tolist()
+    highest = logits.amax(dim=-1, keepdim=True)
+    tokens: list[int | None] = [None] * len(drafts)
+    doubtful: list[int] = []
     sampled = [index for index, draft in enumerate(drafts) if draft.request.temperature > 0]
+    greedy = [index for index, draft in enumerate(drafts) if draft.request.temperature <= 0]
+    if greedy:
+        part = logits[greedy]
+        best = part.argmax(dim=-1).tolist()  # In a tie, the first one.
+        near = (part >= highest[greedy] - _DOUBT).sum(dim=-1) > 1
+        for index, token in zip(greedy, best, strict=True):
+            tokens[index] = token
+        doubtful += [index for index, is_near in zip(greedy, near.tolist(), strict=True) if is_near]
     step = max(1, _CHUNK_ELEMENTS // logits.shape[-1])
     for at in range(0, len(sampled), step):
-        part = sampled[at : at + step]
-        for index, token in zip(part, _sample(logits[part], [drafts[index] for index in part]), strict=True):
+        places = sampled[at : at + step]
+        drawn = _sample(logits[places], [drafts[index] for index in places])
+        for index, token in zip(places, drawn.tokens, strict=True):
             tokens[index] = token
-    sound = torch.isfinite(highest).tolist()
+        doubtful += [index for index, is_doubtful in zip(places, drawn.doubtful, strict=True) if is_doubtful]
+    for index in doubtful:
+        alone = None if exact is None else exact(drafts[index])
+        if alone is not None:
+            tokens[index] = next_tokens(alone, [drafts[index]])[0]
+    sound = torch.isfinite(highest[:, 0].float()).tolist()
     return [token if fine else None for token, fine in zip(tokens, sound, strict=True)]
 
 
-def _sample(logits: Tensor, drafts: Sequence[Draft]) -> list[int]:
+class _Drawn(NamedTuple):
+    """Tokens drawn at random, one per draft."""
+
+    tokens: list[int]
+    doubtful: list[bool]
+    """True for each token that rounding may have decided."""
+
+
+def _sample(logits: Tensor, drafts: Sequence[Draft]) -> _Drawn:
     """Draw tokens by inverting the cumulative distribution over token ids in ascending order.
 
     Rounding differs between batches. In order of probability, it could swap two tokens of nearly equal probability and
@@ -185,17 +223,22 @@ def _sample(logits: Tensor, drafts: Sequence[Draft]) -> list[int]:
     top_p = torch.tensor([draft.request.top_p for draft in drafts], **options)
     uniform = torch.tensor([draft.random_number() for draft in drafts], **options)
     probabilities = torch.log_softmax(logits.float() / temperature[:, None], dim=-1).double().exp()
+    doubt = torch.full_like(uniform, _DOUBT)[:, None]
     if bool((top_p < 1).any()):
-        probabilities = _most_probable(probabilities, top_p[:, None])
+        probabilities, moved = _most_probable(probabilities, top_p[:, None])
+        doubt = doubt + moved
     cumulative = probabilities.cumsum(dim=-1)
     wanted = uniform[:, None] * cumulative[:, -1:]
     found = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
-    # Rounding must not select a token after the last one with a probability above 0.
-    tokens: list[int] = torch.minimum(found, cumulative.argmax(dim=-1)).tolist()
-    return tokens
+    # Rounding must not select a token after the last one with a probability above 0, where the sum reaches its end.
+    last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())[:, 0]
+    tokens = torch.minimum(found, last)[:, None]
+    above = cumulative.gather(-1, tokens) - wanted
+    below = probabilities.gather(-1, tokens) - above
+    return _Drawn(tokens[:, 0].tolist(), (torch.minimum(above, below) < doubt)[:, 0].tolist())
 
 
-def _most_probable(probabilities: Tensor, top_p: Tensor) -> Tensor:
+def _most_probable(probabilities: Tensor, top_p: Tensor) -> tuple[Tensor, Tensor]:
     """Set all probabilities to zero except those of the fewest tokens that together hold ``top_p`` of the mass.
 
     Among equally probable tokens, those with lower ids are kept first.
@@ -203,10 +246,38 @@ def _most_probable(probabilities: Tensor, top_p: Tensor) -> Tensor:
     Args:
         probabilities: Probability of each token, shape (n, vocabulary).
         top_p: Mass to keep in each row, shape (n, 1).
+
+    Returns:
+        The probabilities that are kept, and the mass that rounding may have moved in each row, shape (n, 1).
     """
     torch = import_extra("torch", "hf")
-    ordered, ids = torch.sort(probabilities, dim=-1, descending=True, stable=True)
+    ordered = _descending(probabilities)
     mass_before = ordered.cumsum(dim=-1) - ordered
-    kept = (mass_before < top_p) | (top_p >= 1)
-    result: Tensor = torch.zeros_like(probabilities).scatter(-1, ids, ordered * kept)
-    return result
+    n_kept = ((mass_before < top_p) | (top_p >= 1)).sum(dim=-1, keepdim=True).clamp(min=1)
+    least = ordered.gather(-1, n_kept - 1)
+    kept = probabilities >= least
+    if bool((kept.sum(dim=-1, keepdim=True) > n_kept).any()):
+        tied = probabilities == least
+        room = n_kept - (probabilities > least).sum(dim=-1, keepdim=True)
+        kept &= ~tied | (tied.cumsum(dim=-1) <= room)
+    result: Tensor = probabilities.where(kept, torch.zeros((), dtype=probabilities.dtype, device=probabilities.device))
+    # The next token after the last one that is kept, if there is one.
+    after = n_kept.clamp(max=ordered.shape[-1] - 1)
+    is_near = (top_p - mass_before.gather(-1, n_kept - 1) < _DOUBT) | (mass_before.gather(-1, after) - top_p < _DOUBT)
+    is_near |= least - ordered.gather(-1, after) < least * _ALIKE
+    moved = _MOST_SWAPPED * least * (is_near & (n_kept < ordered.shape[-1]))
+    return result, moved
+
+
+def _descending(values: Tensor) -> Tensor:
+    """Return the values of each row in descending order.
+
+    On a CPU, numpy sorts them: it uses vector instructions, and is an order of magnitude faster than torch, which also
+    sorts indices.
+    """
+    torch = import_extra("torch", "hf")
+    if values.device.type != "cpu":
+        found: Tensor = torch.sort(values, dim=-1, descending=True).values
+        return found
+    ordered: Tensor = torch.from_numpy(np.sort(values.numpy(), axis=-1)).flip(-1)
+    return ordered

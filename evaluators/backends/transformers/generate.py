@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
+from evaluators.backends.transformers.budget import Room
 from evaluators.backends.transformers.decoding import Draft, next_tokens, start
-from evaluators.backends.transformers.single import SingleDecoder, obstacle_to_sharing
+from evaluators.backends.transformers.single import SingleDecoder, obstacle_to_sharing, plain_logits
 from evaluators.backends.transformers.slots import Slots
+from evaluators.backends.transformers.vocabulary import Vocabulary
 from evaluators.models.tokenizer import ModelTokenizer
 from schemas.errors import import_extra
 
@@ -30,6 +32,13 @@ logger = logging.getLogger(__name__)
 
 _MOST_ANSWERS = 32
 _MOST_SECONDS = 1.0
+_REFILL_SHARE = 8
+"""Number of rows per row that must be free before requests join those being decoded. A pass for few new texts takes
+about as long as one for many, and computing a few free rows in vain costs less than that."""
+_FLOAT32 = 4
+_FREE, _USUAL = 160, 10
+"""A token in doubt is computed alone unless, after the first few, more than one token in ten is in doubt. A model that
+prefers nothing would otherwise compute most of its tokens twice."""
 _OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
 
 
@@ -38,7 +47,7 @@ def generate(
     tokenizer: ModelTokenizer,
     requests: Sequence[Request],
     missing: frozenset[int],
-    batch_tokens: int,
+    room: Room,
     *,
     settings: dict[str, str],
 ) -> Events:
@@ -49,10 +58,10 @@ def generate(
         tokenizer: Tokenizer of the model.
         requests: All requests of the run; those with options are skipped.
         missing: Indices of the requests that need an answer.
-        batch_tokens: Maximum number of tokens decoded side by side. Each text counts as long as the longest of them may
-            become.
+        room: Limits on what is decoded side by side.
         settings: Settings of the result, which this function updates. ``generation`` becomes ``continuous``, or
             ``single`` for one request at a time; ``continuous_generation_left_out`` then gives the reason.
+            ``ids_without_token`` becomes the number of ids that are never generated, if there are any.
 
     Yields:
         Events as from :meth:`evaluators.backend.Backend.ask`.
@@ -65,15 +74,19 @@ def generate(
     waiting = deque(entry for entry in planned if entry.place in missing)
     if not waiting:
         return
+    vocabulary = Vocabulary(network, tokenizer)
     reason = obstacle_to_sharing(network, [begin(planned[0]), begin(planned[-1])])
     settings["generation"] = "continuous" if reason is None else "single"
     settings.pop("continuous_generation_left_out", None)
     if reason is None:
-        finished = _Continuous(Slots(network), begin, waiting, batch_tokens).run()
+        finished = _Continuous(Slots(network), vocabulary, begin, waiting, room).run()
     else:
         settings["continuous_generation_left_out"] = reason
-        finished = _one_by_one(SingleDecoder(network), begin, waiting)
-    yield from _grouped(finished)
+        finished = _one_by_one(SingleDecoder(network, vocabulary), begin, waiting)
+    for event in _grouped(finished):
+        if vocabulary.n_left_out:
+            settings["ids_without_token"] = str(vocabulary.n_left_out)
+        yield event
 
 
 class _Waiting(NamedTuple):
@@ -83,6 +96,7 @@ class _Waiting(NamedTuple):
     request: GenerateRequest
     n_at_most: int
     """Maximum number of tokens that prompt and answer may have together."""
+    n_prompt: int
 
 
 @dataclass(frozen=True)
@@ -122,7 +136,7 @@ def _plan(begin: _Beginner, requests: Sequence[Request]) -> tuple[list[_Waiting]
             if isinstance(draft, str):
                 unfit[place] = draft
             else:
-                planned.append(_Waiting(place, request, draft.n_at_most))
+                planned.append(_Waiting(place, request, draft.n_at_most, len(draft.prompt)))
     return sorted(planned, key=lambda entry: (-entry.n_at_most, entry.place)), unfit
 
 
@@ -160,10 +174,15 @@ class _Continuous:
     """A decoder of many texts, with a queue of requests that wait for a free row."""
 
     slots: Slots
+    vocabulary: Vocabulary
     begin: _Beginner
     waiting: deque[_Waiting]
-    budget: int
-    """Maximum number of tokens side by side; reduced if they do not fit into memory."""
+    room: Room
+    """Limits on what runs side by side; reduced if it does not fit into memory."""
+    n_decoded: int = 0
+    """Number of tokens generated so far."""
+    n_doubtful: int = 0
+    """Number of tokens that rounding may have decided."""
     interrupted: deque[Draft] = field(default_factory=deque)
     """Drafts that lost their row because memory ran out; they continue where they were."""
 
@@ -179,7 +198,9 @@ class _Continuous:
             yield None
 
     def _next_group(self) -> tuple[list[Draft], int]:
-        """Take the next drafts that fit beside those being decoded.
+        """Take the next drafts that fit beside those being decoded and into one pass.
+
+        None are taken while so few rows are free that it is faster to wait for more.
 
         Returns:
             The drafts, and how many of them are asked for the first time.
@@ -187,10 +208,17 @@ class _Continuous:
         group: list[Draft] = []
         n_new = 0
         longest = max((draft.n_at_most for draft in self.slots.drafts), default=0)
-        n_rows = len(self.slots.drafts) + 1
+        n_rows, n_prompt = len(self.slots.drafts), 0
         while self.interrupted or self.waiting:
             longest = max(longest, (self.interrupted or self.waiting)[0].n_at_most)
-            if n_rows > 1 and n_rows * longest > self.budget:
+            n_fit = max(1, self.room.n_tokens // longest)
+            if self.room.n_rows is not None:
+                n_fit = min(n_fit, self.room.n_rows)
+            n_left = len(self.interrupted) + len(self.waiting)
+            if n_rows >= n_fit or (not group and n_rows and n_fit - n_rows < min(n_fit // _REFILL_SHARE, n_left)):
+                break
+            n_prompt = max(n_prompt, len(self.interrupted[0].ids) if self.interrupted else self.waiting[0].n_prompt)
+            if group and (len(group) + 1) * n_prompt > self.room.n_prefilled:
                 break
             if self.interrupted:
                 group.append(self.interrupted.popleft())
@@ -231,11 +259,22 @@ class _Continuous:
         going = [index for index, draft in enumerate(group) if draft.response is None]
         self.slots.add(group, prefilled, going)
 
-    @staticmethod
-    def _advance(drafts: Sequence[Draft], logits: Tensor) -> None:
+    def _advance(self, drafts: Sequence[Draft], logits: Tensor) -> None:
         """Choose the next token of each draft."""
-        for draft, token in zip(drafts, next_tokens(logits, drafts), strict=True):
+        self.n_decoded += len(drafts)
+        for draft, token in zip(drafts, next_tokens(self.vocabulary.masked(logits), drafts, self._alone), strict=True):
             draft.take(token)
+
+    def _alone(self, draft: Draft) -> Tensor | None:
+        """Return the logits of a draft computed alone; None if most tokens are in doubt.
+
+        They do not depend on what runs side by side. In half precision, rounding decides too often for this to help.
+        """
+        network = self.slots.network
+        self.n_doubtful += 1
+        if network.dtype.itemsize < _FLOAT32 or self.n_doubtful * _USUAL > _FREE + self.n_decoded:
+            return None
+        return self.vocabulary.masked(plain_logits(network, draft.ids)[None])
 
     def _make_room(self, going: list[Draft]) -> list[Draft]:
         """Take all drafts out of their rows, so that half as many can continue at a time.
@@ -247,7 +286,8 @@ class _Continuous:
         if len(going) == 1:
             going[0].fail(_OUT_OF_MEMORY)
             return going
-        self.budget = len(going) * max((draft.n_at_most for draft in going), default=0) // 2
+        n_tokens = len(going) * max((draft.n_at_most for draft in going), default=0) // 2
+        self.room = Room(n_tokens, self.room.n_rows, min(self.room.n_prefilled, n_tokens))
         logger.warning("out of memory with %d texts side by side; halving it", len(going))
         self.interrupted.extend(going)
         return []

@@ -10,6 +10,7 @@ from evaluators.backends.transformers.decoding import Draft, next_tokens
 from evaluators.backends.transformers.head import last_position_only
 from evaluators.backends.transformers.packed import obstacle
 from evaluators.backends.transformers.slots import Slots
+from evaluators.backends.transformers.vocabulary import Vocabulary
 from schemas.errors import import_extra
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class SingleDecoder:
     """A decoder of one text at a time. It reuses the model's state if this does not change the logits."""
 
     network: PreTrainedModel
+    vocabulary: Vocabulary
     _keeps_state: bool | None = None
     """True if the state can be reused; None until this is tested at the second token of the first text."""
 
@@ -46,7 +48,7 @@ class SingleDecoder:
                     logits = plain_logits(self.network, draft.ids)
                 else:
                     logits, kept = self._go_on(draft.ids, kept)
-                if draft.take(next_tokens(logits[None], [draft])[0]):
+                if draft.take(next_tokens(self.vocabulary.masked(logits[None]), [draft])[0]):
                     return
 
     def _go_on(self, ids: Sequence[int], kept: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:

@@ -23,7 +23,8 @@ _MIN_SLACK = 16
 _SLACK_SHARE = 4
 """Number of columns in use per spare column, so that the buffer is copied rarely and is not much too large."""
 _DEAD_SHARE = 8
-"""Minimum number of rows per free row. If there are fewer, the free rows are removed, as they are computed in vain."""
+"""Minimum number of rows per free row. If there are fewer, the free rows are removed, as they are computed in vain. The
+same goes for leading columns that no row uses."""
 
 
 @dataclass
@@ -142,7 +143,9 @@ class Slots:
 
     def _drop_dead(self) -> None:
         n_dead = len(self._rows) - len(self.drafts)
-        if n_dead * _DEAD_SHARE > len(self._rows):
+        used = [length for length, draft in zip(self._lengths, self._rows, strict=True) if draft is not None]
+        n_unused = self._n_columns - max(used)
+        if n_dead * _DEAD_SHARE > len(self._rows) or n_unused > max(_MIN_SLACK, self._n_columns // _SLACK_SHARE):
             self._rebuild(0, 0, self._cache.layers)
 
     def _rebuild(self, n_new: int, width: int, like: Sequence[Any]) -> list[int]:

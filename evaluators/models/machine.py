@@ -1,0 +1,138 @@
+"""Finds how many processor cores and how much memory this process may really use.
+
+A container or a batch system often gives a process a part of a machine: by its processor affinity, or by the limits of
+its control groups (cgroups, version 1 or 2). The numbers of the whole machine then mislead. Threads that outnumber the
+cores wait for each other, which can make a model ten times slower.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_PROC = Path("/proc")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Cores(NamedTuple):
+    """The processor cores that this process may use."""
+
+    n: int
+    why: str
+
+
+class Threads(NamedTuple):
+    """The number of threads that compute a model on the CPU."""
+
+    n: int
+    why: str
+    variable: str | None
+    """Environment variable with which the user chose the number; None if it was not chosen."""
+    n_cores: int
+
+    @property
+    def is_oversubscribed(self) -> bool:
+        """True if there are more threads than cores to run them."""
+        return self.n > self.n_cores
+
+
+def usable_cores(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> Cores:
+    """Return the number of cores by affinity and by the quotas of the control groups, whichever is smaller.
+
+    Args:
+        cgroups: Folder under which the control groups are mounted.
+        proc: Folder of the process file system.
+    """
+    n_all = os.cpu_count() or 1
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n_all
+    why = "all cores of this machine" if n >= n_all else f"its affinity allows {n} of {n_all} cores"
+    quotas = [math.ceil(quota) for folder in _groups("cpu", cgroups, proc) if (quota := _quota(folder)) is not None]
+    quota = max(1, min(quotas, default=n))
+    return Cores(quota, f"the quota of its control group allows {quota} of {n} cores") if quota < n else Cores(n, why)
+
+
+def chosen_threads(environment: Mapping[str, str] | None = None, cores: Cores | None = None) -> Threads:
+    """Return the number of threads to compute with: the user's choice, or one per usable core.
+
+    Args:
+        environment: Environment variables; None for those of this process.
+        cores: Usable cores; None to look.
+    """
+    given = os.environ if environment is None else environment
+    found = usable_cores() if cores is None else cores
+    for variable in _THREAD_VARIABLES:
+        # OpenMP allows a list, one number per level of nesting.
+        text = given.get(variable, "").partition(",")[0].strip()
+        if text.isdecimal() and int(text) > 0:
+            return Threads(int(text), f"{variable} says so", variable, found.n)
+    return Threads(found.n, found.why, None, found.n)
+
+
+def free_memory(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> int | None:
+    """Return how many bytes of memory this process can still take; None if the system does not say.
+
+    Args:
+        cgroups: Folder under which the control groups are mounted.
+        proc: Folder of the process file system.
+    """
+    lines = (_read(proc / "meminfo") or "").splitlines()
+    free = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    if not free and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        free = [os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    free += [room for folder in _groups("memory", cgroups, proc) if (room := _room(folder)) is not None]
+    return min(free, default=None)
+
+
+def _groups(controller: str, cgroups: Path, proc: Path) -> Iterator[Path]:
+    """Yield the folders of the control groups of this process, each with those that contain it."""
+    for line in (_read(proc / "self" / "cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            mounts = [cgroups, cgroups / "unified"]
+        elif controller in controllers.split(","):
+            mounts = [cgroups / controllers, cgroups / controller]
+        else:
+            continue
+        inner = Path(path.lstrip("/"))
+        # In a container the path may be that of the host, and only the mounted folder itself be there.
+        yield from (mount / part for mount in mounts for part in (inner, *inner.parents) if ".." not in part.parts)
+
+
+def _quota(folder: Path) -> float | None:
+    """Return how many cores a control group may use; None without a limit."""
+    both = (_read(folder / "cpu.max") or "").split()
+    if not both:
+        both = [_read(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+    quota, period = (_number(text) for text in both[:2]) if len(both) >= 2 else (None, None)
+    return quota / period if quota and period else None
+
+
+def _room(folder: Path) -> int | None:
+    """Return how many bytes a control group can still take; None without a limit."""
+    limit, used = _number(_read(folder / "memory.max")), _number(_read(folder / "memory.current"))
+    if limit is None or used is None:
+        limit = _number(_read(folder / "memory.limit_in_bytes"))
+        used = _number(_read(folder / "memory.usage_in_bytes"))
+    if limit is None or used is None:
+        return None
+    # Pages of files that are not in use are given back when they are needed.
+    counts = dict(line.split()[:2] for line in (_read(folder / "memory.stat") or "").splitlines() if " " in line)
+    given_back = _number(counts.get("total_inactive_file", counts.get("inactive_file"))) or 0
+    return max(0, limit - used + given_back)
+
+
+def _number(text: str | None) -> int | None:
+    """Return a number that is not negative; None for "max", -1 or no text."""
+    stripped = (text or "").strip()
+    return int(stripped) if stripped.isdecimal() else None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
