@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 from evaluators.backend import GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
 from schemas.lexicon import pronoun_families
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_CONSTANT = "10"
+_CONSTANT = "11"
+"""Answer of baselines that solve no problem: the most frequent right answer of the embedded texts."""
 
 
 def _writing(text: Callable[[GenerateRequest], str]) -> Callable[[Request], Response]:
@@ -37,6 +39,10 @@ def _said(family: str, number: str) -> str:
 def _numbers(request: GenerateRequest) -> list[str]:
     """Return the numbers in the last question of a prompt; a constant if there is none."""
     return _NUMBER.findall(request.prompt.rpartition("Q:")[2]) or [_CONSTANT]
+
+
+def _constant(family: str, request: GenerateRequest) -> str:
+    return _said(family, _CONSTANT)
 
 
 def _drawn_family(request: GenerateRequest) -> str:
@@ -72,18 +78,11 @@ def _defined(
 BASELINES = (
     _defined("echo", "the prompt itself", lambda request: request.prompt),
     _defined("empty", "an empty text", lambda request: ""),
+    _defined("always-he", f"he for everybody, and {_CONSTANT} for every problem", partial(_constant, "he")),
+    _defined("always-she", f"she for everybody, and {_CONSTANT} for every problem", partial(_constant, "she")),
+    _defined("always-they", f"they for everybody, and {_CONSTANT} for every problem", partial(_constant, "they")),
     _defined(
-        "always-he",
-        f"he for everybody, and {_CONSTANT} for every problem",
-        lambda request: _said("he", _CONSTANT),
-    ),
-    _defined(
-        "always-she",
-        "she for everybody, and the first number of a problem",
-        lambda request: _said("she", _numbers(request)[0]),
-    ),
-    _defined(
-        "always-they",
+        "last-number",
         "they for everybody, and the last number of a problem",
         lambda request: _said("they", _numbers(request)[-1]),
     ),
