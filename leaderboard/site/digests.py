@@ -58,7 +58,8 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
         for name in section.pages.headlines
         if name not in shown and (metric := row.entry.metric(name)) is not None and metric.value is None
     ]
-    doubts = tuple(_doubts(row.entry, None if section.table.primary is None else row.unranked))
+    # Where the index ranks and not this table, only what the model does not achieve is worth a sentence.
+    doubts = tuple(_doubts(row.entry, row.shut if section.table.primary is None else row.unranked))
     return Digest(title, anchor, doubts, sorted_claims(claims), has_answers=True)
 
 
@@ -84,11 +85,13 @@ def overview(digests: Iterable[Digest]) -> tuple[str, ...]:
     sentences = ["No value can be compared with a baseline or another model."]
     if n_compared:
         sentences = [
-            f"Of {n_compared} values that can be compared with baselines or other models, "
+            f"Of {n_compared} {_values(n_compared)} that can be compared with baselines or other models, "
             f"{len(well)} {'is' if len(well) == 1 else 'are'} good{_named(well)} and {len(badly)} bad{_named(badly)}."
         ]
     if uneven:
         sentences.append(f"Groups fare unevenly in {len(uneven)} {_values(len(uneven))}{_named(uneven)}.")
+    if n_trivial := len(_labels(claims, "trivial")):
+        sentences.append(f"{n_trivial} more say little by themselves: baselines that read nothing are ideal in them.")
     if n_alone := len(_labels(claims, "alone")):
         sentences.append(f"{n_alone} more {_values(n_alone)} stand alone in their tables.")
     if n_unknown := len(_labels(claims, "unknown")):
@@ -159,4 +162,4 @@ def _doubts(entry: Entry, unranked: str | None) -> Iterator[str]:
     if (reason := entry.result.environment.corruption) is not None:
         yield f"Its answers look corrupted: {reason}."
     if unranked is not None and not entry.is_baseline:
-        yield f"It is not ranked here: {unranked}."
+        yield f"It is not ranked: {unranked}."

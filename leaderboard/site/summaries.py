@@ -10,14 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from leaderboard.site.markup import interval_text, metric_number, number
+from schemas.metric_comparison import TOLERANCE
 from schemas.result import Metric
 
-Verdict: TypeAlias = Literal["well", "badly", "uneven", "neither", "alone", "unknown"]
+Verdict: TypeAlias = Literal["well", "badly", "uneven", "neither", "trivial", "alone", "unknown"]
 VERDICTS: dict[Verdict, str] = {
     "well": "Well",
     "badly": "Badly",
     "uneven": "Unevenly",
     "neither": "Neither well nor badly",
+    "trivial": "Says little by itself: baselines that read nothing reach the ideal",
     "alone": "Alone in its table, so compared with the ideal only",
     "unknown": "Nothing can be said",
 }
@@ -56,7 +58,8 @@ def claim(label: str, metric: Metric, rivals: Sequence[Rival]) -> Claim:
 
     The verdict is *well* if the value is separably better than all baselines, *badly* if it is separably worse than a
     baseline and better than none, or as far from the ideal as possible. In a table without baselines, the other models
-    take their place.
+    take their place; also where a baseline reaches the ideal, since a measure that is ideal for a predictor that reads
+    nothing tells no model from such a predictor.
 
     Args:
         label: Name of the metric for readers.
@@ -71,15 +74,20 @@ def claim(label: str, metric: Metric, rivals: Sequence[Rival]) -> Claim:
     own = _distances(metric)
     if own is None or metric.ideal is None:
         return Claim("unknown", label, f"is {_valued(metric)}; it has no ideal value to compare it with.")
-    baselines = _split(own, [rival for rival in rivals if rival.is_baseline])
+    trivial = [rival.name for rival in rivals if rival.is_baseline and _is_ideal(rival.metric)]
+    baselines = _split(own, [] if trivial else [rival for rival in rivals if rival.is_baseline])
     models = _split(own, [rival for rival in rivals if not rival.is_baseline])
     judges = baselines if any(baselines) else models
-    verdict: Verdict = "neither" if any(judges) else "alone"
+    verdict: Verdict = "neither" if any(judges) else "trivial" if trivial else "alone"
     if judges.better and not judges.worse and not judges.same:
         verdict = "well"
     elif (judges.worse and not judges.better) or own[0] >= _largest_distance(metric, metric.ideal):
         verdict = "badly"
-    parts = [_against_ideal(own, metric), _against(baselines, "baseline"), _against(models, "other model")]
+    parts = [
+        _against_ideal(own, metric) + (f", which {_named(trivial)} reach without reading anything" if trivial else ""),
+        _against(baselines, "baseline"),
+        _against(models, "other model"),
+    ]
     return Claim(verdict, label, f"is {_valued(metric)}; {'; '.join(part for part in parts if part)}.")
 
 
@@ -127,6 +135,16 @@ def _distances(metric: Metric) -> tuple[float, float] | None:
     ends = sorted(abs(end - metric.ideal) for end in (metric.interval.low, metric.interval.high))
     contains = metric.interval.low <= metric.ideal <= metric.interval.high
     return (0.0 if contains else ends[0]), ends[1]
+
+
+def _is_ideal(metric: Metric) -> bool:
+    """Return True if a value is ideal, up to rounding."""
+    return metric.value is not None and metric.ideal is not None and abs(metric.value - metric.ideal) <= TOLERANCE
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return the first names, and how many there are besides."""
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
 
 
 def _split(own: tuple[float, float], rivals: Sequence[Rival]) -> _Split:
@@ -179,7 +197,7 @@ def _against(split: _Split, kind: str) -> str:
 
 def _counted(names: Sequence[str], n: int, kind: str) -> str:
     """Return how many of the n rivals are meant, and the first names."""
-    shown = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
+    shown = _named(names)
     if n == 1:
         return f"the only {kind} ({shown})"
     if len(names) == n:

@@ -72,6 +72,19 @@ def test_models_judge_only_where_there_are_no_baselines() -> None:
     assert "separably better than the only other model (small)" in beside_coin.text
 
 
+def test_an_ideal_that_a_baseline_reaches_without_reading_says_little() -> None:
+    trivial = [rival("constant", 1.0, 1.0), rival("coin", 0.4, 0.6)]
+    found = claim("Fairness", metric(0.95, 0.9, 0.97), trivial)
+    assert found.verdict == "trivial"
+    assert found.text == (
+        "is 0.950 [0.900, 0.970]; it misses the ideal 1 by 0.030 to 0.100, which constant reach without reading "
+        "anything."
+    )
+    # Another model then decides.
+    other = rival("large", 0.98, 0.99, is_baseline=False)
+    assert claim("Fairness", metric(0.95, 0.9, 0.97), [*trivial, other]).verdict == "badly"
+
+
 def test_an_ideal_inside_the_range_is_missed_on_both_sides() -> None:
     below, above = metric(0.3, 0.25, 0.35, ideal=0.5), metric(0.75, 0.7, 0.8, ideal=0.5)
     assert "misses the ideal 0.5 by 0.150 to 0.250" in claim("Rate", below, []).text
@@ -111,7 +124,8 @@ def test_the_page_of_a_model_begins_with_what_it_does_well_and_badly(tmp_path: P
     files = generate(make_view(assemble(load([Root(tmp_path, "local")]).entries), (), ()), {})
     page = files["models/acme__skilled.md"]
     summary, results = page.split("<table", 1)
-    assert "Of 3 values that can be compared with baselines or other models, 1 is good (Accuracy)" in summary
+    assert "Of 1 value that can be compared with baselines or other models, 1 is good (Accuracy)" in summary
+    assert "2 more say little by themselves: baselines that read nothing are ideal in them." in summary
     assert "<strong>Accuracy</strong> is 1.000 [1.000, 1.000]; it cannot be told apart from the ideal 1" in summary
     assert "separably better than all 2 baselines (uniform, stereotype)" in summary
     assert "100 of 100 items were scored (100%); none was refused, unread or failed." in summary
