@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 _SECONDS = 2.5
 _PROXY_REFUSES = 407
 
-REMEDY = "give a local folder, HF_HUB_OFFLINE=1 where a copy was downloaded, or HF_ENDPOINT for a mirror"
+REMEDY = "check the id, go online, or give a local folder or HF_ENDPOINT for a mirror"
+_OFFLINE_REMEDY = "check the id, give a local folder, or unset HF_HUB_OFFLINE to download it"
 
 
 def hub_host() -> str:
@@ -61,7 +62,8 @@ def hub_obstacle(
         return None
     is_here = any(isinstance(path, str) for path in found)
     if hub_is_off():
-        return None if is_here else f"it is neither a folder nor downloaded, and HF_HUB_OFFLINE is set; {REMEDY}"
+        reason = f"it is neither a folder nor downloaded, and HF_HUB_OFFLINE is set; {_OFFLINE_REMEDY}"
+        return None if is_here else reason
     fault = hub_fault()
     if fault is None:
         return None

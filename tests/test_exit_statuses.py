@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
         text=True,
         cwd=REPOSITORY,
         env={**os.environ, "OPENAI_API_KEY": "none"},
+        # A shell that runs tests in the background makes them ignore Ctrl-C, which children would inherit.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 

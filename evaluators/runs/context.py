@@ -137,10 +137,12 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
 
 
 def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_failure_rate: float) -> str:
-    fitting = [prompt.id for prompt in other_prompts(plan, backend, max_failure_rate, ruler)]
+    config = plan.selection.config
+    # With the config in front, the prompt does not concern the other configs of the run.
+    fitting = [f"{config}={prompt.id}" for prompt in other_prompts(plan, backend, max_failure_rate, ruler)]
     remedy = f"take --prompt {' or '.join(fitting)}, which fits, or " if fitting else "take "
     return (
-        f"{found.n_items} of {len(plan.selection.items)} items of config '{plan.selection.config}' are too long for "
+        f"{found.n_items} of {len(plan.selection.items)} items of config '{config}' are too long for "
         f"the model with prompt '{plan.prompt.id}': they need up to {found.longest:,} tokens, its context has "
         f"{ruler.room:,}; {remedy}a model with a longer context"
     )

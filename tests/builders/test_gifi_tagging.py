@@ -166,5 +166,5 @@ def test_a_missing_file_and_an_unreachable_hub_are_named(tmp_path: Path, monkeyp
         tagged_sources.gsm8k(tmp_path, None, limit=None, report=silent)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    with pytest.raises(DataError, match=r"cannot be downloaded from the Hub .*; go online, or give a local file"):
+    with pytest.raises(DataError, match=r"neither a folder nor downloaded, and HF_HUB_OFFLINE is set; .* local folder"):
         tagged_sources.gsm8k(Path("openai/gsm8k"), None, limit=None, report=silent)

@@ -150,7 +150,7 @@ def test_what_a_run_would_refuse_is_refused(dataset: Path, tmp_path: Path) -> No
     command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
     (tmp_path / "text").write_text("no database at all, but long enough to look like one" * 9)
     for more, status, message in (
-        (("--backend", "baseline", "--model", "none"), 1, "does not exist; have: uniform"),
+        (("--backend", "baseline", "--model", "none"), 1, "baseline 'none' does not exist; have: "),
         (
             ("--backend", "baseline", "--model", "uniform", "--cache", tmp_path / "text"),
             3,

@@ -217,14 +217,14 @@ def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:
         verified(folder)
 
 
-def test_a_model_without_texts_and_a_normalisation_of_texts_are_refused(tmp_path: Path) -> None:
+def test_a_model_without_options_and_a_normalisation_of_texts_are_refused(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(4)})
     options = ("run", "--dataset", str(dataset), "--prompt", "mcq2-generate-v1", "--out", str(tmp_path / "runs"))
-    baseline = ("--backend", "baseline", "--model", "uniform")
-    done = CliRunner().invoke(app, [*options, *baseline])
+    other = [option.replace("mcq2-generate-v1", "intrinsic-v1") for option in options]
+    done = CliRunner().invoke(app, [*other, "--backend", "baseline", "--model", "echo"])
     assert done.exit_code == 1
-    assert "cannot do generation, which prompt 'mcq2-generate-v1' needs" in done.output
-    done = CliRunner().invoke(app, [*options, *baseline, "--normalisation", "sum"])
+    assert "cannot do option_logprobs, which prompt 'intrinsic-v1' needs" in done.output
+    done = CliRunner().invoke(app, [*options, "--backend", "baseline", "--model", "uniform", "--normalisation", "sum"])
     assert done.exit_code == 1
     assert "generated texts, which have no normalisation; leave out --normalisation" in done.output
 

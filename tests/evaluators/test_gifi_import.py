@@ -145,7 +145,7 @@ def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path
     assert (accuracy.n, accuracy.n_excluded) == (12, 11)
 
 
-def test_imported_results_stand_on_the_board_and_are_never_ranked(dataset: Path, tmp_path: Path) -> None:
+def test_imported_results_stand_on_the_board_and_are_marked(dataset: Path, tmp_path: Path) -> None:
     write(tmp_path / "files" / GDR, recognition_rows())
     assert run_import(tmp_path / "files", dataset, "--model", "made-1").returncode == 0
     loaded = load([Root(tmp_path / "out/runs", "local")])
@@ -157,7 +157,8 @@ def test_imported_results_stand_on_the_board_and_are_never_ranked(dataset: Path,
     captions = [picture.caption for placement in model.placements for picture in placement.pictures]
     assert "Recognition accuracy by pronoun family." in captions
     assert row.entry.result.model.id == "made-1"
-    assert row.unranked == "replayed: its answers come from an earlier run or a file and may repeat another row"
+    assert row.entry.is_imported
+    assert row.unranked == "models are ranked by the index of all configs, not by one config"
 
 
 def test_answers_whose_pronouns_were_overwritten_are_flagged(dataset: Path, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def check_all_four(folder: Path, model: Path) -> None:
     assert run(folder, "builders.gifi", "--limit", "100").returncode == 0
     asked = ["evaluators", "run", "--dataset", "out/datasets/gifi", "--backend", "transformers", "--model", str(model)]
     # Eight examples do not fit such small models.
-    done = run(folder, *asked, "--limit", "33", "--prompt", "zero-shot-sampled-v1", "--prompt", "sampled-v1")
+    done = run(folder, *asked, "--limit", "33", "--prompt", "math=zero-shot-sampled-v1", "--prompt", "sampled-v1")
     # So small a model may write no number at all, which ends with a status of its own.
     no_number = "answers on math could be read" in done.stderr
     assert done.returncode == (3 if no_number else 0), done.stderr

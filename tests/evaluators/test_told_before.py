@@ -85,7 +85,7 @@ def test_prompts_longer_than_the_context_are_refused_with_the_prompts_that_fit(
     assert told.exit_code == 1, told.stderr
     (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
     assert "22 of 22 items of config 'math' are too long for the model with prompt 'sampled-v1'" in error
-    assert "its context has 512; take --prompt zero-shot-sampled-v1 or zero-shot-greedy-v1" in error
+    assert "its context has 512; take --prompt math=zero-shot-sampled-v1 or math=zero-shot-greedy-v1" in error
     assert not questions(endpoint)
     assert not (tmp_path / "runs").exists()
     fits = command(problems, endpoint, tmp_path / "runs", "--tokenizer", tokenizer, "--limit", "22")
@@ -139,7 +139,7 @@ def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, tmp_path
         assert told.exit_code == 1
         (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
         assert f"{N_ITEMS} of {N_ITEMS} items of config 'math' are too long" in error
-        assert "take --prompt zero-shot-sampled-v1 or zero-shot-greedy-v1, which fits" in error
+        assert "take --prompt math=zero-shot-sampled-v1 or math=zero-shot-greedy-v1, which fits" in error
         assert "or name the other configs with --config; nothing was asked" in error
         assert not (tmp_path / "runs").exists()
 

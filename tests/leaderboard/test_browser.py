@@ -196,6 +196,7 @@ def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: s
     header.locator("button").click()
     descending = names.all_inner_texts()
     assert header.get_attribute("aria-sort") == "descending"
+    # The model without an answer stands below the line, and sorting leaves it there.
     assert ascending[-1] == descending[-1] == "acme/silent"
     assert ascending[:-1] == descending[:-1][::-1]
     assert ascending[0] == "baseline/stereotype"
@@ -204,7 +205,8 @@ def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: s
     assert len(values) == 5
     table.locator("thead th").nth(1).locator("button").click()
     assert header.get_attribute("aria-sort") is None
-    assert names.all_inner_texts() == sorted(names.all_inner_texts())
+    by_name = names.all_inner_texts()
+    assert by_name == [*sorted(by_name[:-1]), "acme/silent"]
     page.context.close()
 
 

@@ -232,7 +232,8 @@ def _sample(logits: Tensor, drafts: Sequence[Draft]) -> _Drawn:
     found = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
     # Rounding must not select a token after the last one with a probability above 0, where the sum reaches its end.
     last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())[:, 0]
-    tokens = torch.minimum(found, last)[:, None]
+    # Logits that are no numbers have no such token; their texts end without an answer.
+    tokens = torch.minimum(found, last).clamp(max=logits.shape[-1] - 1)[:, None]
     above = cumulative.gather(-1, tokens) - wanted
     below = probabilities.gather(-1, tokens) - above
     return _Drawn(tokens[:, 0].tolist(), (torch.minimum(above, below) < doubt)[:, 0].tolist())
