@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.gates import why_no_rank
 from evaluators.runs.unread import notes
 from schemas.result import Metric, Result
 from schemas.run_folder import RESULT
@@ -28,10 +29,21 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
         f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
         f"{counts.failed} failed; {counts.truncated} truncated"
     )
-    for line in notes(folder, result, advice):
+    for line in (*_without_value(result), *notes(folder, result, advice)):
         print(line)
+    if result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
+        print(f"no rank on the board: {reason}")
     print(f"signature {result.signature}")
     print(f"result {folder / RESULT}")
+
+
+def _without_value(result: Result) -> list[str]:
+    """Return a line for each reason why metrics on all items have no value."""
+    names: dict[str, list[str]] = {}
+    for metric in result.metrics:
+        if metric.value is None and not metric.group and metric.reason is not None:
+            names.setdefault(metric.reason, []).append(metric.name)
+    return [f"without a value: {', '.join(found)} ({reason})" for reason, found in names.items()]
 
 
 def _print_table(result: Result) -> None:

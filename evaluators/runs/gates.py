@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Baseline, TellsBaselines
-from evaluators.benchmark import Benchmark, Gate
+from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition
 from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.records import exchange_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray
 from evaluators.task import Prompt, Task, load_task, prompt_of
+from schemas import tables
 from schemas.record import Exchange, Record
-from schemas.result import Metric, Signature
+from schemas.result import Metric, Result, Signature
+from schemas.run_folder import place_of
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -168,6 +171,23 @@ class GateCheck:
 
     def _facts(self, record: Record) -> Mapping[str, str]:
         return self._task.baseline_facts(record) if isinstance(self._task, TellsBaselines) else {}
+
+
+def why_no_rank(result: Result, folder: Path) -> str | None:
+    """Return why a finished run achieves no more than a baseline; None if it does, or if nothing asks for that.
+
+    Args:
+        result: The result of the run.
+        folder: Folder of the run, whose records are read.
+    """
+    signature = result.signature
+    benchmark = load_benchmark(signature.benchmark)
+    gate = benchmark.gate(signature.task)
+    if gate is None or not result.counts.scored:
+        return None
+    records = tables.read_rows(place_of(folder, result.records), Record)
+    check = GateCheck(benchmark, gate, signature, records)
+    return check.standing(check.references()).reason if check.applies else None
 
 
 def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:

@@ -232,3 +232,21 @@ def test_a_broken_manifest_is_a_one_line_error(dataset: Path, tmp_path: Path) ->
     ):
         (dataset / "dataset.json").write_text(broken)
         assert_one_line_error(baseline(dataset, tmp_path / "runs", "--model", "uniform"), part)
+
+
+def test_a_run_says_that_it_achieves_no_more_than_a_baseline_and_what_has_no_value(
+    dataset: Path, tmp_path: Path
+) -> None:
+    told = ("--model", "always-wrong", "--config", "type2", "--prompt", "intrinsic-v1")
+    assert "no rank on the board" not in baseline(dataset, tmp_path / "runs", *told).stdout
+    (store,) = (tmp_path / "runs").rglob("responses.sqlite")
+    answers = tmp_path / "answers.jsonl"
+    assert evaluators("cache", "export", store, "--out", answers).returncode == 0
+    done = evaluators(
+        *("run", "--dataset", dataset, "--backend", "replay", "--model", answers, "--name", "lab/wrong"),
+        *("--config", "type2", "--prompt", "intrinsic-v1", "--out", tmp_path / "replayed"),
+    )
+    assert done.returncode == 0, done.stderr
+    nothing = "none of 60 answers is right, so there is nothing to compare"
+    assert f"without a value: accuracy_gap, eo_gap, equalized_odds ({nothing})" in done.stdout
+    assert "no rank on the board: accuracy 0.000 is not separably above the baseline " in done.stdout
