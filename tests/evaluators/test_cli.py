@@ -14,6 +14,7 @@ import pytest
 
 from schemas import contract, strict_json
 from schemas.dataset_folder import read_manifest
+from schemas.run_folder import read_run
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.terminal import without_progress
 
@@ -239,14 +240,22 @@ def test_a_run_says_that_it_achieves_no_more_than_a_baseline_and_what_has_no_val
 ) -> None:
     told = ("--model", "always-wrong", "--config", "type2", "--prompt", "intrinsic-v1")
     assert "no rank on the board" not in baseline(dataset, tmp_path / "runs", *told).stdout
-    (store,) = (tmp_path / "runs").rglob("responses.sqlite")
+    (result_file,) = (tmp_path / "runs").rglob("result.json")
+    exchanges = [exchange for record in read_run(result_file.parent).records for exchange in record.exchanges]
     answers = tmp_path / "answers.jsonl"
-    assert evaluators("cache", "export", store, "--out", answers).returncode == 0
+    lines = [
+        {
+            "request_sha256": one.request_sha256,
+            "option_logprobs": [max(value or 0, -99) for value in one.option_logprobs],
+        }
+        for one in exchanges
+    ]
+    answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     done = evaluators(
         *("run", "--dataset", dataset, "--backend", "replay", "--model", answers, "--name", "lab/wrong"),
         *("--config", "type2", "--prompt", "intrinsic-v1", "--out", tmp_path / "replayed"),
     )
     assert done.returncode == 0, done.stderr
     nothing = "none of 60 answers is right, so there is nothing to compare"
-    assert f"without a value: accuracy_gap, eo_gap, equalized_odds ({nothing})" in done.stdout
+    assert f"without a value: accuracy_gap, equalized_odds, eo_gap ({nothing})" in done.stdout
     assert "no rank on the board: accuracy 0.000 is not separably above the baseline " in done.stdout
