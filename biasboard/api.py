@@ -112,7 +112,11 @@ def evaluate(
     from evaluators.commands.asking import finished_runs
     from evaluators.commands.options import CACHE_VARIABLE, RunChoice
     from evaluators.runs.options import MAX_FAILURE_RATE
+    from evaluators.runs.unread import is_unreadable
+    from schemas.command_line import hide_foreign_bars
+    from schemas.progress import note
 
+    hide_foreign_bars()
     cache = cache or os.environ.get(CACHE_VARIABLE) or None
     rate = MAX_FAILURE_RATE if max_failure_rate is None else max_failure_rate
     _check_range("limit", limit, 1)
@@ -134,7 +138,13 @@ def evaluate(
     )
     # What the command prints for its reader is no output of a function.
     with redirect_stdout(sys.stderr):
-        return list(finished_runs(choice, _backend_options(options)))
+        finished = list(finished_runs(choice, _backend_options(options)))
+        for run in finished:
+            if is_unreadable(run.result):
+                note(
+                    f"warning: none of the answers in {run.folder} could be read; {run.advice or 'try another prompt'}"
+                )
+    return finished
 
 
 def load_result(path: PathLike) -> Result:

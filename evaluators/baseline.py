@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -23,16 +23,19 @@ class Baseline:
     answer: Callable[[Request], Response]
     """Function that answers one request; it may also read facts that only some items have."""
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
-    is_shuffled: bool = False
-    """True if each request gets the answer to another request of the run, which no knowledge of its own item helps."""
+    instead: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None
+    """Function from all requests of a run by their hashes to the hash of the request whose answer each of them gets;
+    None if each gets its own."""
 
-    def answered_instead(self, hashes: Iterable[str]) -> Mapping[str, str]:
-        """Return which request's answer is given to each request, both by their hashes.
+    def answered_instead(self, requests: Mapping[str, Request]) -> Mapping[str, str]:
+        """Return which request's answer is given to each request, both by their hashes."""
+        return {one: one for one in requests} if self.instead is None else self.instead(requests)
 
-        Shuffled requests are put in the order of their hashes, and each gets the answer of the next one.
-        """
-        order = sorted(set(hashes))
-        return dict(zip(order, [*order[1:], *order[:1]] if self.is_shuffled else order, strict=True))
+
+def shuffled(requests: Mapping[str, Request]) -> Mapping[str, str]:
+    """Give each request the answer to the next one in the order of their hashes."""
+    order = sorted(requests)
+    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
 
 class Facts(Protocol):

@@ -47,7 +47,9 @@ class IndexDefinition:
 
 
 class Gate(NamedTuple):
-    """A metric of achievement, such as an accuracy, that a model must show before its measures of equality are ranked.
+    """A metric of achievement that a model must show before its measures of equality are ranked.
+
+    It is a mean over answers of values from 0 (wrong) to 1 (right), such as an accuracy; a missing answer counts as 0.
 
     Most measures of equality are ideal for a predictor that treats everybody alike without reading anything. A model
     passes if its value is separably above that of every baseline of the benchmark.

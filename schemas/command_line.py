@@ -220,6 +220,12 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         yield
     except BiasboardError as error:
         _end(f"error: {error}", EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR, error)
+    except UnicodeEncodeError as error:
+        _end(f"error: {error.object[:200]!a}: is not UTF-8; rename the file or folder", EXIT_ERROR, error)
+    except BrokenPipeError as error:
+        # The reader, such as head, has seen enough; the interpreter must not try to write the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(EXIT_ERROR) from error
     except OSError as error:
         where = error.filename or "file system"
         reason = error.strerror or str(error)

@@ -77,7 +77,9 @@ def steps(first: str = "starting") -> Iterator[Report]:
 def note(text: str) -> None:
     """Print a line on standard error, above the bar if one is shown."""
     # A bar replaces sys.stderr while it is shown, and puts above itself what is written there.
-    print(text, file=sys.stderr, flush=True)
+    # A text from outside may hold characters that change the colours of the terminal.
+    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+    print(shown, file=sys.stderr, flush=True)
 
 
 def silent(description: str, completed: int, total: int | None) -> None:

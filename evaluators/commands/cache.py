@@ -68,7 +68,7 @@ def export_command(
 
 
 @app.command("prune")
-@one_line_errors()
+@one_line_errors("stopped; answers may have been removed already; look with: biasboard cache info")
 def prune_command(
     path: Annotated[Path, typer.Argument(help="File of the cache.")],
     model: Annotated[str | None, _MODEL] = None,

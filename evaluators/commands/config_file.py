@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +10,8 @@ from urllib.parse import urlsplit
 import typer
 
 from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError, DataError
+from schemas.errors import ConfigError
+from schemas.toml_files import read_toml
 
 _NOT_IN_FILES = {"help", "config-file"}
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
@@ -56,12 +56,7 @@ def _name(param: Any) -> str:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"--config-file {path}: {error.strerror or error}; name a TOML file of options") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a TOML file ({error})") from error
+    return read_toml(path, option="--config-file", what="options")
 
 
 def _value(context: Any, path: Path, key: str, value: Any, param: Any) -> Any:

@@ -30,7 +30,7 @@ from schemas.result import CORRUPTED, Model, Result, Usage
 _BACKEND = "import"
 
 
-@one_line_errors()
+@one_line_errors("stopped; finished runs are kept, and the same command writes the others")
 def import_command(
     source: Annotated[str, typer.Argument(help="Benchmark that published the answers.")],
     input_path: Annotated[Path, typer.Option("--input", help="Folder with the files of answers.")],

@@ -17,7 +17,7 @@ from schemas.run_folder import finished_runs
 MOST_CHANGES = 20
 
 
-@one_line_errors()
+@one_line_errors("stopped; each result is either rescored or as it was; the same command does the rest")
 def rescore_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     out: Annotated[

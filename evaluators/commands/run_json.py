@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
+from evaluators.runs.unread import is_unreadable
 from schemas import contract, strict_json
 from schemas.result import Result
 from schemas.strict_json import JsonValue
@@ -36,11 +37,11 @@ def json_alone(wanted: bool) -> Iterator[Callable[[JsonValue], None]]:
 
 def run_as_json(folder: Path, result: Result) -> JsonValue:
     """Return the folder of a finished run, what was asked, the counts and the metrics."""
-    signature, counts = result.signature, result.counts
+    signature = result.signature
     whole = contract.dump(result)
     return {
         "folder": str(folder),
-        "status": "finished" if counts.scored or counts.refused else "unreadable",
+        "status": "unreadable" if is_unreadable(result) else "finished",
         "model": result.model.id,
         "benchmark": signature.benchmark,
         "dataset": signature.dataset,

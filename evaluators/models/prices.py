@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import fnmatch
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.errors import ConfigError, DataError
+from schemas.toml_files import read_toml
 
 _PER = 1_000_000
 _FIELDS = ("input", "cached_input", "output", "batch_discount")
@@ -56,12 +56,7 @@ def read_price(path: Path, model: str) -> Price:
         ConfigError: there is no such file, or no entry for the model.
         DataError: the file is not a valid file of prices.
     """
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"--prices {path}: {error.strerror or error}; name a TOML file of prices") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a TOML file ({error})") from error
+    tables = read_toml(path, option="--prices", what="prices")
     prices = {name: _price(table, where=f"{path}: model '{name}'") for name, table in tables.items()}
     matching = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
     if not matching:

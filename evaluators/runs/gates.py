@@ -20,15 +20,18 @@ from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition
 from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.records import exchange_of
-from evaluators.statistics.bootstrap import LEVEL, FloatArray
+from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas import tables
+from schemas.errors import DataError
 from schemas.record import Exchange, Record
 from schemas.result import Metric, Result, Signature
 from schemas.run_folder import place_of
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
+_SHOWN = 0.0005
+"""Smallest difference between two values that three decimals show."""
 
 
 class Reference(NamedTuple):
@@ -36,6 +39,8 @@ class Reference(NamedTuple):
 
     baseline: str
     metric: Metric
+    sums: FloatArray
+    """Sum and number of the answers' values in each cluster, shape (n_clusters, 2)."""
     resamples: FloatArray
     """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
 
@@ -47,7 +52,7 @@ class Lead(NamedTuple):
     value: float
     """Value of the baseline."""
     difference: float
-    """Value of the model minus that of the baseline."""
+    """Value of the model, with missing answers counted as wrong, minus that of the baseline."""
     low: float | None
     """Lower end of the interval of the difference at 95 %; None if there are too few clusters."""
     high: float | None
@@ -63,7 +68,9 @@ class Standing:
     """The standing of a model among the baselines, in the metric of a gate."""
 
     metric: Metric
-    """The model's value."""
+    """The model's value over the answers that were scored."""
+    worst: float | None
+    """The same with every missing answer counted as wrong, by which the model is judged; None if there is no value."""
     leads: tuple[Lead, ...]
     """The differences to all baselines that can answer such items, the smallest first."""
 
@@ -83,7 +90,10 @@ class Standing:
         if self.passes:
             return None
         lead = next(lead for lead in self.leads if not lead.is_above)
-        told = f"{name} {self.metric.value:.3f} is not separably above the baseline {lead.baseline} ({lead.value:.3f})"
+        told = f"{name} {self.metric.value:.3f}"
+        if self.worst is not None and self.metric.value - self.worst >= _SHOWN:
+            told += f", or {self.worst:.3f} with missing answers as wrong ones,"
+        told += f" is not separably above the baseline {lead.baseline} ({lead.value:.3f})"
         if lead.low is None or lead.high is None:
             return f"{told}: too few clusters for an interval"
         return f"{told}: difference {lead.difference:.3f} [{lead.low:.3f}, {lead.high:.3f}]"
@@ -122,27 +132,31 @@ class GateCheck:
         """
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else "option_logprobs"
-        told = frozenset.intersection(*(frozenset(self._facts(record)) for record in self.records))
+        told = self._told
         found = []
         for baseline in self.benchmark.baselines:
             if wanted in baseline.capabilities and baseline.facts <= told:
                 table = self._task.table(self._answered_by(baseline, prompt))
-                metric, resamples = self._definition.compute(table, {}), self._definition.resampled(table, {})
-                found.append(Reference(baseline.name, metric, resamples))
+                metric, sums = self._definition.compute(table, {}), self._definition.statistics(table, {}).cluster_sums
+                found.append(Reference(baseline.name, metric, sums, resample(sums, self._definition.aggregate)))
         return tuple(found)
 
     def standing(self, references: Sequence[Reference]) -> Standing:
         """Return the standing of the model of these records among some baselines."""
         metric = self._definition.compute(self._table, {})
-        value = metric.value
-        if value is None:
-            return Standing(metric=metric, leads=())
-        resamples = self._definition.resampled(self._table, {})
-        n_clusters = None if metric.interval is None else metric.interval.n_clusters
         defined = [reference for reference in references if reference.metric.value is not None]
+        if metric.value is None or not defined:
+            return Standing(metric=metric, worst=metric.value, leads=())
+        # Baselines answer everything: a model must not pass because it left out what it would have got wrong.
+        sums = self._definition.statistics(self._table, {}).cluster_sums
+        n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
+        counted = np.column_stack([sums[:, 0], np.maximum(n_asked, sums[:, 1])])
+        value = float(self._definition.aggregate(counted.sum(axis=0)))
+        resamples = resample(counted, self._definition.aggregate)
+        n_clusters = None if metric.interval is None else metric.interval.n_clusters
         leads = [_lead(reference, value, resamples, n_clusters) for reference in defined]
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
-        return Standing(metric=metric, leads=tuple(order))
+        return Standing(metric=metric, worst=value, leads=tuple(order))
 
     def _answered_by(self, baseline: Baseline, prompt: Prompt) -> list[Record]:
         """Return the records as if the baseline had given all answers."""
@@ -169,8 +183,30 @@ class GateCheck:
             )
         return records
 
+    @cached_property
+    def _told(self) -> frozenset[str]:
+        """The names of the facts that every record tells.
+
+        Raises:
+            DataError: some records lack a fact that others have; a baseline would then be left out unseen.
+        """
+        told = {frozenset(self._facts(record)) for record in self.records}
+        if len(told) > 1:
+            lacking = ", ".join(sorted(frozenset.union(*told) - frozenset.intersection(*told)))
+            raise DataError(
+                f"some records lack what baselines read ({lacking}) and others have it; run the model again"
+            )
+        return told.pop() if told else frozenset()
+
     def _facts(self, record: Record) -> Mapping[str, str]:
-        return self._task.baseline_facts(record) if isinstance(self._task, TellsBaselines) else {}
+        if not isinstance(self._task, TellsBaselines):
+            return {}
+        try:
+            return self._task.baseline_facts(record)
+        except (LookupError, ValueError) as error:
+            raise DataError(
+                f"record '{record.item_id[:60]}': its groups lack what baselines read ({error}); run the model again"
+            ) from error
 
 
 def why_no_rank(result: Result, folder: Path) -> str | None:
@@ -195,7 +231,7 @@ def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Re
     text = exchange.prompt or ""
     if exchange.kind == "choice":
         return ChoiceRequest(prompt=text, options=exchange.options, outcomes=exchange.outcomes, facts=facts)
-    return GenerateRequest(
+    request = GenerateRequest(
         prompt=text,
         max_tokens=prompt.max_tokens or 1,
         temperature=prompt.temperature or 0.0,
@@ -205,6 +241,9 @@ def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Re
         outcomes=exchange.outcomes,
         facts=facts,
     )
+    # A prompt that may not be shown is not stored, but its hash is, by which baselines draw at random.
+    vars(request)["sha256"] = exchange.request_sha256
+    return request
 
 
 def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters: int | None) -> Lead:

@@ -92,7 +92,7 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
     records = tables.read_rows(place_of(folder, result.records), Record)
     lines = []
     if counts.scored:  # Otherwise :func:`check_read` says so.
-        for status, what in (("unparsed", "could not be read"), ("refused", "were refusals")):
+        for status, what in (("unparsed", "have an answer that could not be read"), ("refused", "were refusals")):
             found = [record for record in records if record.status == status]
             if are_many(len(found), counts.items):
                 tail = f"; {advice}" if status == "unparsed" and advice else ""
@@ -118,6 +118,11 @@ class Read(Protocol):
         """A sentence on what may help if answers cannot be read; empty if there is none."""
 
 
+def is_unreadable(result: Result) -> bool:
+    """Return True if no answer of a model could be read; baselines may answer as they like."""
+    return result.model.endpoint != "baseline" and not result.counts.scored
+
+
 def check_read(finished: Sequence[Read]) -> None:
     """Check that at least one answer of each finished run could be read.
 
@@ -127,7 +132,7 @@ def check_read(finished: Sequence[Read]) -> None:
     Raises:
         RunError: no answer of a run could be read. Its result and answers are kept.
     """
-    empty = [run for run in finished if run.result.model.endpoint != "baseline" and not run.result.counts.scored]
+    empty = [run for run in finished if is_unreadable(run.result)]
     if not empty:
         return
     folder, result = empty[0].folder, empty[0].result
@@ -147,23 +152,29 @@ def _counted(statuses: Sequence[str]) -> str:
 
 
 def _share(n: int, n_items: int) -> str:
-    return f"{n} of {n_items} answers ({100 * n / n_items:.0f} %)"
+    return f"{n} of {n_items} items ({100 * n / n_items:.0f} %)"
 
 
 def _shown_of(record: Record) -> str:
     return shown(record.item_id, record.exchanges, record.target)
 
 
+def _is_early(exchange: Exchange, limit: int | None) -> bool:
+    """Return True if an answer was cut before it had as many tokens as the prompt allows."""
+    length = exchange.n_completion_tokens
+    return exchange.finish_reason == "length" and limit is not None and length is not None and length < limit
+
+
 def _cut(result: Result, records: Sequence[Record]) -> str:
     """Return a line on answers that were cut, which tells a short context from the limit of the prompt."""
-    cut = [exchange for record in records for exchange in record.exchanges if exchange.finish_reason == "length"]
-    lengths = [exchange.n_completion_tokens for exchange in cut if exchange.n_completion_tokens is not None]
     prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
     limit = None if prompt is None else prompt.max_tokens
-    early = sum(length < limit for length in lengths) if limit is not None else 0
-    line = f"{_share(result.counts.truncated, len(records))} were cut"
+    early = sum(any(_is_early(exchange, limit) for exchange in record.exchanges) for record in records)
+    line = f"{_share(result.counts.truncated, len(records))} have an answer that was cut"
     if limit is not None:
-        line += f" at the prompt's limit of {limit} tokens" if not early else ""
+        line += f" at the prompt's limit of {limit} tokens" if not early else f" (the prompt's limit: {limit} tokens)"
     if early:
-        return f"{line}, {early} of them because the model's context was full; take a shorter prompt or another model"
+        return (
+            f"{line}, {early} of them before that limit, as in a full context; take a shorter prompt or another model"
+        )
     return f"{line}; base models often write on like that, but if answers end too early, take another prompt"

@@ -158,7 +158,7 @@ class CoreferenceTask:
         told = {"stereotyped": groups.get("stereotyped_occupation"), "referent": facts.target}
         if (first := groups.get("first_occupation")) is not None:
             two = (groups["occupation"], groups["other_occupation"])
-            told |= {"first_mentioned": first, "last_mentioned": next(name for name in two if name != first)}
+            told |= {"first_mentioned": first, "last_mentioned": two[1] if two[0] == first else two[0]}
         return {name: value for name, value in told.items() if value is not None}
 
     def facts(self, item: CoreferenceItem) -> ItemFacts:

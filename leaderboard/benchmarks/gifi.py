@@ -80,7 +80,7 @@ PAGES = BenchmarkPages(
     name="gifi",
     labels=_LABELS | _VARIANTS,
     variants=frozenset(_VARIANTS),
-    headlines=(*_DIMENSIONS, "recognition_accuracy", "answer_accuracy", "refusal_rate"),
+    headlines=(*_DIMENSIONS, "recognition_accuracy", "answer_accuracy", "no_number_rate", "refusal_rate"),
     may_offend={
         "continuation": "The texts that the model continued may come from the web, and some of them offend, as may "
         "what the model wrote: slurs, insults and threats."

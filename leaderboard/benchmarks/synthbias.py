@@ -55,7 +55,7 @@ def _percent_women(occupation: str) -> float | None:
 PAGES = BenchmarkPages(
     name="synthbias",
     labels={"ucerf_macro": "UCerF by occupation pair", "pro_rate": "Pro rate", "certainty": "Certainty"},
-    headlines=("accuracy", "accuracy_gap", "ucerf", "pro_rate"),
+    headlines=("accuracy", "accuracy_gap", "ucerf", "pro_rate", "certainty"),
     layouts=(_WITH_REFERENT, _AMBIGUOUS),
     group_names={"pronoun_gender": "pronoun"},
     slice_fact=SliceFact(

@@ -67,10 +67,19 @@ def _outcome(found: tuple[Path, Root]) -> Entry | LeftOut:
     try:
         return verified_entry(path, root)
     # The path in a result from outside can be too long for the system or contain a null character.
-    except (BiasboardError, OSError, ValueError, ArithmeticError) as error:
+    except (BiasboardError, OSError, ValueError, ArithmeticError, LookupError) as error:
         # Pages must not depend on the location of the folders.
-        reason = str(error).replace(f"{root.folder}{os.sep}", "")
+        reason = _told(path, error).replace(f"{root.folder}{os.sep}", "")
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
+
+
+def _told(path: Path, error: Exception) -> str:
+    """Return a fault of a result in words."""
+    if isinstance(error, LookupError):
+        return f"{path}: its records lack what their task needs: {error}; run the model again"
+    if isinstance(error, UnicodeEncodeError):
+        return f"{str(path)!a}: is not UTF-8; rename the folder"
+    return str(error)
 
 
 def _with_same_items(entry: Entry, first_of_signature: dict[str, Entry]) -> Entry | LeftOut:

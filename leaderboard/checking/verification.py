@@ -24,8 +24,8 @@ from schemas.result import Result, Signature
 from schemas.run_folder import RESCORE_TEXTS, read_run
 from schemas.score import text_sha256
 
-_REFERENCES: dict[tuple[str, str], tuple[Reference, ...]] = {}
-"""Values of the baselines by the hashes of a signature and of what its records say about the items."""
+_REFERENCES: dict[tuple[str, str, str], tuple[Reference, ...]] = {}
+"""Values of the baselines by the hashes of a signature, of the items in its records, and of the requests in them."""
 
 
 def verified_entry(path: Path, root: Root) -> Entry:
@@ -146,7 +146,7 @@ def _standing(
 ) -> Standing | None:
     """Return the standing of a model among the baselines; None if there is no gate or the items have no right answer.
 
-    Baselines answer all results of one signature alike, so their values are computed once in each process.
+    Baselines answer equal requests alike, so their values are computed once for each set of requests in each process.
     """
     gate = benchmark.gate(signature.task)
     if gate is None:
@@ -154,10 +154,19 @@ def _standing(
     check = GateCheck(benchmark, gate, signature, records)
     if not check.applies:
         return None
-    key = (signature.sha256(), fingerprint)
+    key = (signature.sha256(), fingerprint, _requests_fingerprint(records))
     if key not in _REFERENCES:
         _REFERENCES[key] = check.references()
     return check.standing(_REFERENCES[key])
+
+
+def _requests_fingerprint(records: Sequence[Record]) -> str:
+    digest = hashlib.sha256()
+    for record in records:
+        for exchange in record.exchanges:
+            asked: list[strict_json.JsonValue] = [exchange.request_sha256, exchange.prompt, list(exchange.outcomes)]
+            digest.update(strict_json.canonical(asked))
+    return digest.hexdigest()
 
 
 def _items_fingerprint(records: Sequence[Record]) -> str:

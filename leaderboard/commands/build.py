@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from leaderboard.benchmark import check_plug_ins
+from leaderboard.benchmark import check_plug_ins, load_pages
 from leaderboard.checking.entries import Root
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.ranking.boards import Board, assemble, table_title
@@ -91,11 +91,14 @@ def _print_rankings(board: Board) -> None:
     for index in board.indices.tables:
         print(f"{index.dataset} {index.dataset_version}, index, {index.protocol}")
         for model in index.rows:
-            print("  ".join([f"  {model.rank or 'unranked'!s:>8}", _shown("index", model.primary), model.model.id]))
+            rank = "baseline" if model.is_baseline else str(model.rank or "unranked")
+            print("  ".join([f"  {rank:>8}", _shown("index", model.primary), model.model.id]))
     for table in board.tables:
         print(table_title(table, board.tables))
         # Beside the ranking metric, print the first other column: the ranking metric alone can mislead.
-        beside = next((column for column in table.columns if column.metric != table.primary), None)
+        variants = load_pages(table.signature.benchmark).variants
+        others = [column for column in table.columns if column.metric not in variants]
+        beside = next((column for column in others if column.metric != table.primary), None)
         for row in table.rows:
             rank = "baseline" if row.entry.is_baseline else str(row.rank or "unranked")
             values = [] if table.primary is None else [_shown(table.primary, row.entry.primary)]

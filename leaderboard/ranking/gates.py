@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from evaluators.benchmark import Gate, load_benchmark
 from evaluators.runs.indices import protocol_of
-from leaderboard.checking.entries import Entry
+from leaderboard.checking.entries import Entry, why_unranked
 
 
 class _Model(NamedTuple):
@@ -18,6 +18,8 @@ class _Model(NamedTuple):
     dataset: str
     dataset_version: str
     protocol: str
+    normalisation: str | None
+    splits: tuple[str, ...]
 
 
 class Gates:
@@ -29,12 +31,12 @@ class Gates:
         Args:
             entries: All results on the board.
         """
-        self._deciding: dict[_Model, dict[Gate, Entry]] = {}
+        self._deciding: dict[_Model, dict[Gate, list[Entry]]] = {}
         for entry in sorted(entries, key=lambda entry: (-entry.result.signature.n_items, entry.place)):
             signature = entry.result.signature
             gate = load_benchmark(signature.benchmark).gate(signature.task)
             if gate is not None and entry.standing is not None:
-                self._deciding.setdefault(_model_of(entry), {}).setdefault(gate, entry)
+                self._deciding.setdefault(_model_of(entry), {}).setdefault(gate, []).append(entry)
 
     def why_shut(self, entry: Entry) -> str | None:
         """Return why a result does not pass the gates of its benchmark; None if it passes or there are none."""
@@ -46,10 +48,11 @@ class Gates:
             if gate not in deciding:
                 name = gate.metric.replace("_", " ")
                 return f"these items have no right answers, and the model has no result with {name} under this prompt"
-        for gate in gates:
-            other = deciding[gate]
-            if other.standing is not None and other.standing.reason is not None:
-                return f"{other.result.signature.config}: {other.standing.reason}"
+        for other in (entry for gate in gates for entry in deciding[gate]):
+            # A result that could not be ranked itself, for example because much of it was refused, opens no gate.
+            reason = None if other.standing is None else other.standing.reason or why_unranked(other)
+            if reason is not None:
+                return f"{other.result.signature.config}: {reason}"
         return None
 
 
@@ -61,4 +64,6 @@ def _model_of(entry: Entry) -> _Model:
         signature.dataset,
         signature.dataset_version,
         protocol_of(signature.task, signature.prompt),
+        signature.normalisation,
+        signature.splits,
     )

@@ -95,6 +95,7 @@ class Incomplete(NamedTuple):
 
     label: str
     reason: str
+    model_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +165,12 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
         found = [by_result[_identity(scored.result)] for scored in of_model.scored.values()]
         if of_model.missing:
             reason = f"no result of {', '.join(of_model.missing)}"
-            incomplete[place].append(Incomplete(model_label(found[0]), reason))
+            incomplete[place].append(Incomplete(model_label(found[0]), reason, found[0].result.model.id))
             continue
         combined = tuple(by_result[_identity(of_model.scored[task].result)] for task in _tasks(of_model))
         row = _row(of_model, combined, gates)
         if row.primary.value is None:
-            incomplete[place].append(Incomplete(row.label, row.primary.reason or "unknown"))
+            incomplete[place].append(Incomplete(row.label, row.primary.reason or "unknown", row.model.id))
             continue
         signatures = tuple(str(entry.result.signature) for entry in row.entries)
         rows[_Key(*place, row.primary.version, signatures)].append(row)

@@ -51,6 +51,9 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
         for column in columns
         if (metric := column.of(row.entry)) is not None and (metric.value is None or metric.ideal is not None)
     ]
+    if row.is_below:
+        # For the same reason, its own equality is nothing that it does well.
+        claims = [each._replace(verdict="neither") if each.verdict == "well" else each for each in claims]
     claims += [found for column in columns for found in _by_group(section, row.entry, column)]
     shown = {column.metric for column in section.table.columns}
     claims += [
@@ -91,9 +94,10 @@ def overview(digests: Iterable[Digest]) -> tuple[str, ...]:
     if uneven:
         sentences.append(f"Groups fare unevenly in {len(uneven)} {_values(len(uneven))}{_named(uneven)}.")
     if n_trivial := len(_labels(claims, "trivial")):
-        sentences.append(f"{n_trivial} more say little by themselves: baselines that read nothing are ideal in them.")
+        sentences.append(f"{n_trivial} more say little by themselves: trivial baselines are ideal in them.")
     if n_alone := len(_labels(claims, "alone")):
-        sentences.append(f"{n_alone} more {_values(n_alone)} stand alone in their tables.")
+        stand = "stands alone in its table" if n_alone == 1 else "stand alone in their tables"
+        sentences.append(f"{n_alone} more {_values(n_alone)} {stand}.")
     if n_unknown := len(_labels(claims, "unknown")):
         sentences.append(f"Nothing can be said about {n_unknown} more, for the reasons below.")
     return tuple(sentences)
@@ -122,7 +126,8 @@ def _headlines(section: Section) -> Sequence[Column]:
 
 def _rivals(section: Section, row: Row, column: Column) -> Iterator[Rival]:
     for other in section.table.rows:
-        if other is not row and (metric := column.of(other.entry)) is not None:
+        # A model below the line judges nobody: equal treatment says little where nothing is achieved.
+        if other is not row and not other.is_below and (metric := column.of(other.entry)) is not None:
             yield Rival(_short(other.entry.result.model.id), metric, other.entry.is_baseline)
 
 
@@ -158,7 +163,7 @@ def _doubts(entry: Entry, unranked: str | None) -> Iterator[str]:
     rest = f"; {', '.join(missing)}" if missing else "; none was refused, unread or failed"
     yield f"{counts.scored:,} of {counts.items:,} items were scored ({counts.scored / counts.items:.0%}){rest}."
     if counts.truncated:
-        yield f"The answers to {counts.truncated:,} items were cut off at the token limit."
+        yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."
     if (reason := entry.result.environment.corruption) is not None:
         yield f"Its answers look corrupted: {reason}."
     if unranked is not None and not entry.is_baseline:

@@ -63,7 +63,7 @@ def table_lines(table: ResultTable) -> list[Line]:
     return [_row_line(table, row) for row in table.rows]
 
 
-def placed(model: Model, rank: RankRange | None, unranked: str | None) -> dict[str, Scalar]:
+def placed(model: Model, rank: RankRange | None, unranked: str | None, shut: str | None) -> dict[str, Scalar]:
     """Return the fields of an export row that describe the model and its rank."""
     return {
         "model": model.id,
@@ -75,12 +75,13 @@ def placed(model: Model, rank: RankRange | None, unranked: str | None) -> dict[s
         "rank_worst": rank.worst if rank else None,
         "n_ranked": rank.n_ranked if rank else None,
         "unranked_reason": unranked,
+        "no_better_than_baselines_reason": shut,
     }
 
 
 def _row_line(table: ResultTable, row: Row) -> Line:
     result = row.entry.result
-    line = placed(result.model, row.rank, row.unranked) | {"origin": row.entry.origin}
+    line = placed(result.model, row.rank, row.unranked, row.shut) | {"origin": row.entry.origin}
     for column in table.columns:
         line |= metric_fields(column.of(row.entry), prefix=column.key)
     counts = result.counts

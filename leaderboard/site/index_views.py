@@ -17,7 +17,7 @@ from leaderboard.site import plots
 from leaderboard.site.definitions import Definition, define
 from leaderboard.site.exports import Line, metric_fields, placed
 from leaderboard.site.markup import slug
-from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page
+from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page, named_without_rank
 from schemas.result import Metric
 
 
@@ -73,8 +73,10 @@ class IndexView:
     def summary_note(self) -> str:
         """The sentence above the summary on the front page."""
         if not self.table.ranked:
-            n_models = len(self.table.rows) - self.n_baselines
-            return f"No model is ranked yet. Models without a rank: {n_models}; baselines: {self.n_baselines}."
+            names = [row.model.id for row in self.table.rows if not row.is_baseline]
+            return (
+                f"No model is ranked yet. {named_without_rank(names)}Baselines in the full table: {self.n_baselines}."
+            )
         return f"Ranked by the index: {len(self.summary)} of {len(self.table.ranked)} ranked models."
 
     def description(self, name: str) -> str:
@@ -181,7 +183,7 @@ def index_lines(table: IndexTable) -> list[Line]:
     """Return the export rows of an index table."""
     lines: list[Line] = []
     for row in table.rows:
-        line = placed(row.model, row.rank, row.unranked)
+        line = placed(row.model, row.rank, row.unranked, row.shut)
         for index in row.indices:
             for metric in (index.metric, *index.parts):
                 line |= metric_fields(metric, prefix=metric.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,9 +154,23 @@ def _pages(environment: jinja2.Environment, view: View) -> dict[str, str]:
         placed = index_placements(view.indices, model.id)
         digests = [*map(digest_of_index, placed), *(placement.digest for placement in model.placements)]
         pages[model.page.removesuffix(".html") + ".md"] = render(
-            "model.md.j2", model=model, indices=placed, digests=digests, overview=overview(digests), rule=rule()
+            "model.md.j2",
+            model=model,
+            indices=placed,
+            digests=digests,
+            overview=(*_without_index(view.board, model.id), *overview(digests)),
+            rule=rule(),
         )
     return pages
+
+
+def _without_index(board: Board, model_id: str) -> Iterator[str]:
+    """Yield a sentence for each index that a model does not have, with the reason."""
+    for place, entries in board.indices.incomplete.items():
+        for entry in entries:
+            if entry.model_id == model_id:
+                where = f"{place.dataset} {place.dataset_version}, {place.protocol}"
+                yield f"It has no index and so no rank on {where}: {entry.reason}."
 
 
 def _files(stem: str) -> Files:

@@ -15,6 +15,7 @@ from leaderboard.site.definitions import Definition, define
 from leaderboard.site.markup import slug
 from schemas.result import Metric
 
+_MOST_NAMES = 3
 SUMMARY_ROWS = 5
 """Number of models from each table that the front page shows."""
 
@@ -108,6 +109,13 @@ class Section:
             sentences.append(
                 f"{self.n_separable} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
             )
+        listed = load_benchmark(signature.benchmark).baselines
+        if not self.n_baselines and listed and not any(row.entry.is_imported for row in self.table.rows):
+            sentences.append(
+                "No baseline was scored with this prompt; it takes: biasboard run --dataset "
+                f"out/datasets/{signature.dataset} --config {signature.config} --prompt {signature.prompt} "
+                "--backend baseline --model all"
+            )
         return tuple(sentences)
 
     @property
@@ -115,16 +123,21 @@ class Section:
         """The sentence above the summary on the front page, which says what the summary leaves out."""
         n_ranked = len(self.table.ranked)
         if n_ranked == 0:
-            n_rows = len(self.table.rows)
-            rows = "1 row" if n_rows == 1 else f"{n_rows} rows"
-            return f"No model is ranked yet. The full table has {rows}, baselines among them: {self.n_baselines}."
+            return f"No model is ranked yet. {self.without_rank}Baselines in the full table: {self.n_baselines}."
         shown = (
             f"the {SUMMARY_ROWS} of {n_ranked} models that are nearest to the ideal"
             if n_ranked > SUMMARY_ROWS
             else "all models"
         )
         told_apart = "; no two models can be told apart" if n_ranked > 1 and self.n_separable == 0 else ""
-        return f"Ranked by {self.primary_label}: {shown}{told_apart}. Baselines in the full table: {self.n_baselines}."
+        baselines = f"Baselines in the full table: {self.n_baselines}."
+        return f"Ranked by {self.primary_label}: {shown}{told_apart}. {self.without_rank}{baselines}"
+
+    @property
+    def without_rank(self) -> str:
+        """The sentence on the models that have no rank, which ends with a space; empty if all have one."""
+        names = [row.entry.result.model.id for row in self.table.rows if row.rank is None and not row.entry.is_baseline]
+        return named_without_rank(names)
 
     def example(self, column: Column) -> Metric | None:
         """Return one metric of a column, for the version and ideal value that all its cells share."""
@@ -165,6 +178,14 @@ def _short_revision(revision: str | None) -> str | None:
 def model_page(model_id: str) -> str:
     """Return the path of the page of a model, relative to the root of the site."""
     return f"models/{slug(model_id)}.html"
+
+
+def named_without_rank(names: Sequence[str]) -> str:
+    """Return a sentence that names the first models without a rank, and ends with a space; empty if there are none."""
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"Without a rank, for reasons that the table gives: {', '.join(names[:_MOST_NAMES])}{more}. "
 
 
 def make_sections(board: Board) -> tuple[Section, ...]:

@@ -19,7 +19,7 @@ VERDICTS: dict[Verdict, str] = {
     "badly": "Badly",
     "uneven": "Unevenly",
     "neither": "Neither well nor badly",
-    "trivial": "Says little by itself: baselines that read nothing reach the ideal",
+    "trivial": "Says little by itself: trivial baselines reach the ideal",
     "alone": "Alone in its table, so compared with the ideal only",
     "unknown": "Nothing can be said",
 }
@@ -84,7 +84,8 @@ def claim(label: str, metric: Metric, rivals: Sequence[Rival]) -> Claim:
     elif (judges.worse and not judges.better) or own[0] >= _largest_distance(metric, metric.ideal):
         verdict = "badly"
     parts = [
-        _against_ideal(own, metric) + (f", which {_named(trivial)} reach without reading anything" if trivial else ""),
+        _against_ideal(own, metric),
+        f"baselines with an ideal value: {_named(trivial)}" if trivial else "",
         _against(baselines, "baseline"),
         _against(models, "other model"),
     ]

@@ -103,11 +103,11 @@ def test_the_share_of_unread_answers_and_of_refusals_is_told_with_one_of_each(
     assert min(counts.unparsed, counts.refused, counts.scored) > 5
     lines = done.stdout.splitlines()
     (unparsed,) = [line for line in lines if "could not be read" in line]
-    assert unparsed.startswith(f"{counts.unparsed} of {N_ITEMS} answers ({100 * counts.unparsed / N_ITEMS:.0f} %)")
+    assert unparsed.startswith(f"{counts.unparsed} of {N_ITEMS} items ({100 * counts.unparsed / N_ITEMS:.0f} %)")
     assert r"was answered 'Once\nupon\ta time', where" in unparsed
     assert "; try --prompt greedy-v1" in unparsed
     (refused,) = [line for line in lines if "were refusals" in line]
-    assert refused.startswith(f"{counts.refused} of {N_ITEMS} answers")
+    assert refused.startswith(f"{counts.refused} of {N_ITEMS} items")
     assert DECLINED in refused
     assert not warnings(done)
     assert lines[-1].startswith("next:")
@@ -133,6 +133,8 @@ def test_answers_that_were_cut_are_told_with_their_share(
         endpoint, problems, tmp_path / "runs", lambda received: "The answer is 12.", "--config", "math", finish="length"
     )
     assert done.exit_code == 0, done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if "were cut" in line]
-    assert line.startswith(f"{N_ITEMS} of {N_ITEMS} answers (100 %) were cut at the prompt's limit of 200 tokens")
+    (line,) = [line for line in done.stdout.splitlines() if "that was cut" in line]
+    assert line.startswith(
+        f"{N_ITEMS} of {N_ITEMS} items (100 %) have an answer that was cut at the prompt's limit of 200 tokens"
+    )
     assert "take another prompt" in line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +23,12 @@ from leaderboard.checking.entries import Root
 from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import Board, assemble
 from schemas.dataset_folder import read_manifest
+from schemas.lexicon import occupations
 from schemas.run_folder import read_run, write_result
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.gifi_results import scorers
-from tests.leaderboard.synthetic import leaning, write_model
+from tests.leaderboard.synthetic import Gender, leaning, make_records, make_result, write_model
+from tests.leaderboard.synthetic import write_result as write_made
 
 
 def run_all(dataset: Path, root: Path, baselines: Sequence[str], prompts: Sequence[str] = ()) -> None:
@@ -141,3 +143,43 @@ def test_the_lead_over_a_baseline_is_that_of_a_plain_recount(tmp_path: Path) -> 
     assert leads["uniform"].difference == 0.5
     assert leads["uniform"].low == leads["uniform"].high == 0.5
     assert standing.leads[0].low == min(lead.low or 0 for lead in standing.leads)
+
+
+def first_mentioned(refused: int) -> Callable[[str, str, Gender, int], float | None]:
+    """Choose the occupation that is mentioned first, and refuse some of the pairs where that is wrong."""
+
+    def probability(reference: str, other: str, gender: Gender, pair: int) -> float | None:
+        is_first = occupations()[reference].stereotype == "male"
+        if not is_first and pair // 2 < refused:
+            return None
+        return 0.99 if is_first else 0.01
+
+    return probability
+
+
+def test_refusing_what_would_be_wrong_opens_no_gate(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/choosy", first_mentioned(2))
+    ((row,),) = (table.rows for table in board_of(tmp_path).tables)
+    assert row.entry.result.counts.refused == 4
+    assert row.entry.metric("accuracy") is not None
+    assert row.rank is None
+    assert (row.shut or "").startswith("accuracy 0.521, or 0.500 with missing answers as wrong ones, is not separably ")
+
+
+def test_a_result_that_could_not_be_ranked_opens_no_gate_for_others(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/silent", first_mentioned(1), ambiguous=True)
+    write_model(tmp_path, "acme/silent", lambda reference, other, gender, pair: None if pair < 10 else 0.99)
+    ambiguous, right = board_of(tmp_path).tables
+    assert right.rows[0].unranked == "80 of 100 items scored; a rank needs at least 95%"
+    told = {row.entry.result.model.id: (row.rank, row.shut) for row in ambiguous.rows}
+    assert told == {"acme/silent": (None, "type2: 80 of 100 items scored; a rank needs at least 95%")}
+
+
+def test_a_record_that_lacks_what_baselines_read_is_left_out_alone(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/honest", leaning(2.0, 0.1))
+    records = make_records(leaning(2.0, 0.1))
+    groups = {key: value for key, value in records[0].groups.items() if key != "first_occupation"}
+    records[0] = replace(records[0], groups=groups)
+    write_made(tmp_path / "aaa", make_result(records, "aaa/damaged"), records)
+    (left_out,) = load([Root(tmp_path, "local")]).left_out
+    assert "some records lack what baselines read (first_mentioned, last_mentioned)" in left_out.reason

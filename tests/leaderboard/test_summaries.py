@@ -77,8 +77,7 @@ def test_an_ideal_that_a_baseline_reaches_without_reading_says_little() -> None:
     found = claim("Fairness", metric(0.95, 0.9, 0.97), trivial)
     assert found.verdict == "trivial"
     assert found.text == (
-        "is 0.950 [0.900, 0.970]; it misses the ideal 1 by 0.030 to 0.100, which constant reach without reading "
-        "anything."
+        "is 0.950 [0.900, 0.970]; it misses the ideal 1 by 0.030 to 0.100; baselines with an ideal value: constant."
     )
     # Another model then decides.
     other = rival("large", 0.98, 0.99, is_baseline=False)
@@ -125,13 +124,16 @@ def test_the_page_of_a_model_begins_with_what_it_does_well_and_badly(tmp_path: P
     page = files["models/acme__skilled.md"]
     summary, results = page.split("<table", 1)
     assert "Of 1 value that can be compared with baselines or other models, 1 is good (Accuracy)" in summary
-    assert "2 more say little by themselves: baselines that read nothing are ideal in them." in summary
+    assert "2 more say little by themselves: trivial baselines are ideal in them." in summary
     assert "<strong>Accuracy</strong> is 1.000 [1.000, 1.000]; it cannot be told apart from the ideal 1" in summary
     assert "separably better than all 2 baselines (uniform, stereotype)" in summary
     assert "100 of 100 items were scored (100%); none was refused, unread or failed." in summary
     assert 'scope="row"' in results
     mute = files["models/acme__mute.md"]
-    assert "No value can be compared with a baseline or another model. Nothing can be said about 4 more" in mute
+    assert "No value can be compared with a baseline or another model. Nothing can be said about 5 more" in mute
     assert "0 of 100 items were scored (0%); 100 refused." in mute
-    assert "<strong>Accuracy, Accuracy gap, Pro rate</strong> without a value: no items to compute it from." in mute
+    assert (
+        "<strong>Accuracy, Accuracy gap, Pro rate, Certainty</strong> without a value: no items to compute it from."
+        in mute
+    )
     assert "## Summary" not in files["models/baseline__uniform.md"]

@@ -1,0 +1,36 @@
+"""Reads TOML files that a user wrote."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import ConfigError, DataError
+from schemas.files import check_readable
+
+_MOST_BYTES = 2**20
+
+
+def read_toml(path: Path, *, option: str, what: str) -> dict[str, Any]:
+    """Read a small TOML file.
+
+    Args:
+        path: Path of the file.
+        option: Option that names it, for error messages.
+        what: Content that is expected, for error messages, such as "prices".
+
+    Raises:
+        ConfigError: there is no such file.
+        DataError: the path is no regular file, the file is too large, or it is not TOML.
+    """
+    try:
+        if path.exists():
+            check_readable(path, most=_MOST_BYTES)
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: {error.strerror or error}; name a TOML file of {what}") from error
+    except RecursionError as error:
+        raise DataError(f"{path}: its values are nested too deeply; write a TOML file of {what}") from error
+    except ValueError as error:  # Also of numbers with thousands of digits, and of bytes that are not UTF-8.
+        raise DataError(f"{path}: not a TOML file ({error})") from error
