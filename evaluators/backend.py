@@ -228,9 +228,11 @@ class NeedsFacts(Protocol):
 class SendsMessages(Protocol):
     """A backend that may send prompts as messages of a chat, in a template that only the endpoint knows."""
 
-    @property
     def sends_messages(self) -> bool:
-        """True if it does."""
+        """Return True if it does; the endpoint may be asked to find out."""
+
+    def surely_sends_messages(self) -> bool:
+        """Return True if it is known to do so without asking the endpoint anything."""
 
     def other_ways(self) -> Sequence[str]:
         """Return options with which the same model continues texts and scores options; it may be asked to find out."""

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.earlier import StoredAnswers, pace_of, unanswered
-from evaluators.runs.plan import Plan, check_askable
+from evaluators.runs.plan import Plan, check_unprobed
 from evaluators.stores.maintenance import Pace
 from schemas import strict_json
 
@@ -102,7 +102,7 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
     n_answered: int | None = None
     left_out: tuple[str, ...] = ()
     if remote:
-        check_askable(plan.prompt)
+        check_unprobed(plan.task, plan.prompt, backend)
         to_ask = list({request.sha256: request for request in asked}.values())
         n_distinct = len(to_ask)
     else:

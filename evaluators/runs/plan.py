@@ -145,7 +145,7 @@ def can_ask(prompt: Prompt, backend: Backend) -> bool:
     """Return True if a backend can ask with a prompt."""
     in_chat = backend.model.chat_template_sha256 is not None
     if isinstance(backend, SendsMessages) and not in_chat and prompt.requires in backend.capabilities:
-        in_chat = backend.sends_messages
+        in_chat = backend.sends_messages()
     return prompt.requires in backend.capabilities and (prompt.chat or not in_chat)
 
 
@@ -160,6 +160,25 @@ def check_askable(prompt: Prompt) -> None:
             f"prompt '{prompt.id}' marks published answers, which biasboard import reads; "
             "take another prompt to ask a model"
         )
+
+
+def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
+    """Check what is known about a prompt before a remote backend is asked anything.
+
+    Raises:
+        ConfigError: the prompt cannot be asked, or it is a text to continue and the backend only sends messages.
+    """
+    check_askable(prompt)
+    if isinstance(backend, SendsMessages) and backend.surely_sends_messages() and not prompt.chat:
+        others = [other.id for other in task.prompts.values() if other.chat and other.requires != "import"]
+        raise _no_message(prompt, others, "; or --api completions where the endpoint has it")
+
+
+def _no_message(prompt: Prompt, others: Sequence[str], ways: str) -> ConfigError:
+    return ConfigError(
+        f"prompt '{prompt.id}' is a text to continue, and this endpoint is sent messages of a chat; take --prompt "
+        f"{' or '.join(others)}{ways}"
+    )
 
 
 def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
@@ -178,12 +197,9 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
             f"prompts for that: {', '.join(others) or 'none'}{_other_ways(backend)}{why}"
         )
-    if isinstance(backend, SendsMessages) and backend.sends_messages and not prompt.chat:
+    if isinstance(backend, SendsMessages) and backend.sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat and other.requires in backend.capabilities]
-        raise ConfigError(
-            f"prompt '{prompt.id}' is a text to continue, and this endpoint is sent messages of a chat; take --prompt "
-            f"{' or '.join(others)}{_other_ways(backend)}"
-        )
+        raise _no_message(prompt, others, _other_ways(backend))
     if model.chat_template_sha256 is not None and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat]
         raise ConfigError(
@@ -193,5 +209,5 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
 
 
 def _other_ways(backend: Backend) -> str:
-    ways = backend.other_ways() if isinstance(backend, SendsMessages) and backend.sends_messages else ()
+    ways = backend.other_ways() if isinstance(backend, SendsMessages) and backend.sends_messages() else ()
     return f"; or take {' or '.join(ways)}" if ways else ""

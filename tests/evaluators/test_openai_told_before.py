@@ -150,3 +150,16 @@ def test_a_result_does_not_tell_the_address(dataset: Path, tokenizer: Tokenizer)
     assert "I am the endpoint" in text, "the case does not test what it is for"
     command = read_run(path.parent).result.command
     assert re.search(r"--backend openai --model made/model --base-url \$OPENAI_BASE_URL --api chat ", command)
+
+
+def test_a_dry_run_refuses_what_no_chat_can_be_asked_and_asks_nothing(dataset: Path, tokenizer: Tokenizer) -> None:
+    with FakeEndpoint(tokenizer, serves=BOTH) as endpoint:
+        refused = run(dataset, endpoint, "--prompt", "intrinsic-v1", "--api", "chat", "--dry-run")
+        unknown = run(dataset, endpoint, "--prompt", "intrinsic-v1", "--dry-run")
+        assert endpoint.n_received == 0
+    assert refused.exit_code == 1
+    for part in ("prompt 'intrinsic-v1' is a text to continue", "mcq2-v1", "or --api completions"):
+        assert part in refused.stderr
+    # Without a word about the interface, only the endpoint can tell.
+    assert unknown.exit_code == 0
+    assert "the endpoint was not probed" in unknown.stdout

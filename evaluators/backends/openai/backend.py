@@ -185,10 +185,13 @@ class OpenAIBackend:
             obstacles={way: self.connection.address.clean(reason) for way, reason in self.probed.reasons.items()},
         )
 
-    @property
     def sends_messages(self) -> bool:
-        """True if prompts are sent as messages of a chat; probes the endpoint on first access."""
+        """Return True if prompts are sent as messages of a chat; the first call probes the endpoint."""
         return self.probed.api == "chat"
+
+    def surely_sends_messages(self) -> bool:
+        """Return True if the options or the address leave nothing but a chat."""
+        return all(possible.api == "chat" for possible in self._possible())
 
     def other_ways(self) -> Sequence[str]:
         """Return ``--api completions`` if the user chose chat, and completions return log-probabilities of options."""
