@@ -93,7 +93,8 @@ class Standing:
         told = f"{name} {self.metric.value:.3f}"
         if self.worst is not None and self.metric.value - self.worst >= _SHOWN:
             told += f", or {self.worst:.3f} with missing answers as wrong ones,"
-        told += f" is not separably above the baseline {lead.baseline} ({lead.value:.3f})"
+        relation = "is not separably above" if lead.high is None or lead.high >= 0 else "is separably below"
+        told += f" {relation} the baseline {lead.baseline} ({lead.value:.3f})"
         if lead.low is None or lead.high is None:
             return f"{told}: too few clusters for an interval"
         return f"{told}: difference {lead.difference:.3f} [{lead.low:.3f}, {lead.high:.3f}]"

@@ -52,8 +52,14 @@ class Gates:
             # A result that could not be ranked itself, for example because much of it was refused, opens no gate.
             reason = None if other.standing is None else other.standing.reason or why_unranked(other)
             if reason is not None:
-                return f"{other.result.signature.config}: {reason}"
+                return in_config(other, reason)
         return None
+
+
+def in_config(entry: Entry, reason: str) -> str:
+    """Return a reason with the config of its result in front, unless it begins with that word anyway."""
+    config = entry.result.signature.config
+    return reason if reason.startswith(config) else f"{config}: {reason}"
 
 
 def _model_of(entry: Entry) -> _Model:

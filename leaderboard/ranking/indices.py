@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
-from leaderboard.ranking.gates import Gates
+from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result
 from schemas.score import Scorer
@@ -205,7 +205,7 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> In
         config, unranked = next(iter(found.items()))
         if len(set(reasons.values())) > 1:
             unranked = f"{config}: {unranked}"
-    shut = next((f"{entry.result.signature.config}: {reason}" for entry, reason in judged if reason is not None), None)
+    shut = next((in_config(entry, reason) for entry, reason in judged if reason is not None), None)
     return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked or shut, shut=shut)
 
 

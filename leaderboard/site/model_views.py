@@ -96,7 +96,7 @@ class ModelView:
 
 
 def make_models(sections: Sequence[Section], manifests: Sequence[Manifest] = ()) -> tuple[ModelView, ...]:
-    """Return a view of each model that has a result in the sections, sorted by id.
+    """Return a view of each model that has a result in the sections, sorted by id; baselines come last.
 
     Args:
         sections: All tables.
@@ -109,10 +109,11 @@ def make_models(sections: Sequence[Section], manifests: Sequence[Manifest] = ())
         manifest = found.get((signature.dataset, signature.dataset_version))
         for row in section.table.rows:
             placements.setdefault(row.entry.result.model.id, []).append(_placement(section, row, manifest))
-    return tuple(
+    views = [
         ModelView(id=model_id, page=model_page(model_id), placements=tuple(placements[model_id]))
         for model_id in sorted(placements)
-    )
+    ]
+    return tuple(sorted(views, key=lambda view: view.is_baseline))
 
 
 def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placement:

@@ -126,7 +126,7 @@ def test_items_without_right_answers_are_judged_by_those_that_have_some(tmp_path
         "these items have no right answers, and the model has no result with accuracy under this prompt",
     )
     reason = told["acme/wrong"][1] or ""
-    assert reason.startswith("type2: accuracy 0.000 is not separably above the baseline ")
+    assert reason.startswith("type2: accuracy 0.000 is separably below the baseline ")
     assert [row.entry.result.model.id for row in right.rows] == ["acme/knowing", "acme/wrong"]
     assert [row.is_below for row in right.rows] == [False, True]
 
