@@ -248,7 +248,8 @@ def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Re
 
 
 def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters: int | None) -> Lead:
-    from scipy import stats
+    # The quantile of Student's t; loading scipy.stats for it would take longer than all else here.
+    from scipy.special import stdtrit
 
     below = reference.metric.value or 0.0
     difference = value - below
@@ -257,5 +258,5 @@ def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters:
     if n_clusters is None or n_clusters < 2 or len(differences) < 2:
         return Lead(reference.baseline, below, difference, None, None)
     # Resamples of cluster means have a standard error; with few clusters, its own doubt makes the interval wider.
-    half_width = float(stats.t.ppf((1 + LEVEL) / 2, n_clusters - 1)) * float(differences.std(ddof=1))
+    half_width = float(stdtrit(n_clusters - 1, (1 + LEVEL) / 2)) * float(differences.std(ddof=1))
     return Lead(reference.baseline, below, difference, difference - half_width, difference + half_width)
