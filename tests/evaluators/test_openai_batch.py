@@ -17,21 +17,11 @@ from evaluators.backends.openai.batch import BatchLimits
 from schemas import strict_json
 from schemas.errors import ConfigError, RunError
 from tests.evaluators.fake_batch_api import FakeBatchEndpoint
-from tests.evaluators.fake_endpoint import MODEL, save_tokenizer
+from tests.evaluators.fake_endpoint import MODEL
 
 CHAT = frozenset({"chat", "top_logprobs", "models"})
 REQUESTS: list[Request] = [GenerateRequest(prompt=f"Say {number}", max_tokens=3) for number in range(20)]
 EVERY = frozenset(range(20))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-
-
-@pytest.fixture(scope="module")
-def tokenizer(folder: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 def opened(endpoint: FakeBatchEndpoint, state: Path | None, **options: Any) -> OpenAIBackend:

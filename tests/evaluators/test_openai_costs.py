@@ -36,16 +36,6 @@ CHOICES: list[Request] = [
 TEXTS: list[Request] = [GenerateRequest(prompt=item.sentence, max_tokens=5) for item in ITEMS]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-
-
-@pytest.fixture(scope="module")
-def tokenizer(folder: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
-
-
 @pytest.fixture
 def prices(tmp_path: Path) -> Path:
     path = tmp_path / "prices.toml"

@@ -15,7 +15,7 @@ from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from schemas.run_folder import read_run
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint
 from tests.evaluators.made_data import made_items, write_dataset
 
 TEMPLATE_TOKENS = 60
@@ -25,16 +25,6 @@ BOTH = frozenset({"chat", "models", "echo", "text"})
 TEXTS = ["", "a", "The nurse said 'hi'.\n", "émigré — 🙂🙂", '{"a": "\\"}', "x" * 5000]
 GENERATE: list[Request] = [GenerateRequest(prompt=text, max_tokens=7) for text in TEXTS if text]
 CHOICE: list[Request] = [ChoiceRequest(prompt=f"Is it {x}?", options=(" A", " B"), outcomes=("a", "b")) for x in TEXTS]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-
-
-@pytest.fixture(scope="module")
-def tokenizer(folder: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _MOST_ROWS = {"cpu": 128, "mps": 128, "cuda": 512}
-"""Maximum number of texts side by side, by type of device. On a CPU, more were not faster with models of 0.6 and 30
-million parameters."""
+"""Maximum number of texts side by side, by type of device; a choice, and no measured optimum."""
 _MEMORY_SHARE = {"cpu": 0.25, "mps": 0.25, "cuda": 0.5}
 """Share of the free memory that keys and values may take. Attention copies some of them, and a CPU has no error to
 recover from when memory runs out: the system ends the process."""
