@@ -80,14 +80,14 @@ def plain(backend: TransformersBackend, request: GenerateRequest) -> Plain:
 def plain_token(logits: Any, request: GenerateRequest, generator: np.random.Generator) -> int:
     if request.temperature == 0:
         return int(logits.argmax())
-    probabilities = plain_distribution(logits, request)
-    target = generator.random() * sum(probabilities)
-    total = 0.0
-    for token, probability in enumerate(probabilities):
-        total += probability
-        if total > target:
-            return token
-    raise AssertionError("the distribution ends before the random number")
+    masses = plain_distribution(logits, request)
+    numbers = generator.random((len(masses) - 1).bit_length())
+    first, size = 0, 2 ** len(numbers)
+    for number in numbers:
+        size //= 2
+        left, right = masses[first : first + size], masses[first + size : first + 2 * size]
+        first += size if number * sum(left + right) >= sum(left) else 0
+    return first
 
 
 def plain_distribution(logits: Any, request: GenerateRequest) -> list[float]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evaluators.backend import GenerateRequest, Response
+from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
 from evaluators.models.tokenizer import ModelTokenizer
 from schemas.errors import import_extra
 
@@ -27,12 +28,6 @@ _N_ANCHOR = 8
 text."""
 _CHUNK_ELEMENTS = 2**24
 """Maximum number of float64 probabilities held in memory at a time."""
-_DOUBT = 1e-5
-"""Distance from another token, in probability or in nats, below which float32 rounding may decide between them."""
-_ALIKE = 1e-5
-"""Relative difference of probabilities whose order rounding may decide."""
-_MOST_SWAPPED = 4
-"""Number of tokens that rounding is expected to move across the border of the most probable ones, at most."""
 
 
 @dataclass
@@ -48,7 +43,7 @@ class Draft:
     end_ids: frozenset[int]
     tokenizer: ModelTokenizer
     generated: list[int] = field(default_factory=list)
-    _numbers: list[float] = field(default_factory=list)
+    _numbers: tuple[int, np.ndarray[Any, np.dtype[np.float64]]] | None = field(default=None, repr=False)
     _response: Response | None = None
 
     @property
@@ -66,11 +61,14 @@ class Draft:
         """The response; None until the text has ended."""
         return self._response
 
-    def random_number(self) -> float:
-        """Return the random number in [0, 1) for the next token. Calls before the next token give the same number."""
-        while len(self._numbers) <= len(self.generated):
-            self._numbers.append(float(self._generator.random()))
-        return self._numbers[-1]
+    def random_numbers(self, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return ``n`` random numbers in [0, 1) for the next token.
+
+        Calls before the next token give the same numbers.
+        """
+        if self._numbers is None or self._numbers[0] != len(self.generated):
+            self._numbers = (len(self.generated), self._generator.random(n))
+        return self._numbers[1]
 
     @cached_property
     def _generator(self) -> np.random.Generator:
@@ -156,7 +154,11 @@ def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset
 
 
 def next_tokens(
-    logits: Tensor, drafts: Sequence[Draft], exact: Callable[[Draft], Tensor | None] | None = None
+    logits: Tensor,
+    drafts: Sequence[Draft],
+    *,
+    rounding: float = 0.0,
+    exact: Callable[[Draft, Tensor], Tensor | None] | None = None,
 ) -> list[int | None]:
     """Return the next token of each draft; None if its logits are not finite.
 
@@ -165,9 +167,10 @@ def next_tokens(
 
     Args:
         logits: Logits of the next token of each draft, shape (n, vocabulary).
-        drafts: Drafts in the order of the rows. Each one that samples draws one random number.
-        exact: Function that returns the logits of a draft computed alone, shape (1, vocabulary), or None if that would
-            take too long; None to trust the given logits.
+        drafts: Drafts in the order of the rows. Each one that samples draws random numbers.
+        rounding: Largest difference that a batch makes to a logit, in nats.
+        exact: Function that takes a draft and its logits of shape (1, vocabulary), and returns these logits computed
+            alone, or None if that would take too long; None to trust the given logits.
     """
     torch = import_extra("torch", "hf")
     highest = logits.amax(dim=-1, keepdim=True)
@@ -178,107 +181,34 @@ def next_tokens(
     if greedy:
         part = logits[greedy]
         best = part.argmax(dim=-1).tolist()  # In a tie, the first one.
-        near = (part >= highest[greedy] - _DOUBT).sum(dim=-1) > 1
+        near = (part >= highest[greedy] - 2 * rounding).sum(dim=-1) > 1
         for index, token in zip(greedy, best, strict=True):
             tokens[index] = token
         doubtful += [index for index, is_near in zip(greedy, near.tolist(), strict=True) if is_near]
     step = max(1, _CHUNK_ELEMENTS // logits.shape[-1])
     for at in range(0, len(sampled), step):
         places = sampled[at : at + step]
-        drawn = _sample(logits[places], [drafts[index] for index in places])
+        drawn = _drawn(logits[places], [drafts[index] for index in places], rounding)
         for index, token in zip(places, drawn.tokens, strict=True):
             tokens[index] = token
         doubtful += [index for index, is_doubtful in zip(places, drawn.doubtful, strict=True) if is_doubtful]
     for index in doubtful:
-        alone = None if exact is None else exact(drafts[index])
+        alone = None if exact is None else exact(drafts[index], logits[index : index + 1])
         if alone is not None:
             tokens[index] = next_tokens(alone, [drafts[index]])[0]
     sound = torch.isfinite(highest[:, 0].float()).tolist()
     return [token if fine else None for token, fine in zip(tokens, sound, strict=True)]
 
 
-class _Drawn(NamedTuple):
-    """Tokens drawn at random, one per draft."""
-
-    tokens: list[int]
-    doubtful: list[bool]
-    """True for each token that rounding may have decided."""
-
-
-def _sample(logits: Tensor, drafts: Sequence[Draft]) -> _Drawn:
-    """Draw tokens by inverting the cumulative distribution over token ids in ascending order.
-
-    Rounding differs between batches. In order of probability, it could swap two tokens of nearly equal probability and
-    shift all tokens after them. In order of ids, it moves each border only by the size of the rounding error.
-
-    Args:
-        logits: Logits of the next token of each draft, shape (n, vocabulary).
-        drafts: Drafts that sample, in the order of the rows.
-    """
+def _drawn(logits: Tensor, drafts: Sequence[Draft], rounding: float) -> Drawn:
+    """Draw the next token of each draft with its own random numbers."""
     torch = import_extra("torch", "hf")
     if logits.device.type == "mps":  # MPS has no float64.
         logits = logits.cpu()
-    options = {"dtype": torch.float64, "device": logits.device}
-    temperature = torch.tensor([draft.request.temperature for draft in drafts], device=logits.device)
-    top_p = torch.tensor([draft.request.top_p for draft in drafts], **options)
-    uniform = torch.tensor([draft.random_number() for draft in drafts], **options)
-    probabilities = torch.log_softmax(logits.float() / temperature[:, None], dim=-1).double().exp()
-    doubt = torch.full_like(uniform, _DOUBT)[:, None]
-    if bool((top_p < 1).any()):
-        probabilities, moved = _most_probable(probabilities, top_p[:, None])
-        doubt = doubt + moved
-    cumulative = probabilities.cumsum(dim=-1)
-    wanted = uniform[:, None] * cumulative[:, -1:]
-    found = torch.searchsorted(cumulative, wanted, right=True)[:, 0]
-    # Rounding must not select a token after the last one with a probability above 0, where the sum reaches its end.
-    last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())[:, 0]
-    # Logits that are no numbers have no such token; their texts end without an answer.
-    tokens = torch.minimum(found, last).clamp(max=logits.shape[-1] - 1)[:, None]
-    above = cumulative.gather(-1, tokens) - wanted
-    below = probabilities.gather(-1, tokens) - above
-    return _Drawn(tokens[:, 0].tolist(), (torch.minimum(above, below) < doubt)[:, 0].tolist())
-
-
-def _most_probable(probabilities: Tensor, top_p: Tensor) -> tuple[Tensor, Tensor]:
-    """Set all probabilities to zero except those of the fewest tokens that together hold ``top_p`` of the mass.
-
-    Among equally probable tokens, those with lower ids are kept first.
-
-    Args:
-        probabilities: Probability of each token, shape (n, vocabulary).
-        top_p: Mass to keep in each row, shape (n, 1).
-
-    Returns:
-        The probabilities that are kept, and the mass that rounding may have moved in each row, shape (n, 1).
-    """
-    torch = import_extra("torch", "hf")
-    ordered = _descending(probabilities)
-    mass_before = ordered.cumsum(dim=-1) - ordered
-    n_kept = ((mass_before < top_p) | (top_p >= 1)).sum(dim=-1, keepdim=True).clamp(min=1)
-    least = ordered.gather(-1, n_kept - 1)
-    kept = probabilities >= least
-    if bool((kept.sum(dim=-1, keepdim=True) > n_kept).any()):
-        tied = probabilities == least
-        room = n_kept - (probabilities > least).sum(dim=-1, keepdim=True)
-        kept &= ~tied | (tied.cumsum(dim=-1) <= room)
-    result: Tensor = probabilities.where(kept, torch.zeros((), dtype=probabilities.dtype, device=probabilities.device))
-    # The next token after the last one that is kept, if there is one.
-    after = n_kept.clamp(max=ordered.shape[-1] - 1)
-    is_near = (top_p - mass_before.gather(-1, n_kept - 1) < _DOUBT) | (mass_before.gather(-1, after) - top_p < _DOUBT)
-    is_near |= least - ordered.gather(-1, after) < least * _ALIKE
-    moved = _MOST_SWAPPED * least * (is_near & (n_kept < ordered.shape[-1]))
-    return result, moved
-
-
-def _descending(values: Tensor) -> Tensor:
-    """Return the values of each row in descending order.
-
-    On a CPU, numpy sorts them: it uses vector instructions, and is an order of magnitude faster than torch, which also
-    sorts indices.
-    """
-    torch = import_extra("torch", "hf")
-    if values.device.type != "cpu":
-        found: Tensor = torch.sort(values, dim=-1, descending=True).values
-        return found
-    ordered: Tensor = torch.from_numpy(np.sort(values.numpy(), axis=-1)).flip(-1)
-    return ordered
+    n = n_choices(logits.shape[-1])
+    temperature = torch.tensor(
+        [[draft.request.temperature] for draft in drafts], dtype=torch.float64, device=logits.device
+    )
+    top_p = torch.tensor([[draft.request.top_p] for draft in drafts], dtype=torch.float64, device=logits.device)
+    numbers = torch.from_numpy(np.stack([draft.random_numbers(n) for draft in drafts])).to(logits.device)
+    return draw(logits, temperature, top_p, numbers, rounding)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.transformers.budget import Room
 from evaluators.backends.transformers.decoding import Draft, next_tokens, start
-from evaluators.backends.transformers.single import SingleDecoder, obstacle_to_sharing, plain_logits
+from evaluators.backends.transformers.single import SingleDecoder, difference_of, plain_logits, try_sharing
 from evaluators.backends.transformers.slots import Slots
 from evaluators.backends.transformers.vocabulary import Vocabulary
 from evaluators.models.tokenizer import ModelTokenizer
@@ -36,9 +36,12 @@ _REFILL_SHARE = 8
 """Number of rows per row that must be free before requests join those being decoded. A pass for few new texts takes
 about as long as one for many, and computing a few free rows in vain costs less than that."""
 _FLOAT32 = 4
+_LEAST_ROUNDING, _MARGIN = 1e-6, 4.0
+"""The difference that a batch makes to a logit is taken to be this many times the largest one measured, at least."""
 _FREE, _USUAL = 160, 10
-"""A token in doubt is computed alone unless, after the first few, more than one token in ten is in doubt. A model that
-prefers nothing would otherwise compute most of its tokens twice."""
+"""A token in doubt is computed alone unless, after the first few, more than one token in ten is in doubt. Models whose
+tokens are all equally probable would otherwise compute most of them twice."""
+_UNSURE = "tokens_left_to_rounding"
 _OUT_OF_MEMORY = "out of memory on a single request; use a smaller model, --dtype bfloat16 or another device"
 
 
@@ -61,7 +64,8 @@ def generate(
         room: Limits on what is decoded side by side.
         settings: Settings of the result, which this function updates. ``generation`` becomes ``continuous``, or
             ``single`` for one request at a time; ``continuous_generation_left_out`` then gives the reason.
-            ``ids_without_token`` becomes the number of ids that are never generated, if there are any.
+            ``ids_without_token`` becomes the number of ids that are never generated, and
+            ``tokens_left_to_rounding`` the number of generated tokens that rounding may have decided, if there are any.
 
     Yields:
         Events as from :meth:`evaluators.backend.Backend.ask`.
@@ -75,17 +79,23 @@ def generate(
     if not waiting:
         return
     vocabulary = Vocabulary(network, tokenizer)
-    reason = obstacle_to_sharing(network, [begin(planned[0]), begin(planned[-1])])
-    settings["generation"] = "continuous" if reason is None else "single"
+    sharing = try_sharing(network, [begin(planned[0]), begin(planned[-1])])
+    settings["generation"] = "continuous" if sharing.obstacle is None else "single"
     settings.pop("continuous_generation_left_out", None)
-    if reason is None:
-        finished = _Continuous(Slots(network), vocabulary, begin, waiting, room).run()
+    if sharing.obstacle is None:
+        rounding = max(_LEAST_ROUNDING, _MARGIN * sharing.difference)
+        decoder = _Continuous(Slots(network), vocabulary, begin, waiting, room, rounding)
+        finished = decoder.run()
     else:
-        settings["continuous_generation_left_out"] = reason
+        settings["continuous_generation_left_out"] = sharing.obstacle
+        decoder = None
         finished = _one_by_one(SingleDecoder(network, vocabulary), begin, waiting)
+    n_before = int(settings.get(_UNSURE, "0"))
     for event in _grouped(finished):
         if vocabulary.n_left_out:
             settings["ids_without_token"] = str(vocabulary.n_left_out)
+        if decoder is not None and decoder.n_unsure:
+            settings[_UNSURE] = str(n_before + decoder.n_unsure)
         yield event
 
 
@@ -179,10 +189,14 @@ class _Continuous:
     waiting: deque[_Waiting]
     room: Room
     """Limits on what runs side by side; reduced if it does not fit into memory."""
+    rounding: float
+    """Largest difference that a batch makes to a logit, in nats; raised if a larger one is met."""
     n_decoded: int = 0
     """Number of tokens generated so far."""
     n_doubtful: int = 0
-    """Number of tokens that rounding may have decided."""
+    """Number of tokens in doubt: with the logits of another batch, another one might have been chosen."""
+    n_unsure: int = 0
+    """Number of tokens that rounding may have decided, since they were not computed alone."""
     interrupted: deque[Draft] = field(default_factory=deque)
     """Drafts that lost their row because memory ran out; they continue where they were."""
 
@@ -262,10 +276,12 @@ class _Continuous:
     def _advance(self, drafts: Sequence[Draft], logits: Tensor) -> None:
         """Choose the next token of each draft."""
         self.n_decoded += len(drafts)
-        for draft, token in zip(drafts, next_tokens(self.vocabulary.masked(logits), drafts, self._alone), strict=True):
+        masked = self.vocabulary.masked(logits)
+        tokens = next_tokens(masked, drafts, rounding=self.rounding, exact=self._alone)
+        for draft, token in zip(drafts, tokens, strict=True):
             draft.take(token)
 
-    def _alone(self, draft: Draft) -> Tensor | None:
+    def _alone(self, draft: Draft, shared: Tensor) -> Tensor | None:
         """Return the logits of a draft computed alone; None if most tokens are in doubt.
 
         They do not depend on what runs side by side. In half precision, rounding decides too often for this to help.
@@ -273,8 +289,11 @@ class _Continuous:
         network = self.slots.network
         self.n_doubtful += 1
         if network.dtype.itemsize < _FLOAT32 or self.n_doubtful * _USUAL > _FREE + self.n_decoded:
+            self.n_unsure += 1
             return None
-        return self.vocabulary.masked(plain_logits(network, draft.ids)[None])
+        alone = self.vocabulary.masked(plain_logits(network, draft.ids)[None])
+        self.rounding = max(self.rounding, _MARGIN * difference_of(shared[0], alone[0]).largest)
+        return alone
 
     def _make_room(self, going: list[Draft]) -> list[Draft]:
         """Take all drafts out of their rows, so that half as many can continue at a time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluators.backends.transformers.decoding import Draft, next_tokens
 from evaluators.backends.transformers.head import last_position_only
@@ -70,7 +70,7 @@ class SingleDecoder:
         # A model that does not support this may raise any exception. It may still work without a state.
         except Exception:
             return False
-        return _mean_difference(found, plain_logits(self.network, ids)) <= _TOLERANCES.get(precision, 1e-3)
+        return difference_of(found, plain_logits(self.network, ids)).of_top <= _TOLERANCES.get(precision, 1e-3)
 
 
 def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
@@ -82,8 +82,17 @@ def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
     return logits
 
 
-def obstacle_to_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> str | None:
-    """Return why texts cannot be decoded side by side; None if they can.
+class Sharing(NamedTuple):
+    """The effect of decoding texts side by side."""
+
+    obstacle: str | None
+    """Error message if texts must be decoded one by one."""
+    difference: float = 0.0
+    """Largest difference to the log-probability of a token, in nats."""
+
+
+def try_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> Sharing:
+    """Decode a few tokens side by side and alone, and compare their logits.
 
     Args:
         network: The model.
@@ -92,12 +101,12 @@ def obstacle_to_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> 
     """
     longest = examples[0].n_at_most
     if reason := obstacle(network, longest) or _obstacle_in_positions(network):
-        return reason
+        return Sharing(reason)
     # A model that does not support this may raise any exception. Decoding one by one shows whether it works at all.
     try:
-        return _difference(network, examples)
+        return _tried(network, examples)
     except Exception as error:
-        return f"{type(network).__name__} fails on it ({' '.join(str(error).split())[:100]})"
+        return Sharing(f"{type(network).__name__} fails on it ({' '.join(str(error).split())[:100]})")
 
 
 def _obstacle_in_positions(network: PreTrainedModel) -> str | None:
@@ -107,17 +116,13 @@ def _obstacle_in_positions(network: PreTrainedModel) -> str | None:
     return None
 
 
-def _difference(network: PreTrainedModel, examples: Sequence[Draft]) -> str | None:
-    """Compare a long and a short text decoded together with each of them decoded alone.
-
-    Returns:
-        Error message if the logits differ by more than rounding; None if they agree.
-    """
+def _tried(network: PreTrainedModel, examples: Sequence[Draft]) -> Sharing:
+    """Compare a long and a short text decoded together with each of them decoded alone."""
     long, short = (_endless(draft) for draft in (examples[0], examples[-1]))
     again = _endless(examples[0])
     slots = Slots(network)
     tolerance = _TOLERANCES.get(str(network.dtype).removeprefix("torch."), 1e-3)
-    found: list[float] = []
+    found: list[Difference] = []
     # The short text joins while the long one is decoded, and then the long one gives up its row to another. Nothing
     # else can happen to a text.
     for newcomer, leaver in ((long, None), (short, None), (again, long)):
@@ -125,16 +130,16 @@ def _difference(network: PreTrainedModel, examples: Sequence[Draft]) -> str | No
             slots.release([leaver])
         logits, prefilled = slots.begin([newcomer])
         if reason := _obstacle_in_cache(prefilled.cache, prefilled.lengths[0], examples[0].n_at_most):
-            return reason
+            return Sharing(reason)
         found.append(_try(network, newcomer, logits[0]))
         slots.add([newcomer], prefilled, [0])
         drafts, logits = slots.step()
         found.extend(_try(network, draft, row) for draft, row in zip(drafts, logits, strict=True))
-    largest = max(found, key=lambda value: (value != value, value))
+    largest = max((difference.of_top for difference in found), key=lambda value: (value != value, value))
     # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
     if not largest <= tolerance:
-        return f"it differs by {largest:.2g} nats from decoding one text at a time on the first requests"
-    return None
+        return Sharing(f"it differs by {largest:.2g} nats from decoding one text at a time on the first requests")
+    return Sharing(None, max(difference.largest for difference in found))
 
 
 def _endless(draft: Draft) -> Draft:
@@ -144,18 +149,30 @@ def _endless(draft: Draft) -> Draft:
     return Draft(draft.place, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
 
 
-def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> float:
-    """Return how far logits are from those of the text alone, in nats, and add a token to the draft."""
+def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> Difference:
+    """Return how far logits are from those of the text alone, and add a token to the draft."""
     expected = plain_logits(network, draft.ids)
     draft.take(int(expected.argmax()))
-    return _mean_difference(logits, expected)
+    return difference_of(logits, expected)
 
 
-def _mean_difference(found: Tensor, expected: Tensor) -> float:
+class Difference(NamedTuple):
+    """The difference between two computations of the log-probabilities of the next token, in nats."""
+
+    of_top: float
+    """Mean difference of the most probable tokens."""
+    largest: float
+    """Largest difference of any token."""
+
+
+def difference_of(found: Tensor, expected: Tensor) -> Difference:
+    """Compare two computations of the logits of the next token, each of shape (vocabulary,)."""
     torch = import_extra("torch", "hf")
     ours, theirs = (torch.log_softmax(logits.float(), dim=-1) for logits in (found, expected))
     top = theirs.topk(min(_N_COMPARED_TOKENS, len(theirs))).indices
-    return float((ours[top] - theirs[top]).abs().mean())
+    # Equal values include minus infinity, whose difference is no number.
+    differences = torch.where(ours == theirs, 0.0, (ours - theirs).abs())
+    return Difference(float(differences[top].mean()), float(differences.max()))
 
 
 def _obstacle_in_cache(cache: Any, n_tokens: int, longest: int) -> str | None:

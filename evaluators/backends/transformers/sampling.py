@@ -1,0 +1,165 @@
+"""Draws tokens at random such that rounding hardly ever decides between two of them.
+
+The token ids are halved again and again, and a random number decides which half the token lies in. Each of these
+choices (15 for 32,000 ids) hangs on the ratio of two masses of probability, which rounding moves by no more than its
+own size. A single random number that is looked up in the cumulative distribution meets a border at every token
+instead. Where a model prefers nothing, these borders lie so close together that rounding decides about most tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from schemas.errors import import_extra
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Drawn(NamedTuple):
+    """Tokens drawn at random, one per row."""
+
+    tokens: list[int]
+    doubtful: list[bool]
+    """True for each token that rounding may have decided."""
+
+
+def n_choices(n_tokens: int) -> int:
+    """Return how many random numbers draw one of ``n_tokens`` tokens."""
+    return max(1, (n_tokens - 1).bit_length())
+
+
+def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, numbers: Tensor, rounding: float) -> Drawn:
+    """Draw a token per row.
+
+    Args:
+        logits: Logits of the next token, shape (n, vocabulary).
+        temperature: Temperature of each row, above 0, shape (n, 1).
+        top_p: Mass of the most probable tokens to draw from, shape (n, 1).
+        numbers: Random numbers in [0, 1) as float64, shape (n, :func:`n_choices` of the vocabulary).
+        rounding: Largest error of a logit, in nats.
+    """
+    torch = import_extra("torch", "hf")
+    probabilities = torch.softmax(logits.double() / temperature, dim=-1)
+    error = rounding / temperature
+    kept, unsure = _most_probable(probabilities, top_p, error)
+    sums = kept.cumsum(dim=-1)
+    drawn = _halve(numbers, error, sums, sums, sums)
+    if unsure.rows:
+        # The sums of all rows would take as long as everything else.
+        part = probabilities[unsure.rows]
+        fewest, most = (
+            part.masked_fill(part < least, 0).cumsum(dim=-1) for least in (unsure.least_of_fewest, unsure.least_of_most)
+        )
+        again = _halve(numbers[unsure.rows], error[unsure.rows], sums[unsure.rows], fewest, most)
+        for row, is_doubtful in zip(unsure.rows, again.doubtful, strict=True):
+            drawn.doubtful[row] = is_doubtful
+    return drawn
+
+
+def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: Tensor) -> Drawn:
+    """Draw a token per row by choosing between halves of the ids.
+
+    Args:
+        numbers: Random number of each choice, shape (n, choices).
+        error: Rounding of the logarithm of a probability, shape (n, 1).
+        kept: Running sums of the probabilities over ids, shape (n, vocabulary).
+        fewest: The same of those that are kept however rounding moves them.
+        most: The same of those that may be kept.
+    """
+    torch = import_extra("torch", "hf")
+    n_choices, n_tokens = numbers.shape[-1], kept.shape[-1]
+    grown = 1 + 2 * error
+    low = torch.zeros_like(numbers[:, :1], dtype=torch.long)
+    doubtful = torch.zeros_like(low, dtype=torch.bool)
+    for choice in range(n_choices):
+        number = numbers[:, choice, None]
+        width = 1 << (n_choices - 1 - choice)
+        middle, high = (low + width).clamp(max=n_tokens), (low + 2 * width).clamp(max=n_tokens)
+        left, right = _masses(kept, low, middle, high)
+        fewest_left, fewest_right = (left, right) if fewest is kept else _masses(fewest, low, middle, high)
+        most_left, most_right = (left, right) if most is kept else _masses(most, low, middle, high)
+        # Would either choice be made if rounding had moved every probability in its favour?
+        may_be_right = (number * (fewest_left + most_right * grown) >= fewest_left) & (most_right > 0)
+        may_be_left = number * (most_left * grown + fewest_right) < most_left * grown
+        doubtful |= may_be_right & may_be_left
+        low = torch.where(number * (left + right) >= left, middle, low)
+    return Drawn(low[:, 0].tolist(), doubtful[:, 0].tolist())
+
+
+def _masses(sums: Tensor, low: Tensor, middle: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the masses of the ids from ``low`` to ``middle`` and from there to ``high``, each of shape (n, 1)."""
+    at_low, at_middle, at_high = (
+        sums.gather(-1, (place - 1).clamp(min=0)).masked_fill(place == 0, 0) for place in (low, middle, high)
+    )
+    return at_middle - at_low, at_high - at_middle
+
+
+class _Unsure(NamedTuple):
+    """The rows in which rounding may decide which tokens are the most probable ones."""
+
+    rows: list[int]
+    least_of_fewest: Tensor
+    """Least probability of the tokens that are kept however rounding moves them, one per such row, shape (k, 1)."""
+    least_of_most: Tensor
+    """Least probability of the tokens that may be kept, one per such row, shape (k, 1)."""
+
+
+def _most_probable(probabilities: Tensor, top_p: Tensor, error: Tensor) -> tuple[Tensor, _Unsure]:
+    """Set all probabilities to zero except those of the fewest tokens that together hold ``top_p`` of the mass.
+
+    Among equally probable tokens, those with lower ids are kept first.
+
+    Args:
+        probabilities: Probability of each token, shape (n, vocabulary).
+        top_p: Mass to keep in each row, shape (n, 1).
+        error: Rounding of the logarithm of a probability, shape (n, 1).
+
+    Returns:
+        The probabilities, shape (n, vocabulary), and the rows in which others might have been kept.
+    """
+    torch = import_extra("torch", "hf")
+    if bool((top_p >= 1).all()):
+        return probabilities, _Unsure([], top_p[:0], top_p[:0])
+    ordered = _descending(probabilities)
+    n_tokens = ordered.shape[-1]
+    mass = ordered.cumsum(dim=-1)
+
+    def least_of(top_p: Tensor, is_all: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return number and least probability of the tokens that hold a mass, and the probability after that."""
+        n = torch.where(is_all, n_tokens, torch.searchsorted(mass, top_p) + 1).clamp(max=n_tokens)
+        following = ordered.gather(-1, n.clamp(max=n_tokens - 1)).masked_fill(n == n_tokens, 0)
+        return n, ordered.gather(-1, n - 1), following
+
+    n_kept, least, following = least_of(top_p, top_p >= 1)
+    kept = probabilities.masked_fill(probabilities < least, 0)
+    if bool((following == least).any()):
+        tied = probabilities == least
+        n_tied = n_kept - (probabilities > least).sum(dim=-1, keepdim=True)
+        kept.masked_fill_(tied & (tied.cumsum(dim=-1) > n_tied), 0)
+    n_fewest, least_of_fewest, after_fewest = least_of(top_p * (1 - 2 * error), top_p >= 1)
+    n_most, least_of_most, after_most = least_of(top_p * (1 + 2 * error), top_p >= 1)
+    near = 4 * error
+    # Rounding may swap the last token that is kept with the next one.
+    swaps_fewest, swaps_most = after_fewest >= least_of_fewest * (1 - near), after_most >= least_of_most * (1 - near)
+    least_of_fewest = torch.where(swaps_fewest, least_of_fewest * (1 + near), least_of_fewest)
+    least_of_most = torch.where(swaps_most, least_of_most * (1 - near), least_of_most)
+    is_unsure = (n_fewest != n_most) | ((n_most < n_tokens) & (swaps_fewest | swaps_most))
+    rows = is_unsure[:, 0].nonzero()[:, 0].tolist()
+    return kept, _Unsure(rows, least_of_fewest[rows], least_of_most[rows])
+
+
+def _descending(values: Tensor) -> Tensor:
+    """Return the values of each row in descending order.
+
+    On a CPU, numpy sorts them: it uses vector instructions, and is an order of magnitude faster than torch, which also
+    sorts indices.
+    """
+    torch = import_extra("torch", "hf")
+    if values.device.type != "cpu":
+        found: Tensor = torch.sort(values, dim=-1, descending=True).values
+        return found
+    ordered: Tensor = torch.from_numpy(np.sort(values.numpy(), axis=-1)).flip(-1)
+    return ordered
