@@ -27,44 +27,12 @@ from schemas import tables
 from schemas.items.pronoun_text import PronounTextItem
 from tests.bench.plain_generation import Settings, plain_texts
 from tests.evaluators.asking import all_answers_of
+from tests.evaluators.made_data import save_flat_llama
 
 PROMPT = TASK.prompts["sampled-v1"]
 PLAIN_ROWS = (16, 64, 256)
 """Rows of a plain batch that are tried; the fastest is compared with."""
 ROUNDS = int(os.environ.get("GENERATION_ROUNDS", "5"))
-N_VOCABULARY = 32_000
-
-
-def save_random_model(folder: Path) -> Path:
-    """Save a Llama of about 30 million random weights, whose tokenizer knows every id of its vocabulary."""
-    torch = pytest.importorskip("torch", reason="the extra hf is not installed")
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens = ["<unk>", "<s>", "</s>", *letters]
-    tokens += [f"w{number}" for number in range(N_VOCABULARY - len(tokens))]
-    tokenizer = Tokenizer(models.BPE({token: index for index, token in enumerate(tokens)}, [], unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=N_VOCABULARY,
-        hidden_size=512,
-        intermediate_size=1376,
-        num_hidden_layers=4,
-        num_attention_heads=8,
-        num_key_value_heads=8,
-        max_position_embeddings=512,
-        tie_word_embeddings=True,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +45,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 @pytest.fixture(params=["tinystories-656k", "random-30m"])
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "random-30m":
-        return save_random_model(tmp_path / "random-30m")
+        return save_flat_llama(tmp_path / "random-30m")
     data: Path = request.getfixturevalue("shared_data")
     return data / "models" / str(request.param)
 

@@ -16,7 +16,7 @@ from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
 from tests.evaluators.asking import all_answers_of
-from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.made_data import save_flat_llama, save_tiny_llama
 from tests.evaluators.plain_generation import ENDS, made_requests, plain
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -28,12 +28,14 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
 
 
-@pytest.fixture(params=["made", "tinystories-656k"])
-def model(request: pytest.FixtureRequest) -> Path:
-    """A model that the test makes, and a real one where it is at hand."""
+@pytest.fixture(params=["made", "flat", "tinystories-656k"])
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A model that the test makes, one that prefers no token, and a real one where it is at hand."""
     if request.param == "made":
         made: Path = request.getfixturevalue("tiny_llama")
         return made
+    if request.param == "flat":
+        return save_flat_llama(tmp_path / "flat", hidden_size=64)
     data: Path = request.getfixturevalue("shared_data")
     return data / "models" / str(request.param)
 
@@ -65,7 +67,17 @@ def test_answers_are_equal_whatever_runs_side_by_side(model: Path) -> None:
     assert {answer.status for answer in alone} == {"answered"}
     assert len({answer.n_completion_tokens for answer in alone}) > 5, "answers of one length try nothing"
     for batch_tokens in (100, 333, None):
-        assert all_answers_of(opened(model, batch_tokens), requests) == alone
+        backend = opened(model, batch_tokens)
+        assert all_answers_of(backend, requests) == alone
+        assert "tokens_left_to_rounding" not in backend.runtime.settings
+
+
+def test_what_rounding_may_have_decided_is_counted(tiny_llama: Path) -> None:
+    requests = [request for request in made_requests(60) if request.temperature > 0]
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", dtype="bfloat16"))
+    answers = all_answers_of(backend, requests)
+    n_tokens = sum(answer.n_completion_tokens or 0 for answer in answers)
+    assert 0 < int(backend.runtime.settings["tokens_left_to_rounding"]) <= n_tokens
 
 
 def test_without_a_choice_memory_decides_and_not_the_budget_of_scoring(tiny_llama: Path) -> None:

@@ -74,27 +74,43 @@ def _halve(numbers: Tensor, error: Tensor, kept: Tensor, fewest: Tensor, most: T
     grown = 1 + 2 * error
     low = torch.zeros_like(numbers[:, :1], dtype=torch.long)
     doubtful = torch.zeros_like(low, dtype=torch.bool)
+    range_of_kept = _Range(kept)
+    ranges = [range_of_kept] if fewest is most is kept else [range_of_kept, _Range(fewest), _Range(most)]
     for choice in range(n_choices):
         number = numbers[:, choice, None]
-        width = 1 << (n_choices - 1 - choice)
-        middle, high = (low + width).clamp(max=n_tokens), (low + 2 * width).clamp(max=n_tokens)
-        left, right = _masses(kept, low, middle, high)
-        fewest_left, fewest_right = (left, right) if fewest is kept else _masses(fewest, low, middle, high)
-        most_left, most_right = (left, right) if most is kept else _masses(most, low, middle, high)
+        middle = (low + (1 << (n_choices - 1 - choice))).clamp(max=n_tokens)
+        halves = [each.halves(middle) for each in ranges]
+        (left, right), (fewest_left, fewest_right), (most_left, most_right) = halves[0], halves[-2:][0], halves[-1]
         # Would either choice be made if rounding had moved every probability in its favour?
         may_be_right = (number * (fewest_left + most_right * grown) >= fewest_left) & (most_right > 0)
         may_be_left = number * (most_left * grown + fewest_right) < most_left * grown
         doubtful |= may_be_right & may_be_left
-        low = torch.where(number * (left + right) >= left, middle, low)
+        is_right = number * (left + right) >= left
+        for each in ranges:
+            each.choose(is_right)
+        low = torch.where(is_right, middle, low)
     return Drawn(low[:, 0].tolist(), doubtful[:, 0].tolist())
 
 
-def _masses(sums: Tensor, low: Tensor, middle: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the masses of the ids from ``low`` to ``middle`` and from there to ``high``, each of shape (n, 1)."""
-    at_low, at_middle, at_high = (
-        sums.gather(-1, (place - 1).clamp(min=0)).masked_fill(place == 0, 0) for place in (low, middle, high)
-    )
-    return at_middle - at_low, at_high - at_middle
+class _Range:
+    """A range of token ids per row, at first all of them, and the running sums at its ends."""
+
+    def __init__(self, sums: Tensor) -> None:
+        self._sums = sums
+        self._at_low = sums.new_zeros((len(sums), 1))
+        self._at_middle = self._at_low
+        self._at_high = sums[:, -1:]
+
+    def halves(self, middle: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the masses of the ids before ``middle`` and from there on, each of shape (n, 1)."""
+        self._at_middle = self._sums.gather(-1, middle - 1)
+        return self._at_middle - self._at_low, self._at_high - self._at_middle
+
+    def choose(self, is_right: Tensor) -> None:
+        """Go on with one half of each row."""
+        torch = import_extra("torch", "hf")
+        self._at_low = torch.where(is_right, self._at_middle, self._at_low)
+        self._at_high = torch.where(is_right, self._at_high, self._at_middle)
 
 
 class _Unsure(NamedTuple):
