@@ -18,10 +18,11 @@ of its batches and a function that answers one batch: see :func:`ask_in_batches`
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -34,6 +35,18 @@ from schemas.result import Model
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "import"]
 """Abilities of a backend. No backend has ``import``: it marks answers that were given elsewhere."""
+
+
+@lru_cache(maxsize=1024)
+def _options_json(options: tuple[str, ...]) -> bytes:
+    return strict_json.canonical(list(options))
+
+
+def choice_sha256(prompt: str, options: tuple[str, ...]) -> str:
+    """Return the hash of a choice request: that of the canonical JSON of its kind, options and prompt."""
+    # Written by hand, since thousands of records are checked at a time; options and keys are in canonical order.
+    text = b'{"kind":"choice","options":%b,"prompt":%b}' % (_options_json(options), strict_json.canonical(prompt))
+    return hashlib.sha256(text).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +64,7 @@ class ChoiceRequest:
     @cached_property
     def sha256(self) -> str:
         """The hash of what a model is asked; the facts are not hashed."""
-        return strict_json.sha256({"kind": "choice", "prompt": self.prompt, "options": list(self.options)})
+        return choice_sha256(self.prompt, self.options)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from itertools import compress
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import PERCENTILE, FloatArray, interval_of, resample
+from evaluators.statistics.bootstrap import PERCENTILE, FloatArray, interval_of, resample, resampled_sums
 from evaluators.statistics.record_tables import Statistics
 from schemas.metric_comparison import TOLERANCE
 from schemas.result import Interval, Metric
@@ -22,6 +23,15 @@ class RecordTable(Protocol):
 
 
 T = TypeVar("T", bound=RecordTable)
+
+
+class Value(NamedTuple):
+    """The value of a metric on a slice."""
+
+    value: float | None
+    reason: str | None
+    """Reason why the value is None; None if it is a number."""
+    statistics: Statistics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +79,46 @@ class MetricDefinition(Generic[T]):
 
     def compute(self, table: T, group: Mapping[str, str]) -> Metric:
         """Return the value on one slice with its interval, or null with the reason."""
+        return compute_all([(self, group)], table)[0]
+
+    def value_of(self, table: T, group: Mapping[str, str]) -> Value:
+        """Return the value on one slice without its interval, or the reason why there is none."""
         reason = self.undefined(table)
         if reason is not None:
-            return self._metric(table, group, Statistics(np.zeros((0, 0)), 0, 0), None, reason)
+            return Value(None, reason, Statistics(np.zeros((0, 0)), 0, 0))
         statistics = self.statistics(table, group)
         value = float(self.aggregate(statistics.cluster_sums.sum(axis=0)))
         if np.isnan(value):
             reason = self.why_nan(statistics.cluster_sums.sum(axis=0)) or f"no {self.unit} to compute it from"
-            return self._metric(table, group, statistics, None, reason)
-        return self._metric(table, group, statistics, self._clamped(value), None)
+            return Value(None, reason, statistics)
+        return Value(self._clamped(value), None, statistics)
+
+    def metric(self, table: T, group: Mapping[str, str], found: Value, sums: FloatArray | None) -> Metric:
+        """Return a value with its interval.
+
+        Args:
+            table: The records as arrays.
+            group: The slice.
+            found: The value on the slice.
+            sums: The statistics summed over the resamples, shape (n_resamples, n_columns); None if no interval is
+                computed from them.
+        """
+        interval, interval_reason = self._interval(found, sums)
+        return Metric(
+            name=self.name,
+            version=self.version_on(table),
+            value=found.value,
+            reason=found.reason,
+            interval=interval,
+            interval_reason=interval_reason,
+            n=found.statistics.n,
+            n_excluded=found.statistics.n_excluded,
+            unit=self.unit,
+            ideal=self.ideal(table),
+            minimum=self.minimum,
+            maximum=self.maximum,
+            group=dict(group),
+        )
 
     def _clamped(self, value: float) -> float:
         """Clamp a value to the range of the metric.
@@ -89,34 +130,32 @@ class MetricDefinition(Generic[T]):
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
         return min(max(value, self.minimum), self.maximum)
 
-    def _interval(self, value: float, statistics: Statistics) -> tuple[Interval | None, str | None]:
-        if self.no_interval is not None:
-            return None, self.no_interval
-        n_clusters = int(np.count_nonzero(np.any(statistics.cluster_sums != 0, axis=1)))
-        resampled = resample(statistics.cluster_sums, self.aggregate)
-        interval, reason = interval_of(value, resampled, n_clusters, method=self.interval_method)
+    def _interval(self, found: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
+        if found.value is None or sums is None:
+            return None, "there is no value" if found.value is None else self.no_interval
+        n_clusters = int(np.count_nonzero(np.any(found.statistics.cluster_sums != 0, axis=1)))
+        interval, reason = interval_of(found.value, self.aggregate(sums), n_clusters, method=self.interval_method)
         if interval is not None:
             # Clamp both ends at both limits: rounding can push a whole degenerate interval slightly out of the range.
             low, high = (min(max(end, self.minimum), self.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
         return interval, reason
 
-    def _metric(
-        self, table: T, group: Mapping[str, str], statistics: Statistics, value: float | None, reason: str | None
-    ) -> Metric:
-        interval, interval_reason = (None, "there is no value") if value is None else self._interval(value, statistics)
-        return Metric(
-            name=self.name,
-            version=self.version_on(table),
-            value=value,
-            reason=reason,
-            interval=interval,
-            interval_reason=interval_reason,
-            n=statistics.n,
-            n_excluded=statistics.n_excluded,
-            unit=self.unit,
-            ideal=self.ideal(table),
-            minimum=self.minimum,
-            maximum=self.maximum,
-            group=dict(group),
-        )
+
+def compute_all(wanted: Sequence[tuple[MetricDefinition[T], Mapping[str, str]]], table: T) -> list[Metric]:
+    """Compute metrics on slices of a table, each with its interval, or null with the reason.
+
+    Args:
+        wanted: The metrics, each with a slice.
+        table: The records as arrays.
+    """
+    found = [definition.value_of(table, group) for definition, group in wanted]
+    resampled = [
+        value.value is not None and definition.no_interval is None
+        for (definition, _), value in zip(wanted, found, strict=True)
+    ]
+    sums = resampled_sums([value.statistics.cluster_sums for value in compress(found, resampled)])
+    return [
+        definition.metric(table, group, value, next(sums) if has_sums else None)
+        for (definition, group), value, has_sums in zip(wanted, found, resampled, strict=True)
+    ]

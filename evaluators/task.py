@@ -17,6 +17,9 @@ from schemas.record import Exchange, Reading, RecordStatus
 from schemas.result import Normalisation, ScoringMode
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from evaluators.metric import RecordTable
     from evaluators.text_scores import TextScores
 
@@ -142,10 +145,21 @@ class ReadsScores(Protocol):
 class JudgesRecords(Protocol):
     """A task whose items can have a right answer."""
 
-    def is_right(self, record: Any) -> bool | None:
-        """Return True if the reading of a record is right, False if it is wrong.
+    def are_right(self, records: Sequence[Any]) -> Sequence[bool | None]:
+        """Return True for each record whose reading is right, False for each whose reading is wrong.
 
-        The result is None if there is no right answer or no reading, or if the reading is partly right.
+        The value is None where there is no right answer or no reading, or where the reading is partly right.
+        """
+
+
+@runtime_checkable
+class ReadsColumns(Protocol):
+    """A task that can check its readings of many records together."""
+
+    def certain_readings(self, records: Sequence[Any], normalisation: Normalisation | None) -> npt.NDArray[np.bool_]:
+        """Return the mask of the records whose stored reading certainly follows from their answers, shape (n,).
+
+        The others are read one by one.
         """
 
 

@@ -57,9 +57,13 @@ def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> No
         values: Fields of each row by name.
         row_type: Dataclass of the rows.
     """
-    table = pa.Table.from_pylist(values, schema=arrow_schema(row_type))
+    write_table(path, pa.Table.from_pylist(values, schema=arrow_schema(row_type)))
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a table to a file; the same rows always give the same bytes."""
     # One row group, fixed compression and no pandas metadata.
-    pq.write_table(table, path, compression="zstd", row_group_size=max(1, len(values)), store_schema=True)
+    pq.write_table(table, path, compression="zstd", row_group_size=max(1, table.num_rows), store_schema=True)
 
 
 MOST_ROWS = 1_000_000
@@ -119,8 +123,12 @@ def _too_large(path: Path) -> DataError:
     return DataError(f"{path}: its rows take more than {MOST_BYTES >> 30} GiB of memory; split it, or make it again")
 
 
-def _checked_table(path: Path, row_type: type) -> pa.Table:
-    """Read the columns of a row type, and no others."""
+def read_table(path: Path, row_type: type) -> pa.Table:
+    """Read the columns of a row type, and no others.
+
+    Raises:
+        DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
+    """
     wanted = arrow_schema(row_type)
     with _opened(path) as file:
         schema = file.schema_arrow
@@ -154,11 +162,23 @@ def read(path: Path, row_type: type) -> list[dict[str, Any]]:
     Raises:
         DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
     """
-    table = _checked_table(path, row_type)
+    return values_of(read_table(path, row_type), where=str(path))
+
+
+def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:
+    """Return the fields of each row of a table by name.
+
+    Args:
+        table: The rows.
+        where: The file that they were read from, for the error message.
+
+    Raises:
+        DataError: a text is not UTF-8, or a map has a key twice.
+    """
     try:
         values = table.to_pylist(maps_as_pydicts="strict")
     except (ValueError, KeyError) as error:
         raise DataError(
-            f"{path}: holds text that is not UTF-8 or a map with a key twice: {error}; make it again"
+            f"{where}: holds text that is not UTF-8 or a map with a key twice: {error}; make it again"
         ) from error
     return cast(list[dict[str, Any]], values)

@@ -6,17 +6,21 @@ at the first error; ``python -m schemas.validate`` lists all of them.
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 from schemas import contract, strict_json, tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
-from schemas.record import Record
 from schemas.result import Counts, RecordsFile, Result, ScoresFile
 from schemas.score import TextScore
+
+if TYPE_CHECKING:
+    from schemas.record_columns import RecordColumns
 
 RESULT = "result.json"
 RECORDS = "records.parquet"
@@ -29,7 +33,7 @@ class Run(NamedTuple):
     """The result and the records of a finished run."""
 
     result: Result
-    records: list[Record]
+    records: RecordColumns
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -95,7 +99,7 @@ def read_run(folder: Path, *, recount: bool = True) -> Run:
         raise DataError(problem)
     for problem in _row_problems(folder, result.records, tables.n_rows(path)):
         raise DataError(problem)
-    records = tables.read_rows(path, Record)
+    records = _record_files().read_records(path)
     for problem in record_problems(folder, result, records, recount=recount):
         raise DataError(problem)
     return Run(result, records)
@@ -144,7 +148,12 @@ def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
     return path
 
 
-def record_problems(folder: Path, result: Result, records: Sequence[Record], *, recount: bool = True) -> Iterator[str]:
+def _record_files() -> ModuleType:
+    # Loading pyarrow takes as long as many a command needs in all.
+    return importlib.import_module("schemas.record_files")
+
+
+def record_problems(folder: Path, result: Result, records: RecordColumns, *, recount: bool = True) -> Iterator[str]:
     """Yield a message for each difference between the records and what the result says about them.
 
     Args:
@@ -155,18 +164,16 @@ def record_problems(folder: Path, result: Result, records: Sequence[Record], *, 
     """
     path = folder / result.records.path
     yield from _row_problems(folder, result.records, len(records))
-    yield from repeated_items(path, [record.item_id for record in records])
+    columns = records.columns
+    yield from repeated_items(path, columns["item_id"].texts)
     signature = result.signature
-    others = [
-        (number, f"{record.config}/{record.split}")
-        for number, record in enumerate(records, start=1)
-        if record.config != signature.config or record.split not in signature.splits
-    ]
+    in_config = columns["config"].coded.is_one_of(signature.config)
+    others = (~(in_config & columns["split"].coded.is_one_of(*signature.splits))).nonzero()[0].tolist()
     if others:
-        number, place = others[0]
+        first = records[others[0]]
         yield (
-            f"{path}: row {number}: belongs to {place}, the signature says {signature.config}/"
-            f"{'+'.join(signature.splits)}{_and_more(len(others))}; run or import the model again"
+            f"{path}: row {others[0] + 1}: belongs to {first.config}/{first.split}, the signature says "
+            f"{signature.config}/{'+'.join(signature.splits)}{_and_more(len(others))}; run or import the model again"
         )
     counted = count(records) if recount else result.counts
     for name in Counts.__dataclass_fields__:
@@ -235,28 +242,30 @@ def _and_more(n_rows: int) -> str:
     return "" if n_rows == 1 else f" ({n_rows} such rows)"
 
 
-def repeated_items(path: Path, identifiers: Sequence[str]) -> Iterator[str]:
+def repeated_items(path: Path, identifiers: Sequence[str | None]) -> Iterator[str]:
     """Yield a line for every item that has more than one row.
 
     Args:
         path: Path of the file, for the message.
         identifiers: ``item_id`` of each row, in order.
     """
-    first_rows: dict[str, int] = {}
+    if len(set(identifiers)) == len(identifiers):
+        return
+    first_rows: dict[str | None, int] = {}
     for number, identifier in enumerate(identifiers, start=1):
         first = first_rows.setdefault(identifier, number)
         if first != number:
             yield f"{path}: row {number}: item_id: '{identifier}' stands in row {first} already; one row per item"
 
 
-def count(records: Sequence[Record]) -> Counts:
+def count(records: RecordColumns) -> Counts:
     """Count the records by status."""
-    by_status = Counter(record.status for record in records)
+    by_status = Counter(records.columns["status"].texts)
     return Counts(
         items=len(records),
         scored=by_status["scored"],
         refused=by_status["refused"],
         unparsed=by_status["unparsed"],
         failed=by_status["failed"],
-        truncated=sum(record.truncated for record in records),
+        truncated=int(records.columns["truncated"].flags.sum()),
     )

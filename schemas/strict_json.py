@@ -107,13 +107,16 @@ def write(path: Path, value: JsonValue) -> None:
         temporary.write_text(dumps(value), encoding="utf-8")
 
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(value: JsonValue) -> bytes:
     r"""Return the canonical JSON of a value, which is what hashes are taken of: sorted keys, no spaces, UTF-8.
 
     >>> canonical({"b": 1, "a": "é"})
     b'{"a":"\xc3\xa9","b":1}'
     """
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return _CANONICAL.encode(value).encode()
 
 
 def sha256(value: JsonValue) -> str:

@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
@@ -37,6 +37,9 @@ from schemas.run_folder import (
 )
 from schemas.score import TextScore
 from schemas.tables import Row
+
+if TYPE_CHECKING:
+    from schemas.record_columns import RecordColumns
 
 CARD = "README.md"
 KNOWN_FILES = f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {REJECTS}, data/<config>/<split>-*.parquet"
@@ -87,7 +90,7 @@ def problems(target: Path) -> Iterator[str]:
     elif target.name == RESULT:
         yield from _document(target, Result)
     elif target.name == RECORDS:
-        yield from _records(target)
+        yield from _record_file_problems(target)
     elif target.name == SCORES:
         yield from _rows(target, TextScore)
     elif target.name == REJECTS:
@@ -204,11 +207,27 @@ def _item_file_problems(path: Path) -> Iterator[str]:
     yield from _split_problems(folder, manifest, entry)
 
 
-def _records(path: Path) -> Check[list[Record] | None]:
-    records = yield from _rows(path, Record)
+def _records(path: Path) -> Check[RecordColumns | None]:
+    # Loading pyarrow takes as long as the help of this command needs in all.
+    from schemas.record_files import doubtful_values, read_unchecked
+
+    try:
+        records = read_unchecked(path)
+        values = list(doubtful_values(path, records))
+    except DataError as error:
+        yield str(error)
+        return None
+    is_sound = True
+    for number, value in values:
+        if (yield from _worded(contract.errors(value, Record), f"{path}: row {number}")):
+            is_sound = False
+    return records if is_sound else None
+
+
+def _record_file_problems(path: Path) -> Iterator[str]:
+    records = yield from _records(path)
     if records is not None:
-        yield from repeated_items(path, [record.item_id for record in records])
-    return records
+        yield from repeated_items(path, records.columns["item_id"].texts)
 
 
 def _run_problems(folder: Path) -> Iterator[str]:
@@ -216,13 +235,20 @@ def _run_problems(folder: Path) -> Iterator[str]:
     if result is None:
         return
     if not result.records.path.startswith("https://"):
-        yield from _listed(folder, result.records, Record, lambda rows: record_problems(folder, result, rows))
+        yield from _listed(folder, result.records, _records, lambda rows: record_problems(folder, result, rows))
     if (said := result.scores) is not None:
-        yield from _listed(folder, said, TextScore, lambda rows: score_problems(folder, said, rows))
+        yield from _listed(folder, said, _scores, lambda rows: score_problems(folder, said, rows))
+
+
+def _scores(path: Path) -> Check[list[TextScore] | None]:
+    return (yield from _rows(path, TextScore))
 
 
 def _listed(
-    folder: Path, said: RecordsFile | ScoresFile, row_type: type[Row], whole: Callable[[list[Row]], Iterator[str]]
+    folder: Path,
+    said: RecordsFile | ScoresFile,
+    read: Callable[[Path], Check[T | None]],
+    whole: Callable[[T], Iterator[str]],
 ) -> Iterator[str]:
     """Yield the problems of a file that a result names: first those of single rows, then those of all rows together."""
     try:
@@ -231,7 +257,7 @@ def _listed(
         yield str(error)
         return
     yield from hash_problems(folder, said)
-    rows = yield from _rows(path, row_type)
+    rows = yield from read(path)
     if rows is not None:
         yield from whole(rows)
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
-from evaluators.runs.measuring import compute_metrics, resampled_values
+from evaluators.runs.measuring import Measurement
 from evaluators.text_scores import read_scores
 from schemas import strict_json
 from schemas.command_line import one_line_errors
@@ -60,9 +60,11 @@ def read_scored(folder: Path) -> ScoredResult:
     signature = result.signature
     scores = read_scores(folder, result.scores)
     names = load_benchmark(signature.benchmark).index_metrics(signature.task)
-    metrics = compute_metrics(records, signature.task, scores) if names else ()
-    overall = {metric.name: metric for metric in metrics if not metric.group}
-    return ScoredResult(result, overall, resampled_values(records, signature.task, names, scores) if names else {})
+    if not names:
+        return ScoredResult(result, {}, {})
+    measurement = Measurement(records, signature.task, scores)
+    overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
+    return ScoredResult(result, overall, measurement.resampled(names))
 
 
 def _indices(of_model: ModelResults) -> tuple[Index, ...]:

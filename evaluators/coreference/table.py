@@ -15,9 +15,13 @@ from evaluators.statistics.outcomes import certainty, desirability, predicted_sh
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from schemas.errors import DataError
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 
 UNDETERMINED = "undetermined"
 """Outcome of the option which says that the sentence does not determine the referent."""
+
+_NO_OUTCOME = -2
+"""Code of a text that is not among the outcomes."""
 
 
 class MinimalPairs(NamedTuple):
@@ -62,21 +66,23 @@ class CoreferenceTable(GroupedTable):
             DataError: there are no records, records with and without a right answer are mixed, or records have
                 different numbers of outcomes or those of another task.
         """
-        with_target = {record.target is not None for record in records}
+        columns = RecordColumns.of(records)
+        with_target = set(columns.columns["target"].known.tolist())
         if len(with_target) != 1:
             raise DataError(
                 "records with and without a right answer are mixed (or there are none); score one config at a time"
             )
-        outcomes = {len(record.reading.outcomes) for record in records if record.reading is not None}
+        outcomes = set(columns.readings["outcomes"].lists.lengths[columns.has_reading].tolist())
         if len(outcomes) > 1:
             raise DataError(f"records have {sorted(outcomes)} outcomes; score them with one prompt")
         k = outcomes.pop() if outcomes else 2
-        probabilities = np.array([_row(record, k) for record in records])
+        probabilities = _probabilities(columns, k)
+        pairs, items = (columns.columns[name].texts for name in ("pair_id", "item_id"))
         return cls(
-            *grouped(records),
+            *grouped(columns),
             probabilities=probabilities,
             usable=probabilities[:, :2].sum(axis=1) > 0,
-            pair_ids=tuple(record.pair_id or record.item_id for record in records),
+            pair_ids=tuple(pair or str(item) for pair, item in zip(pairs, items, strict=True)),
             has_referent=with_target.pop(),
             has_undetermined=k == 3,
         )
@@ -145,20 +151,33 @@ class CoreferenceTable(GroupedTable):
         return MinimalPairs(index_array[:, 0], index_array[:, 1], len(sides) - len(complete))
 
 
-def _row(record: Record, k: int) -> list[float]:
-    """Return probabilities in the order reference, other, undetermined; zeros for a record without a reading.
+def _probabilities(records: RecordColumns, k: int) -> FloatArray:
+    """Return probabilities in the order reference, other, undetermined, shape (n, k); zeros without a reading.
 
     Raises:
         DataError: the outcomes are not two occupations with the reference among them.
     """
-    if record.reading is None:
-        return [0.0] * k
-    by_outcome = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))
-    undetermined = [by_outcome.pop(UNDETERMINED)] if UNDETERMINED in by_outcome else []
-    if record.reference not in by_outcome or len(by_outcome) != 2:
+    found = np.zeros((len(records), k))
+    rows = np.flatnonzero(records.has_reading)
+    if not len(rows):
+        return found
+    outcomes = records.readings["outcomes"].lists.values.coded
+    codes = outcomes.codes.reshape(len(rows), k)
+    shares = records.readings["probabilities"].lists.values.numbers.reshape(len(rows), k)
+    references = records.columns["reference"].coded
+    code_of = {text: code for code, text in enumerate(outcomes.texts)}
+    known = np.array([*(code_of.get(text, _NO_OUTCOME) for text in references.texts), _NO_OUTCOME])
+    is_reference = codes == known[references.codes[rows]][:, None]
+    is_undetermined = codes == code_of.get(UNDETERMINED, _NO_OUTCOME)
+    masks = (is_reference, ~is_reference & ~is_undetermined, is_undetermined)[:k]
+    fits = np.all([mask.sum(axis=1) == 1 for mask in masks], axis=0) & (k in (2, 3))
+    if not fits.all():
+        record = records[int(rows[np.flatnonzero(~fits)[0]])]
+        told = () if record.reading is None else record.reading.outcomes
         raise DataError(
-            f"record {record.item_id}: outcomes {', '.join(record.reading.outcomes)} are not two occupations with the "
+            f"record {record.item_id}: outcomes {', '.join(told)} are not two occupations with the "
             f"reference '{record.reference}'; score it with the task that wrote it"
         )
-    reference = by_outcome.pop(record.reference)
-    return [reference, *by_outcome.values(), *undetermined]
+    for column, mask in enumerate(masks):
+        found[rows, column] = shares[mask]
+    return found

@@ -16,20 +16,21 @@ from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 from schemas.score import text_sha256
 
 
 def own_words(answer: Answer) -> str:
     """Return the text that an answer adds to its prompt; empty if it is refused, missing or only repeats the prompt."""
-    if answer.exchange.status != "answered" or _is_refused(answer):
+    if answer.status != "answered" or _is_refused(answer):
         return ""
-    words = answer.text[echo_end(answer.text, answer.exchange.prompt) :]
+    words = answer.text[echo_end(answer.text, answer.prompt) :]
     # Without a letter or digit, only punctuation is left after the repeated prompt.
     return words if any(character.isalnum() for character in words) else ""
 
 
 def _is_refused(answer: Answer) -> bool:
-    return answer.told == REFUSED or answer.record.status == "refused"
+    return answer.told == REFUSED or answer.record_status == "refused"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +57,17 @@ class ContinuationTable(GroupedTable):
     @classmethod
     def of(cls, records: Sequence[Record], scores: TextScores = NO_SCORES) -> ContinuationTable:
         """Build the table from records and the scores of their texts."""
-        answers = answers_of(records)
-        answered = np.array([answer.exchange.status == "answered" for answer in answers])
+        columns = RecordColumns.of(records)
+        answers = answers_of(columns)
+        answered = np.array([answer.status == "answered" for answer in answers])
         has_text = np.array([answer.text != "" for answer in answers])
         prefixed = [has_published_prefix(answer.text, PUBLISHED_PREFIXES_CONTINUATION) for answer in answers]
         return cls(
-            *grouped([answer.record for answer in answers]),
+            *grouped(columns, columns.owners),
             answered=answered,
             refused=np.array([_is_refused(answer) for answer in answers]),
-            echoes=np.array([echo_end(answer.text, answer.exchange.prompt) > 0 for answer in answers]),
-            items=tuple(answer.record.item_id for answer in answers),
+            echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
+            items=tuple(answer.item_id for answer in answers),
             words=tuple(text_sha256(words) if words else "" for words in map(own_words, answers)),
             texts=tuple(
                 text_sha256(answer.text) if kept else ""

@@ -60,14 +60,15 @@ def family_groups(family: str) -> dict[str, str]:
     return {"family": family, "family_class": pronoun_families()[family].pronoun_class}
 
 
-def all_or_none(record: Record, is_right: Callable[[Answer], bool]) -> bool | None:
-    """Return True if all answers of a record are right, False if none is, and None in between or without an answer.
+def all_or_none(records: Sequence[Record], is_right: Callable[[Answer], bool]) -> list[bool | None]:
+    """Return True for each record whose answers are all right, False where none is, and else None.
 
     Args:
-        record: Record with one answer or several; those that were refused or failed do not count.
+        records: Records with one answer or several; those that were refused or failed do not count.
         is_right: Function that returns True if an answer is right.
     """
-    if record.reading is None:
-        return None
-    judged = {is_right(answer) for answer in answers_of([record]) if answer.told not in (REFUSED, FAILED)}
-    return judged.pop() if len(judged) == 1 else None
+    judged: list[set[bool]] = [set() for _ in range(len(records))]
+    for answer in answers_of(records):
+        if answer.told not in (None, REFUSED, FAILED):
+            judged[answer.place].add(is_right(answer))
+    return [found.pop() if len(found) == 1 else None for found in judged]

@@ -15,6 +15,7 @@ from evaluators.pronouns.grouped import FamilyTable
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,31 +42,32 @@ class RecognitionTable(FamilyTable):
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecognitionTable:
         """Build the table from records."""
-        answers = answers_of(records)
-        answered = np.array([answer.exchange.status in ("answered", "refused") for answer in answers])
+        columns = RecordColumns.of(records)
+        answers = answers_of(columns)
+        answered = np.array([answer.status in ("answered", "refused") for answer in answers])
         refused = np.array([_is_refused(answer) for answer in answers])
         return cls(
-            *grouped([answer.record for answer in answers]),
+            *grouped(columns, columns.owners),
             answered=answered,
             refused=refused,
             read=answered & ~refused,
             correct=np.array([float(is_right_family(answer)) for answer in answers]),
             has_pronoun=np.array([bool(families_in(answer.told or NONE)) for answer in answers]),
-            echoes=np.array([echo_end(answer.text, answer.exchange.prompt) > 0 for answer in answers]),
+            echoes=np.array([echo_end(answer.text, answer.prompt) > 0 for answer in answers]),
             published_kept=answered & np.array([_is_kept(answer.text) for answer in answers]),
             published_correct=np.array(
-                [float(first_family_published(answer.text) == answer.record.target) for answer in answers]
+                [float(first_family_published(answer.text) == answer.target) for answer in answers]
             ),
         )
 
 
 def is_right_family(answer: Answer) -> bool:
     """Return True if the first pronoun of an answer can belong to the family of its prompt."""
-    return answer.record.target in families_in(answer.told or NONE)
+    return answer.target in families_in(answer.told or NONE)
 
 
 def _is_refused(answer: Answer) -> bool:
-    return answer.told == REFUSED or answer.record.status == "refused"
+    return answer.told == REFUSED or answer.record_status == "refused"
 
 
 def _is_kept(text: str) -> bool:

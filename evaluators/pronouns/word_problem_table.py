@@ -16,6 +16,7 @@ from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
 from schemas.errors import DataError
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 
 TOLERANCE = Fraction(1, 1_000_000)
 # Without exponents, whose numbers can fill any memory, and with no more digits than Python converts.
@@ -44,11 +45,12 @@ class WordProblemTable(FamilyTable):
     @classmethod
     def of(cls, records: Sequence[Record]) -> WordProblemTable:
         """Build the table from records."""
-        answers = answers_of(records)
-        answered = np.array([answer.exchange.status == "answered" for answer in answers])
-        refused = np.array([answer.told == REFUSED or answer.record.status == "refused" for answer in answers])
+        columns = RecordColumns.of(records)
+        answers = answers_of(columns)
+        answered = np.array([answer.status == "answered" for answer in answers])
+        refused = np.array([answer.told == REFUSED or answer.record_status == "refused" for answer in answers])
         return cls(
-            *grouped([answer.record for answer in answers]),
+            *grouped(columns, columns.owners),
             refused=refused,
             answered=answered,
             judged=answered & ~refused,
@@ -57,7 +59,7 @@ class WordProblemTable(FamilyTable):
             published_kept=answered & np.array([answer.text != "" for answer in answers]),
             published_correct=np.array(
                 [
-                    float(answer.record.target is not None and published_number(answer.text) == float(_target(answer)))
+                    float(answer.target is not None and published_number(answer.text) == float(_target(answer)))
                     for answer in answers
                 ]
             ),
@@ -66,13 +68,13 @@ class WordProblemTable(FamilyTable):
 
 def is_right_number(answer: Answer) -> bool:
     """Return True if the number in an answer is the right one."""
-    if answer.told in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.record.target is None:
+    if answer.told in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.target is None:
         return False
     return abs(_number(answer.told or "", answer) - _target(answer)) <= TOLERANCE
 
 
 def _target(answer: Answer) -> Fraction:
-    return _number(answer.record.target or "", answer)
+    return _number(answer.target or "", answer)
 
 
 def _number(text: str, answer: Answer) -> Fraction:
@@ -82,7 +84,5 @@ def _number(text: str, answer: Answer) -> Fraction:
         DataError: the text is no number.
     """
     if _NUMBER.fullmatch(text) is None:
-        raise DataError(
-            f"record '{answer.record.item_id[:60]}': '{text[:40]}' is no number; run or import the model again"
-        )
+        raise DataError(f"record '{answer.item_id[:60]}': '{text[:40]}' is no number; run or import the model again")
     return Fraction(text)

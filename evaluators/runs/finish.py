@@ -12,11 +12,12 @@ from filelock import FileLock, Timeout
 from evaluators.runs.measuring import score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas import tables
 from schemas.errors import DataError, RunError
 from schemas.files import sha256_file
 from schemas.progress import working
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
+from schemas.record_files import write_records
 from schemas.result import SCHEMA_VERSION, Environment, Model, RecordsFile, Result, ScoresFile, Signature, Usage
 from schemas.run_folder import RECORDS, count, read_result, write_result
 
@@ -86,8 +87,9 @@ def finish_run(
         DataError: the records do not come from the signature's task, or come from several prompts or configs.
     """
     if written is None:
-        tables.write_rows(folder / RECORDS, records, Record)
+        records = write_records(folder / RECORDS, records)
         written = RecordsFile(path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(records))
+    records = RecordColumns.of(records)
     with working(f"computing the metrics of {folder.name}"):
         metrics, scores = score_records(
             folder, records, origin.signature.task, scoring.scorers, known=scoring.known, stored=scoring.stored

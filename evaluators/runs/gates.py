@@ -7,29 +7,30 @@ compared with all of them, whoever made it and whatever else was run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline, TellsBaselines
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition
 from evaluators.runs.measuring import metric_definitions
-from evaluators.runs.records import exchange_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Prompt, Task, load_task, prompt_of
-from schemas import tables
 from schemas.errors import DataError
-from schemas.record import Exchange, Record
+from schemas.record import Exchange, Reading, Record
+from schemas.record_columns import RecordColumns
+from schemas.record_files import read_records
 from schemas.result import Metric, Result, Signature
 from schemas.run_folder import place_of
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
+_ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
 _SHOWN = 0.0005
 """Smallest difference between two values that three decimals show."""
 
@@ -107,7 +108,7 @@ class GateCheck:
     benchmark: Benchmark
     gate: Gate
     signature: Signature
-    records: Sequence[Record]
+    records: RecordColumns
 
     @cached_property
     def _task(self) -> Task:
@@ -134,10 +135,11 @@ class GateCheck:
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else "option_logprobs"
         told = self._told
+        asked = self._asked(prompt)
         found = []
         for baseline in self.benchmark.baselines:
             if wanted in baseline.capabilities and baseline.facts <= told:
-                table = self._task.table(self._answered_by(baseline, prompt))
+                table = self._task.table(self._answered_by(baseline, asked))
                 metric, sums = self._definition.compute(table, {}), self._definition.statistics(table, {}).cluster_sums
                 found.append(Reference(baseline.name, metric, sums, resample(sums, self._definition.aggregate)))
         return tuple(found)
@@ -159,30 +161,31 @@ class GateCheck:
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
         return Standing(metric=metric, worst=value, leads=tuple(order))
 
-    def _answered_by(self, baseline: Baseline, prompt: Prompt) -> list[Record]:
-        """Return the records as if the baseline had given all answers."""
-        asked = {
-            exchange.request_sha256: _request(exchange, prompt, self._facts(record))
-            for record in self.records
+    def _asked(self, prompt: Prompt) -> Mapping[str, Request]:
+        """Return the requests of the records by their hashes."""
+        return {
+            exchange.request_sha256: _request(exchange, prompt, facts)
+            for record, facts in zip(self.records, self._facts, strict=True)
             for exchange in record.exchanges
         }
+
+    def _answered_by(self, baseline: Baseline, asked: Mapping[str, Request]) -> RecordColumns:
+        """Return the records as if the baseline had given all answers."""
         given = baseline.answered_instead(asked)
-        responses = {one: baseline.answer(asked[other]) for one, other in given.items()}
-        records = []
+        responses = {one: _fields(baseline.answer(asked[other])) for one, other in given.items()}
+        reads = []
         for record in self.records:
-            exchanges = tuple(
-                replace(
-                    exchange_of(asked[one.request_sha256], responses[one.request_sha256], show_prompt=True, chat=False),
-                    prompt=one.prompt,
-                    request_sha256=one.request_sha256,
-                )
-                for one in record.exchanges
-            )
-            read = self._task.read(exchanges, self.signature.normalisation)
-            records.append(
-                replace(record, status=read.status, reason=read.reason, reading=read.reading, exchanges=exchanges)
-            )
-        return records
+            exchanges = [replace(one, **responses[one.request_sha256]) for one in record.exchanges]
+            reads.append(self._task.read(exchanges, self.signature.normalisation))
+        answers = [responses[str(one)] for one in self.records.exchanges["request_sha256"].texts]
+        return self.records.replaced(
+            {
+                "status": [read.status for read in reads],
+                "reason": [read.reason for read in reads],
+                "reading": [None if read.reading is None else _as_dict(read.reading) for read in reads],
+            },
+            {name: [answer[name] for answer in answers] for name in _ANSWER_FIELDS},
+        )
 
     @cached_property
     def _told(self) -> frozenset[str]:
@@ -191,7 +194,7 @@ class GateCheck:
         Raises:
             DataError: some records lack a fact that others have; a baseline would then be left out unseen.
         """
-        told = {frozenset(self._facts(record)) for record in self.records}
+        told = {frozenset(facts) for facts in self._facts}
         if len(told) > 1:
             lacking = ", ".join(sorted(frozenset.union(*told) - frozenset.intersection(*told)))
             raise DataError(
@@ -199,15 +202,30 @@ class GateCheck:
             )
         return told.pop() if told else frozenset()
 
-    def _facts(self, record: Record) -> Mapping[str, str]:
+    @cached_property
+    def _facts(self) -> Sequence[Mapping[str, str]]:
+        """The facts about each record that baselines read."""
         if not isinstance(self._task, TellsBaselines):
-            return {}
-        try:
-            return self._task.baseline_facts(record)
-        except (LookupError, ValueError) as error:
-            raise DataError(
-                f"record '{record.item_id[:60]}': its groups lack what baselines read ({error}); run the model again"
-            ) from error
+            return [{}] * len(self.records)
+        return [_facts_of(self._task, record) for record in self.records]
+
+
+def _facts_of(task: TellsBaselines, record: Record) -> Mapping[str, str]:
+    try:
+        return task.baseline_facts(record)
+    except (LookupError, ValueError) as error:
+        raise DataError(
+            f"record '{record.item_id[:60]}': its groups lack what baselines read ({error}); run the model again"
+        ) from error
+
+
+def _as_dict(reading: Reading) -> dict[str, tuple[str, ...] | tuple[float, ...]]:
+    return {"outcomes": reading.outcomes, "probabilities": reading.probabilities, "answers": reading.answers}
+
+
+def _fields(response: Response) -> dict[str, Any]:
+    """Return the fields of a response that an exchange stores, by name."""
+    return {name: getattr(response, name) for name in _ANSWER_FIELDS}
 
 
 def why_no_rank(result: Result, folder: Path) -> str | None:
@@ -222,7 +240,7 @@ def why_no_rank(result: Result, folder: Path) -> str | None:
     gate = benchmark.gate(signature.task)
     if gate is None or not result.counts.scored:
         return None
-    records = tables.read_rows(place_of(folder, result.records), Record)
+    records = read_records(place_of(folder, result.records))
     check = GateCheck(benchmark, gate, signature, records)
     return check.standing(check.references()).reason if check.applies else None
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, RecordTable
+from evaluators.metric import MetricDefinition, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray
 from evaluators.task import ReadsScores, load_task
@@ -43,26 +43,65 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     return tuple(definition for _, definition in found.values())
 
 
+class Measurement:
+    """The records of one config and prompt as a table, from which metrics are computed."""
+
+    def __init__(self, records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> None:
+        """Build the table.
+
+        Args:
+            records: All records of one config and prompt, including those without a reading, which are counted.
+            task: Name of the task that wrote the records.
+            scores: Scores of the texts of the records. Metrics that need a missing kind of score are null.
+
+        Raises:
+            DataError: the records do not come from this task, or come from several prompts or configs.
+        """
+        self._task = task
+        loaded = load_task(task)
+        self._table: Any = (
+            loaded.scored_table(records, scores) if isinstance(loaded, ReadsScores) else loaded.table(records)
+        )
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
+        table = self._table
+        return tuple(
+            compute_all(
+                [(one, group) for one in metric_definitions(self._task) for group in _groups(one, table)], table
+            )
+        )
+
+    def resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Compute metrics over all items on resamples of the clusters.
+
+        Resample b draws the same clusters for all results of one signature, so that results can be compared in pairs.
+
+        Args:
+            names: Names of the metrics.
+
+        Returns:
+            The values of each metric by name, shape (n_resamples,); nan where the metric is undefined on a resample.
+
+        Raises:
+            ConfigError: there is no such metric.
+        """
+        definitions = {definition.name: definition for definition in metric_definitions(self._task)}
+        for name in names:
+            if name not in definitions:
+                have = ", ".join(definitions)
+                raise ConfigError(f"metric '{name}' does not exist for task '{self._task}'; have: {have}")
+        return {
+            name: np.full(N_RESAMPLES, np.nan)
+            if definitions[name].undefined(self._table) is not None
+            else definitions[name].resampled(self._table, {})
+            for name in names
+        }
+
+
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
-    """Compute every metric of a task from records, overall and by slice.
-
-    Args:
-        records: All records of one config and prompt, including those without a reading, which are counted.
-        task: Name of the task that wrote the records.
-        scores: Scores of the texts of the records. Metrics that need a missing kind of score are null.
-
-    Returns:
-        One entry per metric and slice, even if the value is null.
-
-    Raises:
-        DataError: the records do not come from this task, or come from several prompts or configs.
-    """
-    table = _table(records, task, scores)
-    return tuple(
-        definition.compute(table, group)
-        for definition in metric_definitions(task)
-        for group in _groups(definition, table)
-    )
+    """Compute every metric of a task from records; see :class:`Measurement`."""
+    return Measurement(records, task, scores).metrics()
 
 
 class Computed(NamedTuple):
@@ -104,11 +143,6 @@ def score_records(
     return Computed(compute_metrics(records, task, scores), write_scores(folder, scores))
 
 
-def _table(records: Sequence[Record], task: str, scores: TextScores) -> RecordTable:
-    loaded = load_task(task)
-    return loaded.scored_table(records, scores) if isinstance(loaded, ReadsScores) else loaded.table(records)
-
-
 def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[str, str]]:
     yield {}
     # A metric that is undefined on the whole table is undefined on each slice: a single null is enough.
@@ -116,35 +150,3 @@ def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[s
         for key in definition.slices:
             for value in table.group_values(key):
                 yield {key: value}
-
-
-def resampled_values(
-    records: Sequence[Record], task: str, names: Sequence[str], scores: TextScores = NO_SCORES
-) -> dict[str, FloatArray]:
-    """Compute metrics over all items on resamples of the clusters.
-
-    Resample b draws the same clusters for all results of one signature, so that results can be compared in pairs.
-
-    Args:
-        records: All records of one config and prompt.
-        task: Name of the task that wrote the records.
-        names: Names of the metrics.
-        scores: Scores of the texts of the records.
-
-    Returns:
-        The values of each metric by name, shape (n_resamples,); nan where the metric is undefined on a resample.
-
-    Raises:
-        ConfigError: there is no such metric.
-    """
-    definitions = {definition.name: definition for definition in metric_definitions(task)}
-    for name in names:
-        if name not in definitions:
-            raise ConfigError(f"metric '{name}' does not exist for task '{task}'; have: {', '.join(definitions)}")
-    table = _table(records, task, scores)
-    return {
-        name: np.full(N_RESAMPLES, np.nan)
-        if definitions[name].undefined(table) is not None
-        else definitions[name].resampled(table, {})
-        for name in names
-    }

@@ -12,7 +12,7 @@ from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.plan import run_folder
 from evaluators.runs.records import check_failures
 from evaluators.scorer import TextScorer, with_scorers
-from evaluators.task import ReadsScores, load_task
+from evaluators.task import ReadsColumns, ReadsScores, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.errors import ConfigError, DataError
 from schemas.metric_comparison import is_close, metric_key, same_interval
@@ -31,7 +31,7 @@ class Rescored(NamedTuple):
     n_metrics: int
 
 
-def reread(records: list[Record], task_name: str, normalisation: Normalisation | None) -> list[Record]:
+def reread(records: Sequence[Record], task_name: str, normalisation: Normalisation | None) -> Sequence[Record]:
     """Read the stored answers of records again.
 
     Args:
@@ -40,9 +40,12 @@ def reread(records: list[Record], task_name: str, normalisation: Normalisation |
         normalisation: The way in which option log-probabilities become probabilities; None for generated texts.
 
     Returns:
-        The records with new readings and unchanged exchanges.
+        The records with new readings and unchanged exchanges; the given ones if all their readings still follow from
+        their answers.
     """
     task = load_task(task_name)
+    if isinstance(task, ReadsColumns) and task.certain_readings(records, normalisation).all():
+        return records
     changed = []
     for record in records:
         read = task.read(record.exchanges, normalisation)
@@ -85,7 +88,7 @@ def rescore(
     signature = replace(before, normalisation=normalisation or before.normalisation, task_version=task.version)
     reread_records = reread(records, signature.task, signature.normalisation)
     check_failures(reread_records, max_failure_rate)
-    if signature == before and reread_records != records:
+    if signature == before and reread_records is not records and reread_records != list(records):
         raise DataError(
             f"{folder}: the answers are read differently now than when they were scored, under the same task version "
             f"{task.version}; the stored readings were changed, or the task was changed without raising its version"

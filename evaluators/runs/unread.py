@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from evaluators.task import Prompt, load_task
-from schemas import tables
 from schemas.errors import RunError
 from schemas.record import Exchange, Record
+from schemas.record_files import read_records
 from schemas.result import Model, Result
 from schemas.run_folder import place_of
 
@@ -89,14 +89,15 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
     most = max(counts.unparsed, counts.refused, counts.truncated)
     if result.model.endpoint == "baseline" or not are_many(most, counts.items):
         return []
-    records = tables.read_rows(place_of(folder, result.records), Record)
+    records = read_records(place_of(folder, result.records))
     lines = []
     if counts.scored:  # Otherwise :func:`check_read` says so.
         for status, what in (("unparsed", "have an answer that could not be read"), ("refused", "were refusals")):
-            found = [record for record in records if record.status == status]
+            found = records.columns["status"].coded.is_one_of(status).nonzero()[0].tolist()
             if are_many(len(found), counts.items):
                 tail = f"; {advice}" if status == "unparsed" and advice else ""
-                lines.append(f"{_share(len(found), counts.items)} {what}: for example, {_shown_of(found[0])}{tail}")
+                shown_first = _shown_of(records[found[0]])
+                lines.append(f"{_share(len(found), counts.items)} {what}: for example, {shown_first}{tail}")
     if are_many(counts.truncated, counts.items):
         lines.append(_cut(result, records))
     return lines
@@ -136,7 +137,7 @@ def check_read(finished: Sequence[Read]) -> None:
     if not empty:
         return
     folder, result = empty[0].folder, empty[0].result
-    records = tables.read_rows(place_of(folder, result.records), Record)
+    records = read_records(place_of(folder, result.records))
     statuses = [record.status for record in records]
     example = next((record for record in records if record.status != "failed"), records[0])
     others = [f"{run.result.signature.config} in {run.folder}" for run in empty[1:]]

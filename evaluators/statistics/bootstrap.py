@@ -7,7 +7,7 @@ differences are paired.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -26,6 +26,8 @@ SEED = 20250523
 PERCENTILE = "cluster bootstrap, percentile"
 NORMAL = "cluster bootstrap, normal"
 _MAX_UNDEFINED = 0.05
+_MOST_COLUMNS = 512
+"""Number of columns that are resampled at a time; their sums over the resamples take 8 MB."""
 
 
 @lru_cache(maxsize=8)
@@ -81,6 +83,34 @@ def resample(cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatAr
     return aggregate(cluster_draws(len(cluster_sums)) @ cluster_sums)
 
 
+def resampled_sums(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
+    """Sum many sufficient statistics over the resamples of the clusters, several at a time.
+
+    One product of large matrices is many times faster than one product for each of their parts.
+
+    Args:
+        parts: Sufficient statistics, each of shape (n_clusters, n_columns).
+
+    Yields:
+        Sums of shape (N_RESAMPLES, n_columns) for each of the parts, in their order.
+    """
+    start = 0
+    while start < len(parts):
+        end, n_columns = start, 0
+        while end < len(parts) and _fit_together(parts[start], parts[end]) and n_columns < _MOST_COLUMNS:
+            n_columns += parts[end].shape[1]
+            end += 1
+        sums = cluster_draws(len(parts[start])) @ np.concatenate(parts[start:end], axis=1)
+        ends = np.cumsum([part.shape[1] for part in parts[start : end - 1]])
+        yield from map(np.ascontiguousarray, np.split(sums, ends, axis=1))
+        start = end
+
+
+def _fit_together(one: FloatArray, other: FloatArray) -> bool:
+    # BLAS rounds the product with a single column in another way, and a value must not depend on its neighbours.
+    return one is other or (len(one) == len(other) and one.shape[1] > 1 and other.shape[1] > 1)
+
+
 def interval_of(
     value: float, resampled: FloatArray, n_clusters: int, *, method: str = PERCENTILE
 ) -> tuple[Interval | None, str | None]:
@@ -104,7 +134,7 @@ def interval_of(
         return None, f"undefined on {undefined_rate:.0%} of the resamples"
     tail = (1 - LEVEL) / 2
     if method == PERCENTILE:
-        low, high = np.quantile(defined, [tail, 1 - tail])
+        low, high = quantiles(defined, (tail, 1 - tail))
     else:
         # Loading scipy takes longer than most commands that load this module need in all.
         from scipy.special import ndtri
@@ -120,6 +150,25 @@ def interval_of(
         n_resamples=len(resampled),
     )
     return interval, None
+
+
+def quantiles(values: FloatArray, shares: Sequence[float]) -> list[float]:
+    """Return quantiles of values, interpolated linearly, to the bit as ``numpy.quantile`` does in ten times the time.
+
+    Args:
+        values: Finite values, shape (n,), n >= 1.
+        shares: Shares of the values below each quantile, in [0, 1].
+    """
+    ordered = np.sort(values)
+    found = []
+    for share in shares:
+        place = share * (len(ordered) - 1)
+        below = int(place)
+        low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+        weight = place - below
+        step = high - low
+        found.append(low + step * weight if weight < 0.5 else high - step * (1 - weight))
+    return found
 
 
 def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -58,10 +58,9 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         return "a log-probability is NaN"
     if np.isneginf(scores).all():
         return "every option has a probability of zero"
-    # Loading scipy takes longer than most commands that load this module need in all.
-    from scipy.special import log_softmax
-
-    probabilities = np.exp(log_softmax(np.array(scores, dtype=np.float64)))
+    values = np.array(scores, dtype=np.float64)
+    shifted = values - values.max()
+    probabilities = np.exp(shifted - np.log(np.exp(shifted).sum()))
     left_open = [
         (option, share)
         for option, share, is_bound in zip(exchange.options, probabilities, bounded, strict=False)

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
-from schemas.record import Exchange, Record
+from schemas.errors import DataError
+from schemas.record import ExchangeStatus, Record, RecordStatus
+from schemas.record_columns import RecordColumns
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -68,13 +70,29 @@ class GroupedTable:
         return Statistics(sums, int(chosen.sum()), int(rows.sum() - chosen.sum()))
 
 
-def grouped(records: Sequence[Record]) -> tuple[IntArray, int, Mapping[str, npt.NDArray[np.str_]]]:
-    """Return the clusters, their number and the groups of records: the fields of :class:`GroupedTable` in order."""
-    names = sorted({record.cluster for record in records})
-    codes = {name: index for index, name in enumerate(names)}
-    keys = sorted({key for record in records for key in record.groups})
-    clusters = np.array([codes[record.cluster] for record in records], dtype=np.int64)
-    return clusters, len(names), {key: np.array([record.groups.get(key, "") for record in records]) for key in keys}
+def grouped(
+    records: Sequence[Record], rows: IntArray | None = None
+) -> tuple[IntArray, int, Mapping[str, npt.NDArray[np.str_]]]:
+    """Return the clusters, their number and the groups of rows: the fields of :class:`GroupedTable` in order.
+
+    Args:
+        records: The records.
+        rows: Index of the record that each row of the table belongs to, shape (n,); None for one row per record.
+    """
+    columns = RecordColumns.of(records)
+    cluster = columns.columns["cluster"].coded
+    owners, keys, values = columns.columns["groups"].entries
+    groups = {}
+    texts = np.array([*values.coded.texts, ""])
+    for code, key in enumerate(keys.coded.texts):
+        chosen = keys.coded.codes == code
+        codes = np.full(len(columns), -1)
+        codes[owners[chosen]] = values.coded.codes[chosen]
+        groups[key] = texts[codes if rows is None else codes[rows]]
+    if rows is None:
+        return cluster.codes, len(cluster.texts), groups
+    occurring, clusters = np.unique(cluster.codes[rows], return_inverse=True)
+    return clusters.astype(np.int64), len(occurring), groups
 
 
 def mean(sums: FloatArray) -> FloatArray:
@@ -92,8 +110,14 @@ def mean(sums: FloatArray) -> FloatArray:
 class Answer(NamedTuple):
     """One of the answers to an item."""
 
-    record: Record
-    exchange: Exchange
+    place: int
+    """Index of the record."""
+    item_id: str
+    target: str | None
+    """Right answer of the item; None if it has none."""
+    record_status: RecordStatus
+    status: ExchangeStatus
+    prompt: str | None
     text: str
     """The generated text; empty if there is none."""
     told: str | None
@@ -101,10 +125,23 @@ class Answer(NamedTuple):
 
 
 def answers_of(records: Sequence[Record]) -> list[Answer]:
-    """Return every answer of every record, in order."""
-    found = []
-    for record in records:
-        told = record.reading.answers if record.reading is not None else (None,) * len(record.exchanges)
-        for exchange, answer in zip(record.exchanges, told, strict=True):
-            found.append(Answer(record, exchange, exchange.text or "", answer))
-    return found
+    """Return every answer of every record, in order.
+
+    Raises:
+        DataError: a record has a reading, but not of each of its answers.
+    """
+    columns = RecordColumns.of(records)
+    owners = columns.owners
+    told: list[str | None] = [None] * len(owners)
+    has_told = columns.has_reading[owners]
+    answers = columns.readings["answers"].lists
+    if not np.array_equal(answers.lengths[columns.has_reading], np.diff(columns.first_exchanges)[columns.has_reading]):
+        raise DataError("some records have a reading, but not of each of their answers; run the model again")
+    for place, answer in zip(np.flatnonzero(has_told).tolist(), answers.values.texts, strict=True):
+        told[place] = answer
+    items, targets, statuses = (columns.columns[name].texts for name in ("item_id", "target", "status"))
+    fields = (columns.exchanges[name].texts for name in ("status", "prompt", "text"))
+    return [
+        Answer(place, items[place], targets[place], statuses[place], status, prompt, text or "", answer)
+        for place, status, prompt, text, answer in zip(owners.tolist(), *fields, told, strict=True)
+    ]

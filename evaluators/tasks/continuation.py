@@ -66,7 +66,7 @@ class ContinuationTask:
 
     def texts(self, records: Sequence[Record]) -> Sequence[str]:
         """Return each distinct answer, and the text that it adds to its prompt."""
-        answers = [answer for answer in answers_of(records) if answer.exchange.status == "answered"]
+        answers = [answer for answer in answers_of(records) if answer.status == "answered"]
         found = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
         return [text for text in found if text.strip()]
 

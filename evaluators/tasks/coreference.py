@@ -16,18 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-import numpy as np
-
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.coreference.answers import read_answer
+from evaluators.coreference.columns import are_right, certain_readings
 from evaluators.coreference.table import UNDETERMINED, CoreferenceTable
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.statistics.outcomes import predicted_share
+from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import ItemFacts, Prompt, Read
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.record import Exchange, Reading, Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation
 
 _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
@@ -222,14 +222,13 @@ class CoreferenceTask:
         """Return records as arrays."""
         return CoreferenceTable.of(records)
 
-    def is_right(self, record: Record) -> bool | None:
-        """Return True if the referent is the most probable outcome, False if it is not; None if it ties for it."""
-        reading = record.reading
-        if reading is None or record.target not in reading.outcomes:
-            return None
-        (credits,) = predicted_share(np.array([reading.probabilities]))
-        credit = float(credits[reading.outcomes.index(record.target)])
-        return None if 0 < credit < 1 else credit == 1
+    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
+        """Return True where the referent is the most probable outcome, False where it is not, None where it ties."""
+        return are_right(RecordColumns.of(records))
+
+    def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
+        """Return the mask of the records whose distribution follows from the log-probabilities of their options."""
+        return certain_readings(RecordColumns.of(records), normalisation)
 
 
 def _lettered(prompt: Prompt, order: Sequence[int], slots: Mapping[str, str]) -> Mapping[str, str]:

@@ -62,9 +62,9 @@ class RecognitionTask:
         """Return records as arrays."""
         return RecognitionTable.of(records)
 
-    def is_right(self, record: Record) -> bool | None:
-        """Return True if all answers to an item are right, False if none is; refused answers do not count."""
-        return all_or_none(record, is_right_family)
+    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
+        """Return True where all answers to an item are right, False where none is; refused answers do not count."""
+        return all_or_none(records, is_right_family)
 
 
 TASK = RecognitionTask()

@@ -106,9 +106,9 @@ class WordProblemTask:
         """Return records as arrays."""
         return WordProblemTable.of(records)
 
-    def is_right(self, record: Record) -> bool | None:
-        """Return True if all answers to an item are right, False if none is; refused answers do not count."""
-        return all_or_none(record, is_right_number)
+    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
+        """Return True where all answers to an item are right, False where none is; refused answers do not count."""
+        return all_or_none(records, is_right_number)
 
 
 def _is_told(answer: str) -> bool:

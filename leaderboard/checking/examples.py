@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from evaluators.task import JudgesRecords, load_task
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 
 Kind: TypeAlias = Literal["right", "wrong", "answered", "refused", "unparsed", "failed"]
 KINDS: tuple[Kind, ...] = ("right", "wrong", "answered", "refused", "unparsed", "failed")
@@ -47,26 +48,27 @@ def choose_examples(records: Sequence[Record], task: str) -> Examples:
         records: All records of a result.
         task: Name of the task that reads them.
     """
+    columns = RecordColumns.of(records)
     loaded = load_task(task)
-    kinds: dict[Kind, list[Record]] = {kind: [] for kind in KINDS}
-    for record in records:
-        kinds[_kind(record, loaded if isinstance(loaded, JudgesRecords) else None)].append(record)
-    chosen = [Example(kind, record) for kind, found in kinds.items() for record in sorted(found, key=_key)[:PER_KIND]]
+    judged = loaded.are_right(columns) if isinstance(loaded, JudgesRecords) else [None] * len(columns)
+    kinds: dict[Kind, list[int]] = {kind: [] for kind in KINDS}
+    for place, (status, is_right) in enumerate(zip(columns.columns["status"].texts, judged, strict=True)):
+        kinds[_kind(status, is_right)].append(place)
+    hashes = [hashlib.sha256(str(item).encode()).hexdigest() for item in columns.columns["item_id"].texts]
     return Examples(
-        chosen=tuple(chosen),
+        chosen=tuple(
+            Example(kind, columns[place])
+            for kind, found in kinds.items()
+            for place in sorted(found, key=hashes.__getitem__)[:PER_KIND]
+        ),
         totals=tuple((kind, len(found)) for kind, found in kinds.items() if found),
-        hides_prompts=any(exchange.prompt is None for record in records for exchange in record.exchanges),
+        hides_prompts=not columns.exchanges["prompt"].known.all(),
     )
 
 
-def _kind(record: Record, task: JudgesRecords | None) -> Kind:
-    if record.status != "scored":
-        return record.status
-    is_right = None if task is None else task.is_right(record)
+def _kind(status: str | None, is_right: bool | None) -> Kind:
+    if status != "scored":
+        return cast(Kind, status)
     if is_right is None:
         return "answered"
     return "right" if is_right else "wrong"
-
-
-def _key(record: Record) -> str:
-    return hashlib.sha256(record.item_id.encode()).hexdigest()

@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
-from evaluators.backend import ChoiceRequest
+import numpy as np
+
+from evaluators.backend import choice_sha256
 from evaluators.benchmark import Benchmark, load_benchmark
 from evaluators.runs.gates import GateCheck, Reference, Standing
-from evaluators.runs.measuring import compute_metrics, resampled_values
+from evaluators.runs.measuring import Measurement
 from evaluators.scorer import quick_scorers
-from evaluators.task import ReadsScores, load_task, prompt_of
+from evaluators.statistics.record_tables import BoolArray
+from evaluators.task import ReadsColumns, ReadsScores, Task, load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.examples import choose_examples
 from leaderboard.checking.recomputing import differences, shown_metrics
 from schemas import strict_json
+from schemas.columns import Column
 from schemas.errors import DataError
 from schemas.metric_comparison import TOLERANCE, key_of
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Result, Signature
 from schemas.run_folder import RESCORE_TEXTS, read_run
 from schemas.score import text_sha256
@@ -43,12 +49,12 @@ def verified_entry(path: Path, root: Root) -> Entry:
         if file is not None and not (path.parent / file.path).resolve().is_relative_to(path.parent.resolve()):
             raise DataError(f"{path.parent / file.path}: is a link that leaves this folder; put the file itself there")
     _check_signature(path, result)
-    for number, record in enumerate(records, start=1):
-        _check_reading(f"{path.parent / result.records.path}: row {number}", result, record)
+    _check_records(path.parent / result.records.path, result, records)
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
     rescored = _check_scores(path, task, records, scores)
-    computed = compute_metrics(records, task, scores)
+    measurement = Measurement(records, task, scores)
+    computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
     metrics = shown_metrics(result.metrics, computed)
@@ -57,7 +63,7 @@ def verified_entry(path: Path, root: Root) -> Entry:
     versions = {(metric.name, metric.version) for metric in computed}
     index_names = benchmark.index_metrics(task)
     primary_names = [primary.name] if primary is not None and primary.value is not None else []
-    resamples = resampled_values(records, task, [*primary_names, *index_names], scores)
+    resamples = measurement.resampled([*primary_names, *index_names])
     fingerprint = _items_fingerprint(records)
     return Entry(
         result=result,
@@ -88,13 +94,38 @@ def _check_signature(path: Path, result: Result) -> None:
         raise DataError(f"{path}: prompt '{signature.prompt}' differs from the one in this code; run the model again")
 
 
-def _check_reading(where: str, result: Result, record: Record) -> None:
-    """Check that the requests of a record match its prompts, and that its reading follows from the model's answers."""
+def _check_records(path: Path, result: Result, records: RecordColumns) -> None:
+    """Check that the requests of all records match their prompts, and that their readings follow from their answers."""
     signature = result.signature
+    task = load_task(signature.task)
+    is_sound = np.diff(records.first_exchanges) > 0
+    is_sound[records.owners[~_sound_requests(records, signature)]] = False
+    if isinstance(task, ReadsColumns):
+        is_sound &= task.certain_readings(records, signature.normalisation)
+    else:
+        is_sound[:] = False
+    for place in np.flatnonzero(~is_sound).tolist():
+        _check_record(f"{path}: row {place + 1}", signature, task, records[place])
+
+
+def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
+    """Return the mask of the exchanges with the hash of their request and the outcomes of the signature."""
+    exchanges = records.exchanges
+    options = exchanges["options"].lists
+    is_sound: BoolArray = exchanges["outcomes"].lists.lengths == (signature.n_outcomes or 0)
+    prompts, hashes, texts = exchanges["prompt"].texts, exchanges["request_sha256"].texts, options.values.texts
+    ends = options.offsets.tolist()
+    for place in np.flatnonzero(exchanges["kind"].coded.is_one_of("choice") & exchanges["prompt"].known).tolist():
+        offered = cast(tuple[str, ...], tuple(texts[ends[place] : ends[place + 1]]))
+        is_sound[place] &= choice_sha256(prompts[place] or "", offered) == hashes[place]
+    return is_sound
+
+
+def _check_record(where: str, signature: Signature, task: Task, record: Record) -> None:
+    """Check that the requests of a record match its prompts, and that its reading follows from the model's answers."""
     for exchange in record.exchanges:
-        request = ChoiceRequest(prompt=exchange.prompt or "", options=exchange.options, outcomes=exchange.outcomes)
         is_choice = exchange.kind == "choice" and exchange.prompt is not None
-        if is_choice and request.sha256 != exchange.request_sha256:
+        if is_choice and choice_sha256(exchange.prompt or "", exchange.options) != exchange.request_sha256:
             raise DataError(f"{where}: request_sha256 is not the hash of its prompt and options; run the model again")
         if len(exchange.outcomes) != (signature.n_outcomes or 0):
             raise DataError(
@@ -102,7 +133,7 @@ def _check_reading(where: str, result: Result, record: Record) -> None:
             )
     if not record.exchanges:
         raise DataError(f"{where}: holds no answer of the model; run the model again")
-    read = load_task(signature.task).read(record.exchanges, signature.normalisation)
+    read = task.read(record.exchanges, signature.normalisation)
     if read.status != record.status:
         raise DataError(f"{where}: status is '{record.status}', its answers give '{read.status}'; rescore the run")
     stored, computed = record.reading, read.reading
@@ -141,9 +172,7 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
     return tuple(rescored)
 
 
-def _standing(
-    benchmark: Benchmark, signature: Signature, records: Sequence[Record], fingerprint: str
-) -> Standing | None:
+def _standing(benchmark: Benchmark, signature: Signature, records: RecordColumns, fingerprint: str) -> Standing | None:
     """Return the standing of a model among the baselines; None if there is no gate or the items have no right answer.
 
     Baselines answer equal requests alike, so their values are computed once for each set of requests in each process.
@@ -160,26 +189,32 @@ def _standing(
     return check.standing(_REFERENCES[key])
 
 
-def _requests_fingerprint(records: Sequence[Record]) -> str:
+def _requests_fingerprint(records: RecordColumns) -> str:
+    """Return a hash of what was asked of a model."""
     digest = hashlib.sha256()
-    for record in records:
-        for exchange in record.exchanges:
-            asked: list[strict_json.JsonValue] = [exchange.request_sha256, exchange.prompt, list(exchange.outcomes)]
-            digest.update(strict_json.canonical(asked))
+    outcomes = records.exchanges["outcomes"].lists
+    digest.update(records.owners.tobytes() + outcomes.offsets.tobytes())
+    for column in (records.exchanges["request_sha256"], records.exchanges["prompt"], outcomes.values):
+        _add(digest, column)
     return digest.hexdigest()
 
 
-def _items_fingerprint(records: Sequence[Record]) -> str:
+def _items_fingerprint(records: RecordColumns) -> str:
+    """Return a hash of what the records say about their items."""
     digest = hashlib.sha256()
-    for record in records:
-        facts: list[strict_json.JsonValue] = [
-            record.item_id,
-            record.split,
-            record.cluster,
-            record.pair_id,
-            record.target,
-            record.reference,
-            dict(record.groups),
-        ]
-        digest.update(strict_json.canonical(facts))
+    for name in ("item_id", "split", "cluster", "pair_id", "target", "reference"):
+        _add(digest, records.columns[name])
+    owners, keys, values = records.columns["groups"].entries
+    texts = values.texts
+    for code, key in enumerate(keys.coded.texts):
+        places = np.flatnonzero(keys.coded.codes == code)
+        digest.update(
+            strict_json.canonical([key, owners[places].tolist(), [texts[place] for place in places.tolist()]])
+        )
     return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, column: Column) -> None:
+    """Add the texts of a column to a digest, so that other texts or another division into rows give another hash."""
+    digest.update(column.known.tobytes() + column.text_lengths.tobytes())
+    digest.update("".join(text for text in column.texts if text is not None).encode())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluators.runs.measuring import compute_metrics, resampled_values
+from evaluators.runs.measuring import Measurement, compute_metrics
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
 from evaluators.statistics.record_tables import mean
 from schemas.record import Record
@@ -90,7 +90,7 @@ def test_differences_of_two_models_are_paired() -> None:
         p = record.reading.probabilities[0]
         better = 1 - (1 - p) * 0.9
         shifted.append(replace(record, reading=replace(record.reading, probabilities=(better, 1 - better))))
-    one, other = (resampled_values(some, "coreference", ["accuracy"])["accuracy"] for some in (records, shifted))
+    one, other = (Measurement(some, "coreference").resampled(["accuracy"])["accuracy"] for some in (records, shifted))
     unpaired = np.random.default_rng(0).permutation(other)
     assert np.std(one - other) < 0.6 * np.std(one - unpaired)
 

@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from evaluators.runs.measuring import compute_metrics, resampled_values
+from evaluators.runs.measuring import Measurement, compute_metrics
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
 from schemas.errors import ConfigError, DataError
@@ -121,7 +121,7 @@ def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:
 
 def test_an_unknown_metric_names_those_that_exist() -> None:
     with pytest.raises(ConfigError, match="have: accuracy"):
-        resampled_values(made_records(PAIR), "coreference", ["fairness"])
+        Measurement(made_records(PAIR), "coreference").resampled(["fairness"])
 
 
 @pytest.mark.parametrize(("normalisation", "p_guard"), [("sum", 0.622), ("token_mean", 0.148), ("byte_mean", 0.363)])

@@ -206,7 +206,7 @@ def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:
     folder = run(
         Plan(selection, TASK, prompt), torn(items, prompt.id), RunOptions(root=tmp_path / "runs", command="tests")
     ).folder
-    result, records = read_run(folder)
+    result, (*records,) = read_run(folder)
     first = next(index for index, record in enumerate(records) if record.status == "scored")
     changed = replace(records[first].exchanges[0], text="the cat")
     records[first] = replace(records[first], exchanges=(changed, *records[first].exchanges[1:]))

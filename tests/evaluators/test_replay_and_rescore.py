@@ -190,7 +190,7 @@ def test_a_normalisation_that_cannot_work_writes_nothing(finished: Path) -> None
 
 
 def test_changed_readings_are_not_taken_over(finished: Path) -> None:
-    result, records = read_run(finished)
+    result, (*records,) = read_run(finished)
     reading = records[0].reading
     assert reading is not None
     records[0] = replace(records[0], reading=replace(reading, probabilities=(1.0, 0.0)))

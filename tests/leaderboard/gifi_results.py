@@ -15,6 +15,7 @@ from schemas import contract, strict_json, tables
 from schemas.files import sha256_file
 from schemas.lexicon import pronoun_families
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Result, Signature
 from schemas.run_folder import count
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
@@ -122,7 +123,7 @@ def _write(folder: Path, model_id: str, task: str, records: Sequence[Record], sc
         made,
         signature=signature,
         signature_sha256=signature.sha256(),
-        counts=count(records),
+        counts=count(RecordColumns.of(records)),
         metrics=computed.metrics,
         scores=computed.scores,
         records=replace(made.records, sha256=sha256_file(folder / "records.parquet"), n_rows=len(records)),

@@ -52,22 +52,23 @@ def test_each_task_says_which_of_its_records_are_right() -> None:
     assert isinstance(coreference, JudgesRecords)
     assert not isinstance(load_task("continuation"), JudgesRecords)
     right = recorded(recognition, sentences("{nom} {sleeps|sleep}"), nominative)
-    assert {recognition.is_right(record) for record in right} == {True}
+    assert set(recognition.are_right(right)) == {True}
     wrong = recorded(recognition, sentences("{nom} {sleeps|sleep}"), lambda item: ["It rains."])
-    assert {recognition.is_right(record) for record in wrong} == {False}
+    assert set(recognition.are_right(wrong)) == {False}
     half = recorded(recognition, sentences("{nom} {sleeps|sleep}"), lambda item: [*nominative(item), "It rains."])
-    assert {recognition.is_right(record) for record in half} == {None}
+    assert set(recognition.are_right(half)) == {None}
     solved = recorded(number, problems(2), lambda item: [f"The answer is {12 if item.family == 'he' else 7}."])
-    assert {(record.groups["family"] == "he", number.is_right(record)) for record in solved} == {
+    assert {
+        (record.groups["family"] == "he", is_right)
+        for record, is_right in zip(solved, number.are_right(solved), strict=True)
+    } == {
         (True, True),
         (False, False),
     }
     (record, *_) = make_records(uniform)
-    assert coreference.is_right(record) is None
-    assert coreference.is_right(replace_reading(record, (0.9, 0.1))) is True
-    assert coreference.is_right(replace_reading(record, (0.1, 0.9))) is False
-    assert coreference.is_right(replace(record, target=None)) is None
-    assert coreference.is_right(replace(record, reading=None)) is None
+    likely, unlikely = replace_reading(record, (0.9, 0.1)), replace_reading(record, (0.1, 0.9))
+    unknown = (replace(record, target=None), replace(record, reading=None))
+    assert coreference.are_right([record, likely, unlikely, *unknown]) == [None, True, False, None, None]
 
 
 def test_examples_are_chosen_by_a_rule_that_knows_no_answer() -> None:

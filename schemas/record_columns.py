@@ -1,0 +1,131 @@
+"""Records as columns; a row is made only where one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+import pyarrow as pa
+
+from schemas import contract
+from schemas.arrow_files import arrow_schema
+from schemas.columns import BoolArray, Column, IntArray
+from schemas.record import Record
+
+
+class RecordColumns(Sequence[Record]):
+    """A sequence of records whose fields can be read as arrays.
+
+    Code that needs rows takes them as from any sequence. Making a row takes as long as reading hundreds from arrays.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        """Wrap a table that has the Arrow schema of records."""
+        self.table = table
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> RecordColumns:
+        """Return records as columns; records that are columns already are returned as they are."""
+        if isinstance(records, RecordColumns):
+            return records
+        values = [contract.as_python(record) for record in records]
+        columns = cls(pa.Table.from_pylist(values, schema=arrow_schema(Record)))
+        vars(columns)["_rows"] = list(records)
+        return columns
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return int(self.table.num_rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Record]: ...
+
+    def __getitem__(self, place: int | slice) -> Record | Sequence[Record]:
+        """Return one record or several."""
+        if isinstance(place, slice):
+            return self._rows[place]
+        if "_rows" in vars(self):
+            return self._rows[place]
+        at = range(len(self))[place]
+        return _made(self.table.slice(at, 1))[0]
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield every record."""
+        return iter(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        """Return True if another sequence holds equal records."""
+        return isinstance(other, Sequence) and len(self) == len(other) and self._rows == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def replaced(
+        self, fields: Mapping[str, Sequence[Any]], exchange_fields: Mapping[str, Sequence[Any]]
+    ) -> RecordColumns:
+        """Return the same records with other values in some fields.
+
+        Args:
+            fields: Values of fields of the records by name, one per record; structures are dictionaries.
+            exchange_fields: Values of fields of the exchanges by name, one per exchange of any record.
+        """
+        table = self.table
+        exchanges = self.columns["exchanges"]
+        struct = exchanges.array.type.value_type
+        values = [
+            pa.array(exchange_fields[field.name], type=field.type)
+            if field.name in exchange_fields
+            else self.exchanges[field.name].array
+            for field in struct
+        ]
+        changed = {name: pa.array(given, type=table.schema.field(name).type) for name, given in fields.items()}
+        offsets = pa.array(self.first_exchanges, type=pa.int32())
+        changed["exchanges"] = pa.ListArray.from_arrays(
+            offsets, pa.StructArray.from_arrays(values, fields=list(struct)), type=exchanges.array.type
+        )
+        for name, array in changed.items():
+            table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), array)
+        return RecordColumns(table)
+
+    @cached_property
+    def _rows(self) -> list[Record]:
+        return _made(self.table)
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """The fields of the records, by name."""
+        return {name: Column(self.table.column(name)) for name in self.table.schema.names}
+
+    @cached_property
+    def first_exchanges(self) -> IntArray:
+        """The place of each record's first exchange among all exchanges, and their number; shape (n + 1,)."""
+        return self.columns["exchanges"].lists.offsets
+
+    @cached_property
+    def owners(self) -> IntArray:
+        """The record that each exchange belongs to, shape (n_exchanges,)."""
+        return self.columns["exchanges"].lists.owners
+
+    @cached_property
+    def exchanges(self) -> Mapping[str, Column]:
+        """The fields of all exchanges of all records, by name."""
+        return self.columns["exchanges"].lists.values.fields
+
+    @cached_property
+    def has_reading(self) -> BoolArray:
+        """The mask of the records with a reading, shape (n,)."""
+        return self.columns["reading"].known
+
+    @cached_property
+    def readings(self) -> Mapping[str, Column]:
+        """The fields of the readings, by name; a record without a reading has empty lists."""
+        return self.columns["reading"].fields
+
+
+def _made(table: pa.Table) -> list[Record]:
+    adapter = contract.schemas()[Record].adapter
+    values: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+    return [adapter.validate_python(value) for value in values]

@@ -1,0 +1,195 @@
+"""Records as columns: the same as rows, and no fault of a row stays unseen."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemas import contract, tables
+from schemas.arrow_files import arrow_schema
+from schemas.errors import DataError
+from schemas.record import Exchange, Reading, Record
+from schemas.record_columns import RecordColumns
+from schemas.record_faults import doubtful_rows
+from schemas.record_files import read_records, write_records
+
+SHA256 = "0123456789abcdef" * 4
+CHOICE = Exchange(
+    kind="choice",
+    request_sha256=SHA256,
+    prompt="Who left?",
+    outcomes=("nurse", "driver"),
+    options=(" A", " B"),
+    option_logprobs=(-0.5, float("-inf")),
+    option_end_logprobs=(-1.0, None),
+    option_token_counts=(1, None),
+    option_byte_counts=(2, 2),
+    option_is_bound=(False, True),
+    n_moved_tokens=0,
+    text=None,
+    finish_reason=None,
+    sample=None,
+    n_prompt_tokens=4,
+    n_completion_tokens=None,
+    status="answered",
+    error=None,
+)
+GENERATED = replace(
+    CHOICE,
+    kind="generate",
+    outcomes=(),
+    options=(),
+    option_logprobs=(),
+    option_end_logprobs=(),
+    option_token_counts=(),
+    option_byte_counts=(),
+    option_is_bound=(),
+    text="She left.",
+    finish_reason="stop",
+    sample=1,
+    n_completion_tokens=3,
+)
+SCORED = Record(
+    item_id="one",
+    config="type2",
+    split="test",
+    status="scored",
+    truncated=False,
+    reason=None,
+    cluster="nurse|driver",
+    pair_id="pair",
+    target="nurse",
+    reference="nurse",
+    groups={"stereotype": "pro", "occupation": "nurse"},
+    exchanges=(CHOICE, replace(CHOICE, outcomes=("driver", "nurse"))),
+    reading=Reading(outcomes=("nurse", "driver"), probabilities=(0.75, 0.25), answers=()),
+)
+RECORDS = [
+    SCORED,
+    replace(
+        SCORED,
+        item_id="two",
+        target=None,
+        reference=None,
+        pair_id=None,
+        groups={},
+        exchanges=(GENERATED, GENERATED),
+        reading=Reading(outcomes=(), probabilities=(), answers=("she", "none")),
+    ),
+    replace(
+        SCORED,
+        item_id="three",
+        status="failed",
+        reason="the line broke",
+        exchanges=(replace(CHOICE, option_logprobs=(), status="failed", error="the line broke"),),
+        reading=None,
+    ),
+]
+ODD: dict[pa.DataType, tuple[Any, ...]] = {
+    pa.string(): ("", "scored", "refused", "failed", "generate", "nurse", "a b", SHA256 + "\n"),
+    pa.int64(): (-1, 7),
+    pa.float64(): (0.5, 1.5, -0.25, float("nan"), float("inf"), float("-inf")),
+    pa.bool_(): (True, False),
+}
+
+
+def changes(value: Any, kind: pa.DataType) -> Iterator[Any]:
+    """Every value that differs from the given one in a single place."""
+    if pa.types.is_struct(kind):
+        for field in kind:
+            if value is not None:
+                for other in changed(value[field.name], field):
+                    yield {**value, field.name: other}
+    elif pa.types.is_map(kind):
+        yield from ({}, {"": ""}, {**value, "more": ""})
+    elif pa.types.is_list(kind):
+        for place, one in enumerate(value):
+            for other in changed(one, kind.value_field):
+                yield [*value[:place], other, *value[place + 1 :]]
+            yield [*value[:place], *value[place + 1 :]]
+            yield [*value, one]
+    else:
+        yield from (odd for odd in ODD[kind] if odd != value)
+
+
+def changed(value: Any, field: pa.Field) -> Iterator[Any]:
+    yield from changes(value, field.type)
+    if field.nullable and value is not None:
+        yield None
+
+
+def mutants() -> Iterator[dict[str, Any]]:
+    schema = arrow_schema(Record)
+    for record in RECORDS:
+        row = contract.as_python(record)
+        for field in schema:
+            for other in changed(row[field.name], field):
+                yield {**copy.deepcopy(row), field.name: other}
+
+
+def test_sound_records_are_not_in_doubt() -> None:
+    assert [problem for record in RECORDS for problem in contract.errors(contract.dump(record), Record)] == []
+    assert doubtful_rows(RecordColumns.of(RECORDS)).tolist() == []
+
+
+def test_every_fault_of_a_row_is_seen_in_the_columns() -> None:
+    rows = list(mutants())
+    faulty = []
+    for place, row in enumerate(rows):
+        try:
+            if list(contract.errors(contract.plain(row), Record)):
+                faulty.append(place)
+        except ValueError:  # NaN is no JSON.
+            faulty.append(place)
+    doubtful = doubtful_rows(RecordColumns(pa.Table.from_pylist(rows, schema=arrow_schema(Record)))).tolist()
+    assert len(faulty) > 150
+    assert set(faulty) <= set(doubtful)
+    assert len(set(doubtful) - set(faulty)) < len(rows) / 20, "too many sound rows are looked at one by one"
+
+
+def test_a_group_that_stands_twice_is_found(tmp_path: Path) -> None:
+    table = RecordColumns.of(RECORDS).table
+    twice = pa.array([[("a", "1"), ("a", "2")], [], []], type=table.schema.field("groups").type)
+    place = table.schema.get_field_index("groups")
+    records = RecordColumns(table.set_column(place, table.schema.field("groups"), twice))
+    assert doubtful_rows(records).tolist() == [0]
+
+
+def test_columns_are_a_sequence_of_the_same_records(tmp_path: Path) -> None:
+    write_records(tmp_path / "columns.parquet", RECORDS)
+    tables.write_rows(tmp_path / "rows.parquet", RECORDS, Record)
+    assert (tmp_path / "columns.parquet").read_bytes() == (tmp_path / "rows.parquet").read_bytes()
+    records = read_records(tmp_path / "rows.parquet")
+    assert records[1] == RECORDS[1]
+    assert records[-1] == RECORDS[-1]
+    assert list(records) == RECORDS == tables.read_rows(tmp_path / "columns.parquet", Record)
+    assert records == RecordColumns.of(RECORDS)
+    assert records != RECORDS[:2]
+    assert (len(records), records[1:]) == (3, RECORDS[1:])
+
+
+def test_a_faulty_row_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    wrong = replace(RECORDS[1], reading=Reading(outcomes=(), probabilities=(), answers=("she",)))
+    with pytest.raises(DataError, match=r"row 2: reading: 1 answers for 2 exchanges"):
+        write_records(tmp_path / "records.parquet", [RECORDS[0], wrong])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_some_fields_are_replaced_and_the_others_stay() -> None:
+    records = RecordColumns.of(RECORDS)
+    texts = [f"text {number}" for number in range(5)]
+    readings = [None, {"outcomes": [], "probabilities": [], "answers": ["a", "b"]}, None]
+    other = records.replaced({"reading": readings}, {"text": texts})
+    assert [exchange.text for record in other for exchange in record.exchanges] == texts
+    assert [None if one.reading is None else one.reading.answers for one in other] == [None, ("a", "b"), None]
+    back = other.replaced(
+        {"reading": [None if one.reading is None else contract.as_python(one)["reading"] for one in RECORDS]},
+        {"text": [exchange.text for record in RECORDS for exchange in record.exchanges]},
+    )
+    assert list(back) == RECORDS
