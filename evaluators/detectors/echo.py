@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 from schemas.lexicon import families_of
@@ -33,7 +34,13 @@ def without_echo(text: str, prompt: str | None) -> str:
 
 def echo_end(text: str, prompt: str | None) -> int:
     """Return the offset in characters after the repeated words; 0 if there are none."""
-    return Echo(prompt).end(text) if prompt else 0
+    return _echo_of(prompt).end(text) if prompt and text else 0
+
+
+@lru_cache(maxsize=4096)
+def _echo_of(prompt: str) -> Echo:
+    # Every baseline answers the same prompts, and reading and table ask about the same answers.
+    return Echo(prompt)
 
 
 class Echo:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline, TellsBaselines
@@ -21,12 +22,16 @@ from evaluators.metric import MetricDefinition
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Prompt, Task, load_task, prompt_of
+from schemas import contract, strict_json
 from schemas.errors import DataError
+from schemas.memory import Memory, machine_memory
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_records
+from schemas.record_hashes import items_sha256, requests_sha256
 from schemas.result import Metric, Result, Signature
 from schemas.run_folder import place_of
+from schemas.strict_json import JsonValue
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -44,6 +49,41 @@ class Reference(NamedTuple):
     """Sum and number of the answers' values in each cluster, shape (n_clusters, 2)."""
     resamples: FloatArray
     """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
+
+
+_REFERENCES = "references"
+_KNOWN: dict[str, tuple[Reference, ...]] = {}
+"""Values of the baselines that this process knows, by the hash of what they depend on."""
+
+
+class _Answered(NamedTuple):
+    """The value of a baseline, without its resamples."""
+
+    baseline: str
+    metric: Metric
+    sums: FloatArray
+
+
+def _reference_as_json(reference: _Answered) -> JsonValue:
+    metric = contract.plain(_metrics().dump_python([reference.metric], mode="json"))
+    return {"baseline": reference.baseline, "metric": metric, "sums": reference.sums.tolist()}
+
+
+def _references_from(value: JsonValue | None) -> list[_Answered] | None:
+    """Return references that were remembered; None if there are none."""
+    if not isinstance(value, list):
+        return None
+    found = []
+    for one in value:
+        told = cast(dict[str, Any], one)
+        (metric,) = _metrics().validate_python(told["metric"])
+        found.append(_Answered(told["baseline"], metric, np.array(told["sums"], dtype=np.float64)))
+    return found
+
+
+@cache
+def _metrics() -> TypeAdapter[list[Metric]]:
+    return TypeAdapter(list[Metric])
 
 
 class Lead(NamedTuple):
@@ -127,11 +167,30 @@ class GateCheck:
         """True if the items have what the metric of the gate needs, such as right answers."""
         return self._definition.undefined(self._table) is None
 
-    def references(self) -> tuple[Reference, ...]:
+    def references(self, memory: Memory) -> tuple[Reference, ...]:
         """Return the value of each baseline on these items, without those that cannot answer them.
 
-        The values depend on the items, the prompt and how options are normalised, and not on the model.
+        The values depend on the items, the prompt and how options are normalised, and not on the model. They are taken
+        from this process or from the memory of this machine where they are known.
         """
+        parts: dict[str, JsonValue] = {
+            "signature": self.signature.sha256(),
+            "items": items_sha256(self.records),
+            "requests": requests_sha256(self.records),
+        }
+        key = strict_json.sha256(parts)
+        if key not in _KNOWN:
+            found = _references_from(memory.get(_REFERENCES, parts))
+            if found is None:
+                found = self._computed_references()
+                memory.put(_REFERENCES, parts, [_reference_as_json(reference) for reference in found])
+            _KNOWN[key] = tuple(
+                Reference(one.baseline, one.metric, one.sums, resample(one.sums, self._definition.aggregate))
+                for one in found
+            )
+        return _KNOWN[key]
+
+    def _computed_references(self) -> list[_Answered]:
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else "option_logprobs"
         told = self._told
@@ -141,8 +200,8 @@ class GateCheck:
             if wanted in baseline.capabilities and baseline.facts <= told:
                 table = self._task.table(self._answered_by(baseline, asked))
                 metric, sums = self._definition.compute(table, {}), self._definition.statistics(table, {}).cluster_sums
-                found.append(Reference(baseline.name, metric, sums, resample(sums, self._definition.aggregate)))
-        return tuple(found)
+                found.append(_Answered(baseline.name, metric, sums))
+        return found
 
     def standing(self, references: Sequence[Reference]) -> Standing:
         """Return the standing of the model of these records among some baselines."""
@@ -242,7 +301,7 @@ def why_no_rank(result: Result, folder: Path) -> str | None:
         return None
     records = read_records(place_of(folder, result.records))
     check = GateCheck(benchmark, gate, signature, records)
-    return check.standing(check.references()).reason if check.applies else None
+    return check.standing(check.references(machine_memory())).reason if check.applies else None
 
 
 def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:

@@ -6,12 +6,14 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from leaderboard.checking.entries import Entry, LeftOut, Root
-from leaderboard.checking.verification import verified_entry
+from leaderboard.checking.remembered import entry_to_remember, remembered_entry
 from schemas.errors import BiasboardError
+from schemas.memory import Memory, machine_memory
 from schemas.run_folder import RESULT, find_runs
 
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
@@ -25,11 +27,14 @@ class Loaded(NamedTuple):
     left_out: tuple[LeftOut, ...]
 
 
-def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None = None) -> Loaded:
+def load(
+    roots: Sequence[Root], memory: Memory | None = None, *, progress: Callable[[int, int], None] | None = None
+) -> Loaded:
     """Load and verify every result below some folders, on all cores if there is much to read.
 
     Args:
         roots: Folders to search; one that does not exist is treated as empty.
+        memory: Memory of the results that this machine has verified before; None for that of the user.
         progress: Function called after each result with the number of results done and the number of all results.
 
     Returns:
@@ -39,7 +44,7 @@ def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None =
     entries: list[Entry] = []
     left_out: list[LeftOut] = []
     first_of_signature: dict[str, Entry] = {}
-    for n_done, outcome in enumerate(_outcomes(found), start=1):
+    for n_done, outcome in enumerate(_outcomes(found, memory or machine_memory()), start=1):
         checked = _with_same_items(outcome, first_of_signature) if isinstance(outcome, Entry) else outcome
         if isinstance(checked, Entry):
             entries.append(checked)
@@ -50,22 +55,31 @@ def load(roots: Sequence[Root], *, progress: Callable[[int, int], None] | None =
     return Loaded(entries=tuple(entries), left_out=tuple(left_out))
 
 
-def _outcomes(found: Sequence[tuple[Path, Root]]) -> Iterator[Entry | LeftOut]:
+def _outcomes(found: Sequence[tuple[Path, Root]], memory: Memory) -> Iterator[Entry | LeftOut]:
     """Yield the verified entry of each result, or the reason why it is left out, in the order of ``found``."""
+    known: list[Entry | None] = [remembered_entry(path, root, memory) for path, root in found]
+    unknown = [one for one, entry in zip(found, known, strict=True) if entry is None]
+    computed = _computed(unknown, memory)
+    for entry in known:
+        yield next(computed) if entry is None else entry
+
+
+def _computed(found: Sequence[tuple[Path, Root]], memory: Memory) -> Iterator[Entry | LeftOut]:
+    outcome = partial(_outcome, memory=memory)
     n_bytes = sum(file.stat().st_size for path, _ in found for file in path.parent.glob("*.parquet"))
     n_workers = min(os.cpu_count() or 1, len(found))
     if n_bytes < _MUCH_TO_READ or n_workers < 2:
-        yield from map(_outcome, found)
+        yield from map(outcome, found)
         return
     # Spawn processes: a forked one would inherit the locks of the threads that pyarrow has started.
     with ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(_outcome, found)
+        yield from pool.map(outcome, found)
 
 
-def _outcome(found: tuple[Path, Root]) -> Entry | LeftOut:
+def _outcome(found: tuple[Path, Root], memory: Memory) -> Entry | LeftOut:
     path, root = found
     try:
-        return verified_entry(path, root)
+        return entry_to_remember(path, root, memory)
     # The path in a result from outside can be too long for the system or contain a null character.
     except (BiasboardError, OSError, ValueError, ArithmeticError, LookupError) as error:
         # Pages must not depend on the location of the folders.

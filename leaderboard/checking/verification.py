@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -11,7 +10,7 @@ import numpy as np
 
 from evaluators.backend import choice_sha256
 from evaluators.benchmark import Benchmark, load_benchmark
-from evaluators.runs.gates import GateCheck, Reference, Standing
+from evaluators.runs.gates import GateCheck, Standing
 from evaluators.runs.measuring import Measurement
 from evaluators.scorer import quick_scorers
 from evaluators.statistics.record_tables import BoolArray
@@ -20,34 +19,30 @@ from evaluators.text_scores import TextScores, read_scores
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.examples import choose_examples
 from leaderboard.checking.recomputing import differences, shown_metrics
-from schemas import strict_json
-from schemas.columns import Column
 from schemas.errors import DataError
+from schemas.memory import Memory
 from schemas.metric_comparison import TOLERANCE, key_of
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
+from schemas.record_hashes import items_sha256
 from schemas.result import Result, Signature
 from schemas.run_folder import RESCORE_TEXTS, read_run
 from schemas.score import text_sha256
 
-_REFERENCES: dict[tuple[str, str, str], tuple[Reference, ...]] = {}
-"""Values of the baselines by the hashes of a signature, of the items in its records, and of the requests in them."""
 
-
-def verified_entry(path: Path, root: Root) -> Entry:
+def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
     """Read one result and verify it by recomputing its metrics.
 
     Args:
         path: Path of the ``result.json``.
         root: Folder in which it was found.
+        memory: Memory that may know the values of the baselines.
 
     Raises:
         DataError: the result or its records are invalid, or its metrics do not follow from its records.
     """
     result, records = read_run(path.parent)
-    for file in (result.records, result.scores):
-        if file is not None and not (path.parent / file.path).resolve().is_relative_to(path.parent.resolve()):
-            raise DataError(f"{path.parent / file.path}: is a link that leaves this folder; put the file itself there")
+    check_links(path, result)
     _check_signature(path, result)
     _check_records(path.parent / result.records.path, result, records)
     task = result.signature.task
@@ -64,7 +59,6 @@ def verified_entry(path: Path, root: Root) -> Entry:
     index_names = benchmark.index_metrics(task)
     primary_names = [primary.name] if primary is not None and primary.value is not None else []
     resamples = measurement.resampled([*primary_names, *index_names])
-    fingerprint = _items_fingerprint(records)
     return Entry(
         result=result,
         origin=root.origin,
@@ -73,12 +67,23 @@ def verified_entry(path: Path, root: Root) -> Entry:
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
         primary_resamples=resamples[primary_names[0]] if primary_names else None,
         index_resamples={name: resamples[name] for name in index_names},
-        items_fingerprint=fingerprint,
-        standing=_standing(benchmark, result.signature, records, fingerprint),
+        items_fingerprint=items_sha256(records),
+        standing=_standing(benchmark, result.signature, records, memory),
         rescored=rescored,
         folder=path.parent,
         examples=choose_examples(records, task),
     )
+
+
+def check_links(path: Path, result: Result) -> None:
+    """Check that no file of a result is a link to somewhere else.
+
+    Raises:
+        DataError: a file is a link that leaves the folder.
+    """
+    for file in (result.records, result.scores):
+        if file is not None and not (path.parent / file.path).resolve().is_relative_to(path.parent.resolve()):
+            raise DataError(f"{path.parent / file.path}: is a link that leaves this folder; put the file itself there")
 
 
 def _check_signature(path: Path, result: Result) -> None:
@@ -104,8 +109,9 @@ def _check_records(path: Path, result: Result, records: RecordColumns) -> None:
         is_sound &= task.certain_readings(records, signature.normalisation)
     else:
         is_sound[:] = False
-    for place in np.flatnonzero(~is_sound).tolist():
-        _check_record(f"{path}: row {place + 1}", signature, task, records[place])
+    places = np.flatnonzero(~is_sound)
+    for place, record in zip(places.tolist(), records.rows(places), strict=True):
+        _check_record(f"{path}: row {place + 1}", signature, task, record)
 
 
 def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
@@ -172,49 +178,12 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
     return tuple(rescored)
 
 
-def _standing(benchmark: Benchmark, signature: Signature, records: RecordColumns, fingerprint: str) -> Standing | None:
-    """Return the standing of a model among the baselines; None if there is no gate or the items have no right answer.
-
-    Baselines answer equal requests alike, so their values are computed once for each set of requests in each process.
-    """
+def _standing(benchmark: Benchmark, signature: Signature, records: RecordColumns, memory: Memory) -> Standing | None:
+    """Return the standing of a model among the baselines; None without a gate or without right answers."""
     gate = benchmark.gate(signature.task)
     if gate is None:
         return None
     check = GateCheck(benchmark, gate, signature, records)
     if not check.applies:
         return None
-    key = (signature.sha256(), fingerprint, _requests_fingerprint(records))
-    if key not in _REFERENCES:
-        _REFERENCES[key] = check.references()
-    return check.standing(_REFERENCES[key])
-
-
-def _requests_fingerprint(records: RecordColumns) -> str:
-    """Return a hash of what was asked of a model."""
-    digest = hashlib.sha256()
-    outcomes = records.exchanges["outcomes"].lists
-    digest.update(records.owners.tobytes() + outcomes.offsets.tobytes())
-    for column in (records.exchanges["request_sha256"], records.exchanges["prompt"], outcomes.values):
-        _add(digest, column)
-    return digest.hexdigest()
-
-
-def _items_fingerprint(records: RecordColumns) -> str:
-    """Return a hash of what the records say about their items."""
-    digest = hashlib.sha256()
-    for name in ("item_id", "split", "cluster", "pair_id", "target", "reference"):
-        _add(digest, records.columns[name])
-    owners, keys, values = records.columns["groups"].entries
-    texts = values.texts
-    for code, key in enumerate(keys.coded.texts):
-        places = np.flatnonzero(keys.coded.codes == code)
-        digest.update(
-            strict_json.canonical([key, owners[places].tolist(), [texts[place] for place in places.tolist()]])
-        )
-    return digest.hexdigest()
-
-
-def _add(digest: hashlib._Hash, column: Column) -> None:
-    """Add the texts of a column to a digest, so that other texts or another division into rows give another hash."""
-    digest.update(column.known.tobytes() + column.text_lengths.tobytes())
-    digest.update("".join(text for text in column.texts if text is not None).encode())
+    return check.standing(check.references(memory))

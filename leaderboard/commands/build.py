@@ -19,6 +19,7 @@ from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import DataError
+from schemas.memory import machine_memory
 from schemas.progress import steps
 from schemas.result import Metric
 
@@ -35,15 +36,20 @@ def build(
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="List invalid results on the audit page instead of failing.")
     ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
+    ] = False,
 ) -> None:
     """Check every result, recompute its metrics and write the site."""
     check_plug_ins()
     target = out or site / "_build"
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
+    memory = machine_memory(is_fresh=fresh)
     with steps("recomputing results") as step:
         loaded = load(
             (Root(results, "accepted"), Root(runs, "local")),
+            memory,
             progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
         )
     _refuse_unsound(loaded, skip_invalid=skip_invalid)
@@ -56,12 +62,14 @@ def build(
         board = assemble(loaded.entries)
         step("drawing charts and writing pages", 0, None)
         view = make_view(board, loaded.left_out, _manifests(datasets, board))
-        publishing.combine(site, generate(view, handwritten), copies(view))
-        step("running the site generator", 0, None)
-        publishing.render(site, target)
+        with publishing.combined(site, generate(view, handwritten), copies(view)) as pages:
+            step("running the site generator", 0, None)
+            is_new = publishing.render(site, pages, target, memory)
+    memory.tidy()
     _print_rankings(board)
     elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
-    _say(f"wrote {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")
+    done = "wrote" if is_new else "nothing changed since the last build of"
+    _say(f"{done} {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")
 
 
 def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:

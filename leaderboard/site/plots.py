@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from leaderboard.site.label_places import Point, place_labels, shortened
 from schemas.errors import ConfigError, import_extra
+from schemas.memory import machine_memory
 from schemas.result import Metric
 from schemas.strict_json import JsonValue
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _FONT_SIZE = 12
 _LABEL_PADDING = 10
+_CHART = "chart"
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 # Dark colours by light colours. Every colour of a chart is a key, so that one drawing can serve both schemes.
@@ -285,11 +287,17 @@ def _svg(spec: Mapping[str, JsonValue]) -> str:
             "tickColor": _GRID,
         },
     }
+    whole: dict[str, JsonValue] = {"$schema": _SCHEMA, **spec, "config": config}
+    memory = machine_memory()
+    known = memory.get(_CHART, whole)
+    if isinstance(known, str):
+        return known
     try:
-        svg: str = converter.vegalite_to_svg({"$schema": _SCHEMA, **spec, "config": config})
+        svg: str = converter.vegalite_to_svg(whole)
     except ValueError as error:
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(f"a chart could not be drawn: {reason}; reinstall the extra 'site'") from error
+    memory.put(_CHART, whole, svg)
     return svg
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from schemas.errors import ConfigError, import_extra
-from schemas.files import replacing_folder
+from schemas.files import replacing_folder, sha256_file
+from schemas.memory import Memory
+from schemas.strict_json import JsonValue
 
 DEFAULT_SITE = Path("site/_build")
 """Folder of the built site, unless another is named."""
 CONFIG = "mkdocs.yml"
 HANDWRITTEN = "docs"
-COMBINED = "_docs"
+_SITE = "site"
 SITE_MARK = "assets/board.js"
 """Path of a file that every finished site contains."""
 
@@ -36,23 +41,30 @@ def handwritten_pages(site: Path) -> dict[str, str]:
     }
 
 
-def combine(site: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
-    """Fill ``site/_docs``, which MkDocs reads, with the assets of ``site/docs`` and all pages.
+@contextmanager
+def combined(site: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> Iterator[Path]:
+    """Yield a folder of its own with everything that MkDocs reads: its configuration and, in ``docs``, all pages.
+
+    The folder lies beside ``mkdocs.yml`` and is removed at the end. Builds that run at once do not share it.
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
         texts: Text of each file by its path.
         copies: File to copy by the path of the copy.
     """
-    with replacing_folder(site / COMBINED) as folder:
-        shutil.copytree(site / HANDWRITTEN, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md", ".*"))
+    with tempfile.TemporaryDirectory(prefix=".board-", dir=site) as name:
+        folder = Path(name)
+        (folder / CONFIG).write_text(f"INHERIT: ../{CONFIG}\ndocs_dir: {HANDWRITTEN}\n", encoding="utf-8")
+        docs = folder / HANDWRITTEN
+        shutil.copytree(site / HANDWRITTEN, docs, ignore=shutil.ignore_patterns("*.md", ".*"))
         for path, text in texts.items():
-            target = folder / path
+            target = docs / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
         for path, source in copies.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / path)
+            (docs / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, docs / path)
+        yield folder
 
 
 def check_target(out: Path) -> None:
@@ -67,20 +79,36 @@ def check_target(out: Path) -> None:
         raise ConfigError(f"--out {out}: holds files but no earlier site, so it is not replaced; give another folder")
 
 
-def render(site: Path, out: Path) -> None:
-    """Run MkDocs to turn ``site/_docs`` into the finished site; ``out`` is replaced only on success.
+def render(site: Path, folder: Path, out: Path, memory: Memory) -> bool:
+    """Run MkDocs to make the finished site; ``out`` is replaced only on success.
+
+    Args:
+        site: Folder that contains ``mkdocs.yml``.
+        folder: Folder from :func:`combined`.
+        out: Folder of the finished site.
+        memory: Memory that knows which site was made from which pages.
+
+    Returns:
+        True if the site was made; False if it is there already, made from the same pages and not changed since.
 
     Raises:
         MissingExtraError: MkDocs is not installed.
         ConfigError: MkDocs found an error in its configuration or in a page.
     """
+    made_from: dict[str, JsonValue] = {
+        "out": str(out.resolve()),
+        "config": (site / CONFIG).read_text(encoding="utf-8"),
+        "pages": _contents(folder / HANDWRITTEN),
+    }
+    if out.is_dir() and memory.get(_SITE, made_from) == _state(out):
+        return False
     import_extra("mkdocs", "site")
     import_extra("material", "site")
-    with replacing_folder(out) as folder:
+    with replacing_folder(out) as finished:
         # No --quiet: it would hide the warnings from --strict too.
-        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(site / CONFIG)]
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(folder / CONFIG)]
         done = subprocess.run(
-            [*command, "--site-dir", str(folder.resolve())],
+            [*command, "--site-dir", str(finished.resolve())],
             # MkDocs writes the date into the site. A fixed one makes the same results give the same bytes.
             env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": "0"},
             capture_output=True,
@@ -89,6 +117,29 @@ def render(site: Path, out: Path) -> None:
         )
         if done.returncode != 0:
             raise ConfigError(f"{site / CONFIG}: mkdocs failed: {_complaint(done.stderr)}; correct it and build again")
+    memory.put(_SITE, made_from, _state(out))
+    return True
+
+
+def _contents(folder: Path) -> str:
+    """Return a hash of the paths and the contents of all files in a folder."""
+    digest = hashlib.sha256()
+    for path in _files(folder):
+        digest.update(f"\0{path.relative_to(folder).as_posix()}\0{sha256_file(path)}".encode())
+    return digest.hexdigest()
+
+
+def _state(folder: Path) -> str:
+    """Return a hash of the paths, sizes and times of all files in a folder, which tells if one was changed."""
+    digest = hashlib.sha256()
+    for path in _files(folder):
+        status = path.stat()
+        digest.update(f"\0{path.relative_to(folder).as_posix()}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _complaint(said: str) -> str:

@@ -38,6 +38,7 @@ from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
 from schemas.items.coreference import CoreferenceItem
+from schemas.memory import Memory
 from schemas.record import Exchange, Record
 from schemas.result import Model
 from schemas.run_folder import read_run
@@ -195,7 +196,7 @@ def test_a_result_of_texts_can_be_recounted(tmp_path: Path, prompt_id: str) -> N
 
 
 def verified(folder: Path) -> Entry:
-    return verified_entry(folder / "result.json", Root(folder.parents[2], "local"))
+    return verified_entry(folder / "result.json", Root(folder.parents[2], "local"), Memory(None))
 
 
 def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from leaderboard.checking.examples import choose_examples
 from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import copies, generate, make_view
-from leaderboard.site.publishing import combine
+from leaderboard.site.publishing import combined
 from schemas.dataset import Manifest
 from schemas.lexicon import pronoun_families
 from schemas.record import Reading
@@ -120,10 +120,10 @@ def test_records_and_scores_are_offered_with_their_sizes(tmp_path: Path) -> None
     size = f"{(folders['continuation'] / 'records.parquet').stat().st_size / 1e3:.1f} kB"
     assert f'.parquet" download>Parquet, {size}</a>' in page
     (tmp_path / "site" / "docs").mkdir(parents=True)
-    combine(tmp_path / "site", files, offered)
-    for path, source in offered.items():
-        assert f'href="../{path}"' in page
-        assert (tmp_path / "site" / "_docs" / path).read_bytes() == source.read_bytes()
+    with combined(tmp_path / "site", files, offered) as folder:
+        for path, source in offered.items():
+            assert f'href="../{path}"' in page
+            assert (folder / "docs" / path).read_bytes() == source.read_bytes()
 
 
 @pytest.mark.parametrize("refusal", ["the licence is CC BY-NC-ND", None])

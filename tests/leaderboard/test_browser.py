@@ -48,7 +48,7 @@ class Visit:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with two configs, baselines, a refuser and a hostile name."""
     root = tmp_path_factory.mktemp("site")
-    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns("_docs", "_build"))
+    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
     runs = root / "runs"
     for ambiguous in (False, True):
         write_model(runs, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")

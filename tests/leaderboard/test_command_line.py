@@ -32,7 +32,7 @@ class Places(NamedTuple):
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns("_docs", "_build"))
+    shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
     write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
     write_model(tmp_path / "runs", "baseline/uniform", uniform, endpoint="baseline")
     return Places(tmp_path / "site", tmp_path / "runs")
@@ -159,7 +159,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
 def build_and_score(dataset: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
     """Dataset, baselines and site, by the commands of the three packages."""
     site = folder / "site"
-    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns("_docs", "_build"))
+    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns(".board-*", "_build"))
     made = folder / "out" / "datasets" / "made"
     for arguments in (
         ["builders.synthbias", *dataset, "--limit", "200", "--out", made],

@@ -1,0 +1,134 @@
+"""Takes verified results from the memory of this machine where all their files are the same as before."""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from evaluators.runs.gates import Standing
+from evaluators.statistics.bootstrap import FloatArray
+from leaderboard.checking.entries import Entry, Root
+from leaderboard.checking.examples import Example, Examples, Kind
+from leaderboard.checking.verification import check_links, verified_entry
+from schemas import contract
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.memory import Memory
+from schemas.metric_comparison import metric_key
+from schemas.record import Record
+from schemas.result import Metric, Result
+from schemas.run_folder import place_of, read_result
+from schemas.strict_json import JsonValue
+
+_VERIFIED = "verified result"
+
+
+def remembered_entry(path: Path, root: Root, memory: Memory) -> Entry | None:
+    """Return a result that was verified before, if every byte of its files and of the code is the same as then.
+
+    Args:
+        path: Path of the ``result.json``.
+        root: Folder in which it was found.
+        memory: The memory of this machine.
+
+    Returns:
+        The verified result; None if it is not remembered or cannot be read.
+    """
+    try:
+        result = read_result(path.parent)
+        check_links(path, result)
+        known = memory.get(_VERIFIED, _hashes(path, result))
+    except (DataError, OSError, ValueError):
+        return None
+    return None if known is None else _entry(known, result, path, root)
+
+
+def entry_to_remember(path: Path, root: Root, memory: Memory) -> Entry:
+    """Verify a result and keep the outcome in memory.
+
+    Args:
+        path: Path of the ``result.json``.
+        root: Folder in which it was found.
+        memory: The memory of this machine.
+
+    Raises:
+        DataError: as from :func:`leaderboard.checking.verification.verified_entry`.
+    """
+    before = sha256_file(path)
+    entry = verified_entry(path, root, memory)
+    files = _hashes(path, entry.result)
+    said = {"records": entry.result.records, "scores": entry.result.scores}
+    read = {"result": before} | {name: file.sha256 for name, file in said.items() if file is not None}
+    # The files may have changed while they were read.
+    if files == read:
+        memory.put(_VERIFIED, files, _as_json(entry))
+    return entry
+
+
+def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
+    said = {"records": result.records, "scores": result.scores}
+    found = {name: sha256_file(place_of(path.parent, file)) for name, file in said.items() if file is not None}
+    return {"result": sha256_file(path), **found}
+
+
+def _as_json(entry: Entry) -> JsonValue:
+    return {
+        "metrics": _plain(list[Metric], list(entry.metrics.values())),
+        "n_recomputed": entry.n_recomputed,
+        "primary_resamples": None if entry.primary_resamples is None else _packed(entry.primary_resamples),
+        "index_resamples": {name: _packed(values) for name, values in entry.index_resamples.items()},
+        "items_fingerprint": entry.items_fingerprint,
+        "standing": None if entry.standing is None else _plain(Standing, entry.standing),
+        "rescored": list(entry.rescored),
+        "examples": [[example.kind, contract.dump(example.record)] for example in entry.examples.chosen],
+        "totals": [[kind, n] for kind, n in entry.examples.totals],
+        "hides_prompts": entry.examples.hides_prompts,
+    }
+
+
+def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
+    told = cast(dict[str, Any], known)
+    metrics: list[Metric] = _adapter(list[Metric]).validate_python(told["metrics"])
+    primary = told["primary_resamples"]
+    return Entry(
+        result=result,
+        origin=root.origin,
+        place=root.place(path),
+        metrics={metric_key(metric): metric for metric in metrics},
+        n_recomputed=told["n_recomputed"],
+        primary_resamples=None if primary is None else _unpacked(primary),
+        index_resamples={name: _unpacked(values) for name, values in told["index_resamples"].items()},
+        items_fingerprint=told["items_fingerprint"],
+        standing=None if told["standing"] is None else _adapter(Standing).validate_python(told["standing"]),
+        rescored=tuple(told["rescored"]),
+        folder=path.parent,
+        examples=Examples(
+            chosen=tuple(
+                Example(kind, contract.load(record, Record, where="memory")) for kind, record in told["examples"]
+            ),
+            totals=tuple((cast(Kind, kind), n) for kind, n in told["totals"]),
+            hides_prompts=told["hides_prompts"],
+        ),
+    )
+
+
+def _plain(kind: Any, value: object) -> JsonValue:
+    return contract.plain(_adapter(kind).dump_python(value, mode="json"))
+
+
+def _packed(values: FloatArray) -> str:
+    return base64.b64encode(values.astype("<f8").tobytes()).decode()
+
+
+def _unpacked(text: str) -> FloatArray:
+    return np.frombuffer(base64.b64decode(text), dtype="<f8")
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

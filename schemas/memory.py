@@ -1,0 +1,133 @@
+"""Remembers on this machine what was computed, so that it is not computed again from the same bytes by the same code.
+
+A key names everything that a value depends on. The code is always part of it: a changed line of this distribution or of
+a plug-in, or another version of an installed package, makes everything else. Nothing depends on the memory: its folder
+can be removed at any time, and a file in it that was changed is ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from schemas import strict_json
+from schemas.errors import DataError
+from schemas.files import replacing
+from schemas.plugins import PACKAGES, added_folders
+from schemas.strict_json import JsonValue
+
+VARIABLE = "BIASBOARD_MEMORY"
+"""Name of the environment variable with the folder of the memory; ``off`` to remember nothing."""
+_SUFFIXES = frozenset({".py", ".json", ".toml", ".txt", ".csv", ".html", ".j2", ".md"})
+_N_DIGEST = 64
+_OLDEST_SECONDS = 60 * 24 * 3600
+"""Age from which a value that nobody asked for is forgotten."""
+
+
+class Memory:
+    """A folder of values, each in a file named by the hash of its key."""
+
+    def __init__(self, folder: Path | None, *, is_fresh: bool = False) -> None:
+        """Open a memory; the folder need not exist.
+
+        Args:
+            folder: Folder of the values; None to remember nothing.
+            is_fresh: True to ignore what is remembered; new values are still kept.
+        """
+        self._folder = folder
+        self._is_fresh = is_fresh
+
+    def get(self, kind: str, parts: Mapping[str, JsonValue]) -> JsonValue | None:
+        """Return a value; None if there is none, or if its file was changed.
+
+        Args:
+            kind: Kind of the value.
+            parts: Everything that the value depends on, apart from the code.
+        """
+        if self._folder is None or self._is_fresh:
+            return None
+        key = _key(kind, parts)
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        digest, text = content[:_N_DIGEST], content[_N_DIGEST:]
+        if _digest(key, text) != digest:
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        try:
+            return strict_json.loads(text.decode(), where=str(path))
+        except (DataError, UnicodeDecodeError):
+            return None
+
+    def put(self, kind: str, parts: Mapping[str, JsonValue], value: JsonValue) -> None:
+        """Keep a value. If the disk does not allow it, nothing is kept and nothing is said."""
+        if self._folder is None:
+            return
+        key = _key(kind, parts)
+        text = strict_json.canonical(value)
+        with suppress(OSError), replacing(self._path(key)) as temporary:
+            temporary.write_bytes(_digest(key, text) + text)
+
+    def tidy(self) -> None:
+        """Remove the values that nobody asked for in two months."""
+        oldest = time.time() - _OLDEST_SECONDS
+        for path in [] if self._folder is None else self._folder.glob("*/*.json"):
+            with suppress(OSError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+
+    def _path(self, key: str) -> Path:
+        return (self._folder or Path()) / key[:2] / f"{key}.json"
+
+
+def machine_memory(*, is_fresh: bool = False) -> Memory:
+    """Return the memory of this user on this machine.
+
+    Args:
+        is_fresh: True to ignore what is remembered.
+    """
+    named = os.environ.get(VARIABLE, "")
+    if named.lower() in ("off", "0", "no"):
+        return Memory(None)
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    try:
+        folder = Path(named).expanduser() if named else base.expanduser() / "biasboard" / "memory"
+    except RuntimeError:  # There is no home.
+        return Memory(None)
+    return Memory(folder, is_fresh=is_fresh)
+
+
+def _key(kind: str, parts: Mapping[str, JsonValue]) -> str:
+    return strict_json.sha256({"kind": kind, "code": code_sha256(), "parts": dict(parts)})
+
+
+def _digest(key: str, text: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + text).hexdigest().encode()
+
+
+@cache
+def code_sha256() -> str:
+    """Return a hash of the code: this distribution, the added plug-ins, and the versions of Python and of packages."""
+    digest = hashlib.sha256(sys.version.encode())
+    for root in (Path(__file__).parents[1], *added_folders()):
+        for path in _sources(root):
+            digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
+    installed = {
+        info.name for entry in sys.path if entry and Path(entry).is_dir() for info in Path(entry).glob("*.dist-info")
+    }
+    digest.update("\0".join(sorted(installed)).encode())
+    return digest.hexdigest()
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted(path for path in (root / package).rglob("*") if path.suffix in _SUFFIXES and path.is_file())

@@ -1,0 +1,45 @@
+"""Hashes of parts of records, by which results are compared without comparing their rows."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from schemas import strict_json
+from schemas.columns import Column
+from schemas.record_columns import RecordColumns
+
+
+def items_sha256(records: RecordColumns) -> str:
+    """Return a hash of what the records say about their items: all that does not depend on a model."""
+    digest = hashlib.sha256()
+    for name in ("item_id", "split", "cluster", "pair_id", "target", "reference"):
+        _add(digest, records.columns[name])
+    owners, keys, values = records.columns["groups"].entries
+    texts = values.texts
+    for code, key in enumerate(keys.coded.texts):
+        places = np.flatnonzero(keys.coded.codes == code).tolist()
+        digest.update(strict_json.canonical([key, owners[places].tolist(), [texts[place] for place in places]]))
+    return digest.hexdigest()
+
+
+def requests_sha256(records: RecordColumns) -> str:
+    """Return a hash of what was asked of the model, and of what is known about it without the model."""
+    digest = hashlib.sha256(records.owners.tobytes())
+    for name in ("kind", "request_sha256", "prompt"):
+        _add(digest, records.exchanges[name])
+    digest.update(records.exchanges["sample"].numbers.tobytes())
+    for name in ("outcomes", "options"):
+        lists = records.exchanges[name].lists
+        digest.update(lists.offsets.tobytes())
+        _add(digest, lists.values)
+    lengths = records.exchanges["option_byte_counts"].lists
+    digest.update(lengths.offsets.tobytes() + lengths.values.numbers.tobytes())
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, column: Column) -> None:
+    """Add the texts of a column to a digest, so that other texts or another division into rows give another hash."""
+    digest.update(column.known.tobytes() + column.text_lengths.tobytes())
+    digest.update("".join(text for text in column.texts if text is not None).encode())

@@ -1,0 +1,183 @@
+"""Results that were verified before: the same entry again, and nothing that was changed in between."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluators.runs import gates
+from leaderboard.checking import verification
+from leaderboard.checking.entries import Entry, Root
+from leaderboard.checking.loading import load
+from schemas import tables
+from schemas.files import sha256_file
+from schemas.memory import Memory
+from schemas.record import Record
+from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.synthetic import leaning, write_model
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
+    write_gifi_model(tmp_path / "runs", "lab/even", 0.5)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory(tmp_path / "memory")
+
+
+class Verified:
+    """How many results were verified, and not taken from memory."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch) -> Verified:
+    """Count the calls of what verification must do and memory must not: check the rows of a result."""
+    seen = Verified()
+    check = verification._check_records
+
+    def counted(*arguments: object) -> None:
+        seen.n += 1
+        check(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(verification, "_check_records", counted)
+    return seen
+
+
+def entries(results: Path, memory: Memory) -> list[Entry]:
+    loaded = load([Root(results, "local")], memory)
+    assert loaded.left_out == ()
+    return list(loaded.entries)
+
+
+def assert_equal(one: Entry, other: Entry) -> None:
+    for field in fields(Entry):
+        ours, theirs = getattr(one, field.name), getattr(other, field.name)
+        if field.name == "primary_resamples" and ours is not None:
+            assert np.array_equal(ours, theirs, equal_nan=True)
+        elif field.name == "index_resamples":
+            assert ours.keys() == theirs.keys()
+            assert all(np.array_equal(ours[name], theirs[name], equal_nan=True) for name in ours)
+        else:
+            assert ours == theirs, field.name
+
+
+def test_the_same_files_are_verified_once(results: Path, memory: Memory, verified: Verified) -> None:
+    first = entries(results, memory)
+    assert verified.n == len(first) == 5
+    second = entries(results, memory)
+    assert verified.n == 5
+    for one, other in zip(first, second, strict=True):
+        assert_equal(one, other)
+    assert any(one.standing is not None for one in first)
+    assert any(one.primary_resamples is not None for one in first)
+    assert any(one.index_resamples for one in first)
+
+
+def test_fresh_means_verified_again(results: Path, tmp_path: Path, memory: Memory, verified: Verified) -> None:
+    entries(results, memory)
+    entries(results, Memory(tmp_path / "memory", is_fresh=True))
+    assert verified.n == 10
+
+
+def change_result(folder: Path) -> None:
+    path = folder / "result.json"
+    value = json.loads(path.read_text(encoding="utf-8"))
+    value["metrics"][0]["value"] = 0.123
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def change_records(folder: Path) -> None:
+    """Change one log-probability, and name the new hash in the result, as a forger would."""
+    path = folder / "records.parquet"
+    records = tables.read_rows(path, Record)
+    exchange = records[0].exchanges[0]
+    logprobs = (-0.5, *exchange.option_logprobs[1:])
+    records[0] = replace(records[0], exchanges=(replace(exchange, option_logprobs=logprobs), *records[0].exchanges[1:]))
+    tables.write_rows(path, records, Record)
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    result["records"]["sha256"] = sha256_file(path)
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def one_byte_of_records(folder: Path) -> None:
+    path = folder / "records.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (change_result, "the records give"),
+        (change_records, "does not follow from the stored answers"),
+        (one_byte_of_records, "was changed after the result was written"),
+        (lambda folder: (folder / "records.parquet").unlink(), "no such file"),
+    ],
+)
+def test_a_changed_file_is_not_taken_from_memory(
+    tmp_path: Path, memory: Memory, change: Callable[[Path], None], reason: str
+) -> None:
+    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
+    entries(tmp_path / "runs", memory)
+    change(path.parent)
+    (left_out,) = load([Root(tmp_path / "runs", "local")], memory).left_out
+    assert reason in left_out.reason
+
+
+def test_a_link_to_elsewhere_is_refused_though_its_bytes_are_known(tmp_path: Path, memory: Memory) -> None:
+    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
+    entries(tmp_path / "runs", memory)
+    records = path.parent / "records.parquet"
+    shutil.move(records, tmp_path / "elsewhere.parquet")
+    records.symlink_to(tmp_path / "elsewhere.parquet")
+    (left_out,) = load([Root(tmp_path / "runs", "local")], memory).left_out
+    assert "is a link that leaves this folder" in left_out.reason
+
+
+def test_a_memory_that_was_tampered_with_is_not_believed(
+    results: Path, tmp_path: Path, memory: Memory, verified: Verified
+) -> None:
+    first = entries(results, memory)
+    paths = list((tmp_path / "memory").rglob("*.json"))
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("0.", "0.9"), encoding="utf-8")
+    gates._KNOWN.clear()
+    again = entries(results, memory)
+    assert verified.n == 10
+    for one, other in zip(first, again, strict=True):
+        assert_equal(one, other)
+
+
+def test_values_of_baselines_are_remembered_too(results: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    gates._KNOWN.clear()
+    first = entries(results, memory)
+    gates._KNOWN.clear()
+
+    def never(self: gates.GateCheck) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(gates.GateCheck, "_computed_references", never)
+    copied = results / "copy"
+    source = next(path.parent for path in results.rglob("result.json") if "small" in str(path))
+    shutil.copytree(source, copied)
+    value = json.loads((copied / "result.json").read_text(encoding="utf-8"))
+    (copied / "result.json").write_text(json.dumps(value), encoding="utf-8")  # Other bytes, the same content.
+    again = entries(results, memory)
+    standing = {entry.result.model.id: entry.standing for entry in first}
+    assert len(again) == len(first) + 1
+    assert all(entry.standing == standing[entry.result.model.id] for entry in again if "small" in entry.result.model.id)

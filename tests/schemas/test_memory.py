@@ -1,0 +1,116 @@
+"""The memory of a machine: what it keeps, and what makes it forget."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from schemas.memory import VARIABLE, Memory, machine_memory
+from schemas.strict_json import JsonValue
+
+REPOSITORY = Path(__file__).parents[2]
+PARTS: dict[str, JsonValue] = {"file": "abc", "n": 3}
+VALUE: JsonValue = {"numbers": [1.5, -0.25], "text": "é", "nothing": None}
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    memory = Memory(tmp_path / "memory")
+    memory.put("kind", PARTS, VALUE)
+    return memory
+
+
+def only_file(folder: Path) -> Path:
+    (path,) = (path for path in folder.rglob("*") if path.is_file())
+    return path
+
+
+def test_a_value_comes_back_under_its_own_key_only(memory: Memory) -> None:
+    assert memory.get("kind", PARTS) == VALUE
+    assert memory.get("kind", {**PARTS, "n": 4}) is None
+    assert memory.get("other", PARTS) is None
+
+
+def test_any_changed_byte_is_noticed(memory: Memory, tmp_path: Path) -> None:
+    path = only_file(tmp_path)
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        assert memory.get("kind", PARTS) is None, place
+    for other in (b"", content[:-1], content + b" "):
+        path.write_bytes(other)
+        assert memory.get("kind", PARTS) is None
+    path.write_bytes(content)
+    assert memory.get("kind", PARTS) == VALUE
+
+
+def test_a_value_moved_to_another_key_is_noticed(memory: Memory, tmp_path: Path) -> None:
+    content = only_file(tmp_path).read_bytes()
+    memory.put("kind", {"file": "other"}, "true")
+    (other,) = (path for path in tmp_path.rglob("*.json") if path.read_bytes() != content)
+    other.write_bytes(content)
+    assert memory.get("kind", {"file": "other"}) is None
+
+
+def test_a_fresh_memory_ignores_and_replaces(memory: Memory, tmp_path: Path) -> None:
+    fresh = Memory(tmp_path / "memory", is_fresh=True)
+    assert fresh.get("kind", PARTS) is None
+    fresh.put("kind", PARTS, "new")
+    assert memory.get("kind", PARTS) == "new"
+
+
+def test_what_nobody_asked_for_is_forgotten(memory: Memory, tmp_path: Path) -> None:
+    path = only_file(tmp_path)
+    long_ago = time.time() - 61 * 24 * 3600
+    os.utime(path, (long_ago, long_ago))
+    assert memory.get("kind", PARTS) == VALUE
+    memory.tidy()
+    assert path.exists(), "it was asked for a moment ago"
+    os.utime(path, (long_ago, long_ago))
+    memory.tidy()
+    assert not path.exists()
+
+
+def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for memory in (Memory(None), Memory(Path(os.devnull) / "memory")):
+        memory.put("kind", PARTS, VALUE)
+        memory.tidy()
+        assert memory.get("kind", PARTS) is None
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "named"))
+    machine_memory().put("kind", PARTS, VALUE)
+    assert machine_memory().get("kind", PARTS) == VALUE
+    assert only_file(tmp_path / "named")
+    assert machine_memory(is_fresh=True).get("kind", PARTS) is None
+    monkeypatch.setenv(VARIABLE, "off")
+    assert machine_memory().get("kind", PARTS) is None
+
+
+def code_hash(plug_ins: Path, packages: Path) -> str:
+    """Hash of the code as another process sees it, with plug-ins and a folder of installed packages."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from schemas.memory import code_sha256; print(code_sha256())"],
+        env={**os.environ, "BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{packages}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Path) -> None:
+    metric = tmp_path / "plug-ins" / "evaluators" / "metrics" / "made.py"
+    metric.parent.mkdir(parents=True)
+    metric.write_text("VALUE = 1\n")
+    packages = tmp_path / "packages"
+    (packages / "scorer-1.0.dist-info").mkdir(parents=True)
+    before = code_hash(tmp_path / "plug-ins", packages)
+    assert code_hash(tmp_path / "plug-ins", packages) == before
+    metric.write_text("VALUE = 2\n")
+    changed = code_hash(tmp_path / "plug-ins", packages)
+    (packages / "scorer-1.0.dist-info").rename(packages / "scorer-1.1.dist-info")
+    assert len({before, changed, code_hash(tmp_path / "plug-ins", packages)}) == 3
