@@ -104,7 +104,7 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
     """
     ordered = sorted(candidates, key=lambda candidate: candidate.name)
     pairs = list(itertools.combinations(ordered, 2))
-    paired = [_compare(first, second, ideal) for first, second in pairs]
+    paired = _compared(ordered, ideal)
     adjusted = holm([pair.p_value for pair in paired])
     comparisons = tuple(
         Comparison(
@@ -121,25 +121,48 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
     return Ranking(ranges=_ranges([candidate.name for candidate in ordered], comparisons), comparisons=comparisons)
 
 
-def _compare(first: Candidate, second: Candidate, ideal: float) -> _Paired:
+def _compared(candidates: Sequence[Candidate], ideal: float) -> list[_Paired]:
+    """Compare each candidate with each of those after it."""
+    if len(candidates) < 2:
+        return []
     from scipy import stats
 
-    difference = abs(first.value - ideal) - abs(second.value - ideal)
-    if first.n_clusters is None or second.n_clusters is None:
-        return _Paired(difference, None, None)
-    resampled = np.abs(first.resamples - ideal) - np.abs(second.resamples - ideal)
-    resampled = resampled[np.isfinite(resampled)]
-    freedom = min(first.n_clusters, second.n_clusters) - 1
-    if len(resampled) < 2 or freedom < 1:
-        return _Paired(difference, None, None)
-    error = float(resampled.std(ddof=1))
-    if abs(difference) <= _NEGLIGIBLE:
-        p_value = 1.0
-    elif error <= _NEGLIGIBLE:
-        p_value = 0.0
-    else:
-        p_value = float(2 * stats.t.sf(abs(difference) / error, freedom))
-    return _Paired(difference, float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, p_value)
+    distances = np.abs(np.array([candidate.resamples for candidate in candidates]) - ideal)
+    from_ideal = np.abs(np.array([candidate.value for candidate in candidates]) - ideal)
+    first, second = np.triu_indices(len(candidates), k=1)
+    # All comparisons of one candidate at a time: those of all candidates would take gigabytes.
+    errors = np.concatenate([_errors(row, distances[place + 1 :]) for place, row in enumerate(distances[:-1])])
+    freedoms = np.array([candidate.n_clusters or 0 for candidate in candidates]) - 1
+    freedom = np.minimum(freedoms[first], freedoms[second])
+    differences = from_ideal[first] - from_ideal[second]
+    known = (freedom >= 1) & ~np.isnan(errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_values = 2 * stats.t.sf(np.abs(differences) / errors, freedom)
+        half_widths = stats.t.ppf((1 + LEVEL) / 2, freedom) * errors
+    p_values[errors <= _NEGLIGIBLE] = 0.0
+    p_values[np.abs(differences) <= _NEGLIGIBLE] = 1.0
+    return [
+        _Paired(difference, half_width if is_known else None, p_value if is_known else None)
+        for difference, half_width, p_value, is_known in zip(
+            differences.tolist(), half_widths.tolist(), p_values.tolist(), known.tolist(), strict=True
+        )
+    ]
+
+
+def _errors(distances: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the standard errors of the differences to other models, shape (n,); nan where too few are defined.
+
+    Args:
+        distances: Distance of a model to the ideal on each resample, shape (n_resamples,).
+        others: Distances of the other models, shape (n, n_resamples).
+    """
+    differences = distances - others
+    is_defined = np.isfinite(differences)
+    if is_defined.all():
+        errors: FloatArray = differences.std(axis=1, ddof=1)
+        return errors
+    found = [row[mask] for row, mask in zip(differences, is_defined, strict=True)]
+    return np.array([row.std(ddof=1) if len(row) > 1 else np.nan for row in found])
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
