@@ -1,0 +1,72 @@
+"""Work on the records of a finished run, timed in the checkout whose code is on the path; see ``bench_records.py``.
+
+``python tests/bench/record_work.py RUN ROUNDS`` prints the CPU seconds of each kind of work on the records of a run,
+the median of some rounds, as JSON.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def seconds(call: Callable[[], object], rounds: int) -> float:
+    """Return the median CPU seconds of a call; the first one, which loads and compiles, does not count."""
+    taken = []
+    for number in range(rounds + 1):
+        start = time.process_time()
+        call()
+        taken += [time.process_time() - start] if number else []
+    return statistics.median(taken)
+
+
+def verify(folder: Path) -> None:
+    """Verify a result as a board does, with the values of baselines known from before, as for its other results."""
+    from leaderboard.checking import verification
+    from leaderboard.checking.entries import Root
+
+    arguments: list[Any] = [folder / "result.json", Root(folder.parent, "local")]
+    if "memory" in inspect.signature(verification.verified_entry).parameters:
+        from schemas.memory import Memory
+
+        arguments.append(Memory(None))
+    verification.verified_entry(*arguments)
+
+
+def main() -> None:
+    """Time the work."""
+    from schemas import tables
+    from schemas.record import Record
+    from schemas.run_folder import read_run
+
+    folder, rounds = Path(sys.argv[1]), int(sys.argv[2])
+    rows = tables.read_rows(folder / "records.parquet", Record)
+    with tempfile.TemporaryDirectory() as name:
+        target = Path(name) / "records.parquet"
+
+        def written() -> None:
+            if Path(tables.__file__).with_name("record_files.py").is_file():
+                from schemas.record_files import write_records
+
+                write_records(target, rows)
+            else:
+                tables.write_rows(target, rows, Record)
+
+        work = {
+            "written": written,
+            "read": lambda: read_run(folder),
+            "verified": lambda: verify(folder),
+        }
+        found = {name: seconds(call, rounds) for name, call in work.items()}
+    print(json.dumps({"n": len(rows), "seconds": found}))
+
+
+if __name__ == "__main__":
+    main()
