@@ -68,7 +68,7 @@ class Echo:
         asked = self._asked
         if not said:
             return 0
-        if len(asked) >= _LEAST:
+        if len(asked) >= _LEAST and asked[0] in said:
             # Look for the whole prompt, perhaps after an introduction.
             for start in range(min(_FAR, len(said)) + 1):
                 if said[start : start + len(asked)] == asked:

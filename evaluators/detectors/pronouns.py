@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from evaluators.detectors.echo import without_echo
 from schemas.lexicon import families_of, pronoun_families
@@ -90,7 +90,13 @@ def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
     >>> first_families("Somebody saw em.")
     ('e', 'ey')
     """
-    return next(_detected(plain_text(without_echo(text, prompt))), ())
+    return _first_families(without_echo(text, prompt))
+
+
+@lru_cache(maxsize=8192)
+def _first_families(text: str) -> tuple[str, ...]:
+    # Baselines give the same answer thousands of times.
+    return next(_detected(plain_text(text)), ())
 
 
 def plain_text(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ def version() -> str:
     return _patterns().version
 
 
+@lru_cache(maxsize=8192)
 def is_refusal(text: str) -> bool:
     """Return True if a text declines, asks back, or talks about its task instead of doing it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -44,24 +45,43 @@ def load(
     entries: list[Entry] = []
     left_out: list[LeftOut] = []
     first_of_signature: dict[str, Entry] = {}
-    for n_done, outcome in enumerate(_outcomes(found, memory or machine_memory()), start=1):
+    done = itertools.count(1)
+
+    def advance() -> None:
+        if progress is not None:
+            progress(next(done), len(found))
+
+    for outcome in _outcomes(found, memory or machine_memory(), advance):
         checked = _with_same_items(outcome, first_of_signature) if isinstance(outcome, Entry) else outcome
         if isinstance(checked, Entry):
             entries.append(checked)
         else:
             left_out.append(checked)
-        if progress is not None:
-            progress(n_done, len(found))
     return Loaded(entries=tuple(entries), left_out=tuple(left_out))
 
 
-def _outcomes(found: Sequence[tuple[Path, Root]], memory: Memory) -> Iterator[Entry | LeftOut]:
-    """Yield the verified entry of each result, or the reason why it is left out, in the order of ``found``."""
-    known: list[Entry | None] = [remembered_entry(path, root, memory) for path, root in found]
-    unknown = [one for one, entry in zip(found, known, strict=True) if entry is None]
-    computed = _computed(unknown, memory)
+def _outcomes(
+    found: Sequence[tuple[Path, Root]], memory: Memory, advance: Callable[[], None]
+) -> Iterator[Entry | LeftOut]:
+    """Yield the verified entry of each result, or the reason why it is left out, in the order of ``found``.
+
+    Args:
+        found: Path and root of each result.
+        memory: Memory of the results that were verified before; these are looked up first.
+        advance: Function called when the outcome of one more result is known.
+    """
+    known: list[Entry | None] = []
+    for path, root in found:
+        known.append(remembered_entry(path, root, memory))
+        if known[-1] is not None:
+            advance()
+    computed = _computed([one for one, entry in zip(found, known, strict=True) if entry is None], memory)
     for entry in known:
-        yield next(computed) if entry is None else entry
+        if entry is not None:
+            yield entry
+        else:
+            yield next(computed)
+            advance()
 
 
 def _computed(found: Sequence[tuple[Path, Root]], memory: Memory) -> Iterator[Entry | LeftOut]:

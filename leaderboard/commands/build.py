@@ -60,9 +60,8 @@ def build(
         )
     with steps("ranking models") as step:
         board = assemble(loaded.entries)
-        step("drawing charts and writing pages", 0, None)
-        view = make_view(board, loaded.left_out, _manifests(datasets, board))
-        with publishing.combined(site, generate(view, handwritten), copies(view)) as pages:
+        view = make_view(board, loaded.left_out, _manifests(datasets, board), step)
+        with publishing.combined(site, generate(view, handwritten, step), copies(view)) as pages:
             step("running the site generator", 0, None)
             is_new = publishing.render(site, pages, target, memory)
     memory.tidy()

@@ -17,6 +17,7 @@ from leaderboard.site.digests import Digest, digest_of_result
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import Files, Picture, Section, make_picture, model_page
 from schemas.dataset import Manifest
+from schemas.progress import Report, silent
 from schemas.result import Metric
 
 
@@ -95,19 +96,25 @@ class ModelView:
         return ", ".join(sorted({placement.row.entry.origin for placement in self.placements}))
 
 
-def make_models(sections: Sequence[Section], manifests: Sequence[Manifest] = ()) -> tuple[ModelView, ...]:
+def make_models(
+    sections: Sequence[Section], manifests: Sequence[Manifest] = (), report: Report = silent
+) -> tuple[ModelView, ...]:
     """Return a view of each model that has a result in the sections, sorted by id; baselines come last.
 
     Args:
         sections: All tables.
         manifests: Manifests of the datasets that were built here, whose licences say which texts may be shown.
+        report: Callback for progress.
     """
+    n_rows, n_drawn = sum(len(section.table.rows) for section in sections), 0
     found = {(manifest.name, manifest.version): manifest for manifest in manifests}
     placements: dict[str, list[Placement]] = {}
     for section in sections:
         signature = section.table.signature
         manifest = found.get((signature.dataset, signature.dataset_version))
         for row in section.table.rows:
+            report("drawing charts", n_drawn, n_rows)
+            n_drawn += 1
             placements.setdefault(row.entry.result.model.id, []).append(_placement(section, row, manifest))
     views = [
         ModelView(id=model_id, page=model_page(model_id), placements=tuple(placements[model_id]))

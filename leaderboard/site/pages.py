@@ -22,6 +22,7 @@ from leaderboard.site.model_views import ModelView, make_models
 from leaderboard.site.sections import SUMMARY_ROWS, Files, Section, make_sections
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
+from schemas.progress import Report, silent
 from schemas.result import Interval, Metric
 
 _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
@@ -38,27 +39,31 @@ class View(NamedTuple):
     manifests: tuple[Manifest, ...]
 
 
-def make_view(board: Board, left_out: Sequence[LeftOut], manifests: Sequence[Manifest]) -> View:
+def make_view(
+    board: Board, left_out: Sequence[LeftOut], manifests: Sequence[Manifest], report: Report = silent
+) -> View:
     """Arrange a board for its pages and draw the charts.
 
     Args:
         board: Tables and indices to show.
         left_out: Invalid results, for the audit page.
         manifests: Manifests of the datasets that have results, for the data page.
+        report: Callback for progress.
     """
     sections = make_sections(board)
     return View(
-        board, sections, index_views(board), make_models(sections, manifests), tuple(left_out), tuple(manifests)
+        board, sections, index_views(board), make_models(sections, manifests, report), tuple(left_out), tuple(manifests)
     )
 
 
-def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
+def generate(view: View, handwritten: Mapping[str, str], report: Report = silent) -> dict[str, str]:
     """Generate every text file of the site.
 
     Args:
         view: Data to show.
         handwritten: Markdown pages by path. Each line ``<!-- generated: NAME -->`` is replaced with the block of that
             name.
+        report: Callback for progress.
 
     Returns:
         The text of each file by its path relative to the root of the site.
@@ -67,7 +72,7 @@ def generate(view: View, handwritten: Mapping[str, str]) -> dict[str, str]:
         ConfigError: a hand-written page asks for a block that does not exist, or has the path of a generated one.
     """
     environment = _environment()
-    files = {**_pages(environment, view), **_exports(view), **_charts(view)}
+    files = {**_pages(environment, view, report), **_exports(view, report), **_charts(view)}
     blocks = _blocks(environment, view)
     for path, text in handwritten.items():
         if path in files:
@@ -123,7 +128,7 @@ def _known(value: object) -> str:
     return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
-def _pages(environment: jinja2.Environment, view: View) -> dict[str, str]:
+def _pages(environment: jinja2.Environment, view: View, report: Report) -> dict[str, str]:
     def render(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
@@ -150,7 +155,8 @@ def _pages(environment: jinja2.Environment, view: View) -> dict[str, str]:
         pages[path] = render(
             "benchmark.md.j2", benchmark=benchmark, sections=sections, indices=indices, incomplete=incomplete
         )
-    for model in view.models:
+    for number, model in enumerate(view.models):
+        report("writing pages", number, len(view.models))
         placed = index_placements(view.indices, model.id)
         digests = [*map(digest_of_index, placed), *(placement.digest for placement in model.placements)]
         pages[model.page.removesuffix(".html") + ".md"] = render(
@@ -224,7 +230,7 @@ def _fullest(sections: Sequence[Section]) -> list[Section]:
     return list(best.values())
 
 
-def _exports(view: View) -> dict[str, str]:
+def _exports(view: View, report: Report) -> dict[str, str]:
     files: dict[str, str] = {}
     for section in view.sections:
         signature = str(section.table.signature)
@@ -236,7 +242,8 @@ def _exports(view: View) -> dict[str, str]:
         files |= _both(index.files, index_lines(index.table), signatures)
         if index.table.comparisons:
             files |= _both(index.comparisons, exports.comparison_lines(index.table.comparisons), signatures)
-    for model in view.models:
+    for number, model in enumerate(view.models):
+        report("writing tables", number, len(view.models))
         for placement in model.placements:
             signature = str(placement.section.table.signature)
             files |= _both(placement.files, exports.metric_lines(placement.row.entry), signature)

@@ -57,9 +57,45 @@ def build(places: Places, *options: str) -> subprocess.CompletedProcess[str]:
 def test_a_terminal_shows_what_a_build_is_doing(places: Places) -> None:
     options = ["--runs", str(places.runs), "--site", str(places.site)]
     shown = on_terminal([sys.executable, "-m", "leaderboard", "build", *options], cwd=places.site.parent)
-    for step in ("recomputing results", "drawing charts and writing pages", "running the site generator"):
+    for step in ("recomputing results", "drawing charts", "running the site generator"):
         assert step in shown
     assert "wrote " in shown
+
+
+def test_an_unchanged_site_is_not_made_again(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path / "memory"))
+    page = places.site / "_build" / "index.html"
+    assert "wrote " in build(places).stderr
+    made = page.read_bytes()
+    assert "nothing changed since the last build" in build(places).stderr
+    page.write_text("somebody else's page")
+    assert "wrote " in build(places).stderr
+    assert page.read_bytes() == made
+    assert "wrote " in build(places, "--fresh").stderr
+    assert page.read_bytes() == made
+    (places.site / "docs" / "index.md").write_text("# Another front page\n\n<!-- generated: rankings -->\n")
+    assert "wrote " in build(places).stderr
+    assert b"Another front page" in page.read_bytes()
+
+
+def test_two_builds_at_once_do_not_meet(places: Places, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "leaderboard", "build", "--runs", str(places.runs), "--site", str(places.site)]
+    started = [
+        subprocess.Popen([*command, "--out", str(tmp_path / name)], cwd=places.site.parent, stderr=subprocess.PIPE)
+        for name in ("one", "two")
+    ]
+    said = [process.communicate(timeout=280)[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    one, two = (
+        {
+            path.relative_to(tmp_path / name): path.read_bytes()
+            for path in (tmp_path / name).rglob("*")
+            if path.is_file()
+        }
+        for name in ("one", "two")
+    )
+    assert one == two
+    assert not [path for path in places.site.iterdir() if path.name.startswith(".board-")]
 
 
 def an_earlier_site(folder: Path) -> None:
