@@ -210,6 +210,32 @@ def test_a_click_sorts_both_ways_with_unknowns_last(browser: Browser, address: s
     page.context.close()
 
 
+def test_a_long_table_is_whole_after_sorting(browser: Browser, address: str) -> None:
+    page = visit(browser, address + "benchmarks/synthbias.html").page
+    table = page.locator(".bb-table").nth(1)
+    n_rows = table.evaluate(
+        """(table) => {
+            const body = table.querySelector("tbody:not(.bb-line)");
+            for (let number = 0; number < 250; number++) {
+                const row = body.rows[0].cloneNode(true);
+                row.children[2].dataset.sort = String((number * 37) % 250);
+                body.append(row);
+            }
+            return body.rows.length;
+        }"""
+    )
+    table.locator("thead th").nth(2).locator("button").click()
+    page.wait_for_function("document.querySelector('.bb-later') === null")
+    shown = table.evaluate(
+        """(table) => [...table.querySelector("tbody:not(.bb-line)").rows]
+            .filter((row) => row.offsetHeight > 0).map((row) => row.children[2].dataset.sort)"""
+    )
+    values = [float(value) for value in shown if value]
+    assert len(shown) == n_rows > 250
+    assert values == sorted(values)
+    page.context.close()
+
+
 def test_the_keyboard_sorts_too(browser: Browser, address: str) -> None:
     page = visit(browser, address + "benchmarks/synthbias.html").page
     page.locator("thead button").nth(2).focus()
