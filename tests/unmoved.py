@@ -72,7 +72,7 @@ def _build_site(out: Path) -> None:
 
 def _python(module: str, *arguments: str | Path) -> None:
     command = [sys.executable, "-m", module, *map(str, arguments)]
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "COLUMNS": "200"}
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "COLUMNS": "200", "BIASBOARD_MEMORY": "off"}
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -89,11 +89,11 @@ def fingerprints(out: Path) -> dict[str, str]:
             found[name] = _hashed(pyarrow.parquet.read_table(path).to_pylist())
         elif path.name == "result.json":
             found[name] = _hashed(_result(json.loads(path.read_text(encoding="utf-8"))))
-        elif name.startswith("site/_docs/files/") and path.suffix == ".json":
+        elif name.startswith("site/_build/files/") and path.suffix == ".json":
             found[name] = _hashed(_without_sentences(json.loads(path.read_text(encoding="utf-8"))))
-        elif name.startswith("site/_docs/charts/"):
+        elif name.startswith("site/_build/charts/"):
             found[name] = _sha256(path.read_bytes())
-        elif name.startswith("site/_docs/") and path.suffix == ".md":
+        elif name.startswith("site/_build/") and path.suffix == ".html":
             numbers = sorted(_numbers_on(path.read_text(encoding="utf-8")))
             # Pages without tables of results are prose alone.
             found |= {name: _hashed(numbers)} if numbers else {}
