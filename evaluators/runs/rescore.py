@@ -12,12 +12,13 @@ from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.plan import run_folder
 from evaluators.runs.records import check_failures
 from evaluators.scorer import TextScorer, with_scorers
-from evaluators.task import ReadsColumns, ReadsScores, load_task
+from evaluators.task import ReadsColumns, ReadsScores, Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.errors import ConfigError, DataError
 from schemas.metric_comparison import is_close, metric_key, same_interval
 from schemas.record import Record
-from schemas.result import Metric, Normalisation, Result
+from schemas.record_columns import RecordColumns
+from schemas.result import Metric, Normalisation, Result, Signature
 from schemas.run_folder import read_run
 
 
@@ -40,12 +41,9 @@ def reread(records: Sequence[Record], task_name: str, normalisation: Normalisati
         normalisation: The way in which option log-probabilities become probabilities; None for generated texts.
 
     Returns:
-        The records with new readings and unchanged exchanges; the given ones if all their readings still follow from
-        their answers.
+        The records with new readings and unchanged exchanges.
     """
     task = load_task(task_name)
-    if isinstance(task, ReadsColumns) and task.certain_readings(records, normalisation).all():
-        return records
     changed = []
     for record in records:
         read = task.read(record.exchanges, normalisation)
@@ -86,7 +84,9 @@ def rescore(
         raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")
     task = load_task(before.task)
     signature = replace(before, normalisation=normalisation or before.normalisation, task_version=task.version)
-    reread_records = reread(records, signature.task, signature.normalisation)
+    reread_records: Sequence[Record] = records
+    if not _still_follow(task, records, before, signature):
+        reread_records = reread(records, task.name, signature.normalisation)
     check_failures(reread_records, max_failure_rate)
     if signature == before and reread_records is not records and reread_records != list(records):
         raise DataError(
@@ -110,6 +110,13 @@ def rescore(
     with held(target):
         new = finish_run(target, reread_records, origin, scoring, written=result.records if stays else None)
     return Rescored(target, new, tuple(_changes(result.metrics, new.metrics)), len(new.metrics))
+
+
+def _still_follow(task: Task, records: RecordColumns, before: Signature, after: Signature) -> bool:
+    """Return True if all readings surely follow from their answers, in the same normalisation as before."""
+    if before.normalisation != after.normalisation or not isinstance(task, ReadsColumns):
+        return False
+    return bool(task.certain_readings(records, after.normalisation).all())
 
 
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
