@@ -93,8 +93,13 @@ class Column:
 
     @cached_property
     def numbers(self) -> FloatArray:
-        """The number of each row as a float; nan for a row without one."""
-        return cast(FloatArray, self.array.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        """The number of each row as a float, rounded if it is a large integer; nan for a row without one."""
+        return cast(FloatArray, self.array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+    @cached_property
+    def integers(self) -> IntArray:
+        """The integer of each row; 0 for a row without one, which ``known`` tells apart."""
+        return cast(IntArray, self.array.fill_null(0).to_numpy(zero_copy_only=False))
 
     @cached_property
     def flags(self) -> BoolArray:

@@ -24,7 +24,6 @@ from schemas.strict_json import JsonValue
 
 VARIABLE = "BIASBOARD_MEMORY"
 """Name of the environment variable with the folder of the memory; ``off`` to remember nothing."""
-_SUFFIXES = frozenset({".py", ".json", ".toml", ".txt", ".csv", ".html", ".j2", ".md"})
 _N_DIGEST = 64
 _OLDEST_SECONDS = 60 * 24 * 3600
 """Age from which a value that nobody asked for is forgotten."""
@@ -119,15 +118,29 @@ def code_sha256() -> str:
     """Return a hash of the code: this distribution, the added plug-ins, and the versions of Python and of packages."""
     digest = hashlib.sha256(sys.version.encode())
     for root in (Path(__file__).parents[1], *added_folders()):
-        for path in _sources(root):
+        for path in sorted(_files(root)):
             digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
-    installed = {
-        info.name for entry in sys.path if entry and Path(entry).is_dir() for info in Path(entry).glob("*.dist-info")
-    }
-    digest.update("\0".join(sorted(installed)).encode())
+    for installed in sorted(_installed()):
+        digest.update(installed.encode())
     return digest.hexdigest()
 
 
-def _sources(root: Path) -> Iterator[Path]:
+def _files(root: Path) -> Iterator[Path]:
+    """Yield every file of the packages in a folder, also behind links: a plug-in may read any of them."""
+    seen: set[Path] = set()
     for package in PACKAGES:
-        yield from sorted(path for path in (root / package).rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+        for folder, folders, names in os.walk(root / package, followlinks=True):
+            real = Path(folder).resolve()
+            # A link to a folder above would be followed for ever.
+            folders[:] = [] if real in seen else [name for name in folders if name != "__pycache__"]
+            seen.add(real)
+            yield from (path for name in names if (path := Path(folder, name)).is_file())
+
+
+def _installed() -> Iterator[str]:
+    """Yield name and version of each installed package, and when it was installed."""
+    for entry in dict.fromkeys(sys.path):
+        for info in Path(entry).glob("*.dist-info") if entry and Path(entry).is_dir() else ():
+            with suppress(OSError):
+                yield f"\0{info.name}\0{(info / 'RECORD').stat().st_mtime_ns}"
+            yield f"\0{info.name}"

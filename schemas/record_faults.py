@@ -20,6 +20,9 @@ _NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 _SHA256 = "^[0-9a-f]{64}$"
 _SUM_TOLERANCE = 0.9e-9
 """Largest deviation of a sum from 1 that is certainly none by the rule, whatever the order of the sum."""
+_MANY = 64
+"""Length above which a list is looked at by itself: a sum of more numbers may round by more than the tolerance, and
+sets of more texts are slow to compare as arrays."""
 _PER_OPTION = ("options", "option_byte_counts")
 _PER_ANSWER = ("option_logprobs", "option_end_logprobs", "option_token_counts")
 
@@ -106,7 +109,8 @@ def _other_outcomes(records: RecordColumns) -> BoolArray:
     found = np.zeros(len(records), dtype=np.bool_)
     sets = np.full(len(lengths), -1)
     is_compared = np.diff(records.first_exchanges)[owners] > 1
-    for k in np.unique(lengths[is_compared & (lengths > 0)]).tolist():
+    found[owners[is_compared & (lengths > _MANY)]] = True
+    for k in np.unique(lengths[is_compared & (lengths > 0) & (lengths <= _MANY)]).tolist():
         places = np.flatnonzero(is_compared & (lengths == k))
         codes = np.sort(outcomes.values.coded.codes[outcomes.offsets[places][:, None] + np.arange(k)], axis=1)
         # A set with a text that stands twice may equal a smaller one.
@@ -124,6 +128,7 @@ def _doubtful_readings(records: RecordColumns) -> BoolArray:
     values = shares.values.numbers
     _mark(found, shares, ~((values >= 0) & (values <= 1)))
     sums = np.bincount(shares.owners, weights=values, minlength=len(records))
+    found |= shares.lengths > _MANY
     has_outcomes = outcomes.lengths > 0
     found |= has_outcomes & ((outcomes.lengths != shares.lengths) | ~(np.abs(sums - 1) <= _SUM_TOLERANCE))
     return found

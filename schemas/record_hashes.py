@@ -29,13 +29,14 @@ def requests_sha256(records: RecordColumns) -> str:
     digest = hashlib.sha256(records.owners.tobytes())
     for name in ("kind", "request_sha256", "prompt"):
         _add(digest, records.exchanges[name])
-    digest.update(records.exchanges["sample"].numbers.tobytes())
+    samples = records.exchanges["sample"]
+    digest.update(samples.known.tobytes() + samples.integers.tobytes())
     for name in ("outcomes", "options"):
         lists = records.exchanges[name].lists
         digest.update(lists.offsets.tobytes())
         _add(digest, lists.values)
     lengths = records.exchanges["option_byte_counts"].lists
-    digest.update(lengths.offsets.tobytes() + lengths.values.numbers.tobytes())
+    digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
     return digest.hexdigest()
 
 

@@ -54,7 +54,8 @@ def certain_readings(records: RecordColumns, normalisation: Normalisation | None
     usual = (
         records.has_reading & (stored.lengths == k) & (shares.lengths == k) & (readings["answers"].lists.lengths == 0)
     )
-    if k < 2 or (n_outcomes != k).any() or not usual.any():
+    # A stranger's file may hold any number of outcomes, and what follows takes the square of it.
+    if k not in (2, 3) or (n_outcomes != k).any() or not usual.any():
         return none
     probabilities, is_certain = option_probabilities_of(exchanges, k, normalisation)
     shape = (len(records), int(n_orders[0]), k)
@@ -69,7 +70,8 @@ def certain_readings(records: RecordColumns, normalisation: Normalisation | None
     expected = np.take_along_axis(asked_codes[:, 0], np.argsort(is_last, axis=1, kind="stable"), axis=1)
     same = asked_codes[:, :, None, :] == codes[:, None, :, None]
     total = (same * probabilities.reshape(shape)[rows][:, :, None, :]).sum(axis=(1, 3)) / shape[1]
-    total = np.minimum(total / total.sum(axis=1, keepdims=True), 1.0)
+    mass = total.sum(axis=1, keepdims=True)
+    total = np.minimum(np.divide(total, mass, out=np.zeros_like(total), where=mass > 0), 1.0)
     given = shares.values.numbers[shares.offsets[rows][:, None] + np.arange(k)]
     agrees = (codes == expected).all(axis=1) & (np.abs(total - given) <= TOLERANCE).all(axis=1)
     agrees &= (same.sum(axis=3) == 1).all(axis=(1, 2))

@@ -167,8 +167,8 @@ def _probabilities(records: RecordColumns, k: int) -> FloatArray:
     references = records.columns["reference"].coded
     code_of = {text: code for code, text in enumerate(outcomes.texts)}
     known = np.array([*(code_of.get(text, _NO_OUTCOME) for text in references.texts), _NO_OUTCOME])
-    is_reference = codes == known[references.codes[rows]][:, None]
     is_undetermined = codes == code_of.get(UNDETERMINED, _NO_OUTCOME)
+    is_reference = (codes == known[references.codes[rows]][:, None]) & ~is_undetermined
     masks = (is_reference, ~is_reference & ~is_undetermined, is_undetermined)[:k]
     fits = np.all([mask.sum(axis=1) == 1 for mask in masks], axis=0) & (k in (2, 3))
     if not fits.all():

@@ -105,6 +105,10 @@ def _outcome(found: tuple[Path, Root], memory: Memory) -> Entry | LeftOut:
         # Pages must not depend on the location of the folders.
         reason = _told(path, error).replace(f"{root.folder}{os.sep}", "")
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
+    # A result from outside must not end the board for all others.
+    except MemoryError:
+        reason = f"{root.place(path)}/{RESULT}: checking it takes more memory than there is; run the model again"
+        return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
 
 
 def _told(path: Path, error: Exception) -> str:

@@ -11,12 +11,14 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.coreference.columns import certain_readings
+from evaluators.coreference.table import UNDETERMINED
 from evaluators.runs.records import exchange_of
 from evaluators.statistics.bootstrap import cluster_draws, quantiles, resampled_sums
 from evaluators.statistics.option_columns import option_probabilities_of
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
-from schemas.record import Exchange, Record
+from schemas.errors import DataError
+from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation
 from tests.evaluators.made_data import made_items
@@ -145,6 +147,35 @@ def test_distributions_of_many_exchanges_equal_those_of_single_ones(normalisatio
     assert found.is_certain.all()
     for values, exchange in zip(found.values, exchanges, strict=True):
         assert values.tolist() == pytest.approx(option_probabilities(exchange, normalisation), abs=1e-14)
+
+
+def with_outcomes(record: Record, outcomes: tuple[str, ...]) -> Record:
+    """The record with other outcomes everywhere, all equally probable."""
+    n = len(outcomes)
+    exchange = replace(
+        record.exchanges[0],
+        outcomes=outcomes,
+        options=outcomes,
+        option_logprobs=(-1.0,) * n,
+        option_end_logprobs=(-1.0,) * n,
+        option_token_counts=(1,) * n,
+        option_byte_counts=(1,) * n,
+    )
+    reading = Reading(outcomes=outcomes, probabilities=(1 / n,) * n, answers=())
+    return replace(record, exchanges=(exchange,), reading=reading)
+
+
+def test_tens_of_thousands_of_outcomes_take_no_memory() -> None:
+    (record, *_) = made_records("intrinsic-v1", "sum", 2)
+    many = with_outcomes(record, tuple(f"outcome {number}" for number in range(60_000)))
+    assert not certain_readings(RecordColumns.of([many]), "sum").any()
+
+
+def test_undetermined_is_no_reference() -> None:
+    (record, *_) = made_records("intrinsic-v1", "sum", 2)
+    strange = replace(with_outcomes(record, ("nurse", UNDETERMINED)), reference=UNDETERMINED, target=UNDETERMINED)
+    with pytest.raises(DataError, match="are not two occupations with the reference 'undetermined'"):
+        TASK.table([strange])
 
 
 def made_parts(shapes: Sequence[tuple[int, int]]) -> list[np.ndarray]:

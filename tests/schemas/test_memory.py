@@ -111,6 +111,13 @@ def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Pat
     before = code_hash(tmp_path / "plug-ins", packages)
     assert code_hash(tmp_path / "plug-ins", packages) == before
     metric.write_text("VALUE = 2\n")
-    changed = code_hash(tmp_path / "plug-ins", packages)
+    changed = {before, code_hash(tmp_path / "plug-ins", packages)}
+    metric.with_name("words.tsv").write_text("a word\n")
+    changed.add(code_hash(tmp_path / "plug-ins", packages))
+    (tmp_path / "elsewhere").mkdir()
+    metric.with_name("helper").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "up").symlink_to(tmp_path / "plug-ins")
+    (tmp_path / "elsewhere" / "helper.py").write_text("VALUE = 3\n")
+    changed.add(code_hash(tmp_path / "plug-ins", packages))
     (packages / "scorer-1.0.dist-info").rename(packages / "scorer-1.1.dist-info")
-    assert len({before, changed, code_hash(tmp_path / "plug-ins", packages)}) == 3
+    assert len({*changed, code_hash(tmp_path / "plug-ins", packages)}) == 5

@@ -18,6 +18,7 @@ from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_faults import doubtful_rows
 from schemas.record_files import read_records, write_records
+from schemas.record_hashes import requests_sha256
 
 SHA256 = "0123456789abcdef" * 4
 CHOICE = Exchange(
@@ -193,3 +194,29 @@ def test_some_fields_are_replaced_and_the_others_stay() -> None:
         {"text": [exchange.text for record in RECORDS for exchange in record.exchanges]},
     )
     assert list(back) == RECORDS
+
+
+def test_large_integers_are_as_valid_as_in_rows(tmp_path: Path) -> None:
+    large = 2**60 + 1
+    many = [
+        replace(
+            RECORDS[1], exchanges=tuple(replace(one, sample=large, n_prompt_tokens=large) for one in (GENERATED,) * 2)
+        )
+    ]
+    write_records(tmp_path / "records.parquet", many)
+    records = read_records(tmp_path / "records.parquet")
+    assert list(records) == many
+    others = [replace(many[0], exchanges=(many[0].exchanges[0], replace(many[0].exchanges[1], sample=large + 1)))]
+    assert requests_sha256(records) != requests_sha256(RecordColumns.of(others))
+    without = [replace(many[0], exchanges=tuple(replace(one, sample=None) for one in many[0].exchanges))]
+    zero = [replace(many[0], exchanges=tuple(replace(one, sample=0) for one in many[0].exchanges))]
+    assert requests_sha256(RecordColumns.of(without)) != requests_sha256(RecordColumns.of(zero))
+
+
+def test_long_lists_are_looked_at_one_by_one() -> None:
+    n = 100
+    texts = tuple(f"outcome {number}" for number in range(n))
+    even = Reading(outcomes=texts, probabilities=(1 / n,) * n, answers=())
+    assert doubtful_rows(RecordColumns.of([replace(SCORED, reading=even)])).tolist() == [0]
+    exchanges = tuple(replace(one, outcomes=texts) for one in SCORED.exchanges)
+    assert doubtful_rows(RecordColumns.of([replace(SCORED, exchanges=exchanges)])).tolist() == [0]
