@@ -114,5 +114,5 @@ bench-choice: $(BENCH_STAMP) ## compare option scoring with lm-eval's (ARGS='--i
 	$(VLLM_VENV)/bin/python -m tests.bench.choice $(ARGS)
 
 clean: ## remove what was built, rendered and cached; .venv, .venv-vllm and scored runs stay
-	rm -rf site/_build site/_docs out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf site/_build site/.board-* out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -not -path './$(VLLM_VENV)/*' -prune -exec rm -rf {} +

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from evaluators.task import Task
 from schemas import contract, strict_json, tables
 from schemas.dataset import SCHEMA_VERSION, Manifest, Source, SplitEntry
+from schemas.item_shape import Item
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
-from schemas.record import Reading, Record
+from schemas.record import Exchange, Reading, Record
+from schemas.result import Normalisation
 
 PRONOUNS: Mapping[str, str] = {"masculine": "he", "feminine": "she"}
 
@@ -229,3 +232,23 @@ def save_flat_llama(folder: Path, *, hidden_size: int = 512) -> Path:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+def record_of(task: Task, item: Item, exchanges: tuple[Exchange, ...], normalisation: Normalisation | None) -> Record:
+    """The record of an item, read by its task from given exchanges."""
+    read, facts = task.read(exchanges, normalisation), task.facts(item)
+    return Record(
+        item_id=item.item_id,
+        config="test",
+        split="test",
+        status=read.status,
+        truncated=False,
+        reason=read.reason,
+        cluster=facts.cluster,
+        pair_id=facts.pair_id,
+        target=facts.target,
+        reference=facts.reference,
+        groups=dict(facts.groups),
+        exchanges=exchanges,
+        reading=read.reading,
+    )

@@ -16,6 +16,7 @@ from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
 from schemas.record import Record
 from schemas.result import Metric
+from tests.evaluators.made_data import record_of
 
 FAMILIES = tuple(pronoun_families())
 
@@ -86,24 +87,7 @@ def recorded(task: Task, items: Sequence[Any], answer: Callable[[Any], Sequence[
             )
             for number, text in enumerate(texts)
         )
-        read, facts = task.read(exchanges, None), task.facts(item)
-        records.append(
-            Record(
-                item_id=item.item_id,
-                config="test",
-                split="test",
-                status=read.status,
-                truncated=False,
-                reason=read.reason,
-                cluster=facts.cluster,
-                pair_id=facts.pair_id,
-                target=facts.target,
-                reference=facts.reference,
-                groups=dict(facts.groups),
-                exchanges=exchanges,
-                reading=read.reading,
-            )
-        )
+        records.append(record_of(task, item, exchanges, None))
     return records
 
 

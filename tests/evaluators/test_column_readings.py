@@ -21,7 +21,7 @@ from schemas.errors import DataError
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation
-from tests.evaluators.made_data import made_items
+from tests.evaluators.made_data import made_items, record_of
 
 PROMPTS = ("intrinsic-v1", "mcq2-v1", "mcq3-v1")
 NORMALISATIONS: tuple[Normalisation, ...] = ("sum", "sum_with_end", "token_mean", "byte_mean")
@@ -48,24 +48,7 @@ def made_records(prompt_id: str, normalisation: Normalisation, n: int = 12) -> l
     for item in made_items(n):
         asked = TASK.requests(item, TASK.prompts[prompt_id])
         exchanges = tuple(exchange_of(one, answer(one, rng), show_prompt=True, chat=False) for one in asked)
-        read, facts = TASK.read(exchanges, normalisation), TASK.facts(item)
-        records.append(
-            Record(
-                item_id=item.item_id,
-                config="type2",
-                split="test",
-                status=read.status,
-                truncated=False,
-                reason=read.reason,
-                cluster=facts.cluster,
-                pair_id=facts.pair_id,
-                target=facts.target,
-                reference=facts.reference,
-                groups=dict(facts.groups),
-                exchanges=exchanges,
-                reading=read.reading,
-            )
-        )
+        records.append(record_of(TASK, item, exchanges, normalisation))
     return records
 
 

@@ -14,32 +14,15 @@ import pytest
 from schemas import contract, tables
 from schemas.arrow_files import arrow_schema
 from schemas.errors import DataError
-from schemas.record import Exchange, Reading, Record
+from schemas.record import Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_faults import doubtful_rows
 from schemas.record_files import read_records, write_records
 from schemas.record_hashes import requests_sha256
+from tests.schemas import examples
 
-SHA256 = "0123456789abcdef" * 4
-CHOICE = Exchange(
-    kind="choice",
-    request_sha256=SHA256,
-    prompt="Who left?",
-    outcomes=("nurse", "driver"),
-    options=(" A", " B"),
-    option_logprobs=(-0.5, float("-inf")),
-    option_end_logprobs=(-1.0, None),
-    option_token_counts=(1, None),
-    option_byte_counts=(2, 2),
-    option_is_bound=(False, True),
-    n_moved_tokens=0,
-    text=None,
-    finish_reason=None,
-    sample=None,
-    n_prompt_tokens=4,
-    n_completion_tokens=None,
-    status="answered",
-    error=None,
+CHOICE = replace(
+    examples.exchange(), option_end_logprobs=(-1.0, None), option_token_counts=(1, None), option_is_bound=(False, True)
 )
 GENERATED = replace(
     CHOICE,
@@ -56,20 +39,10 @@ GENERATED = replace(
     sample=1,
     n_completion_tokens=3,
 )
-SCORED = Record(
-    item_id="one",
-    config="type2",
-    split="test",
-    status="scored",
-    truncated=False,
-    reason=None,
-    cluster="nurse|driver",
-    pair_id="pair",
-    target="nurse",
-    reference="nurse",
-    groups={"stereotype": "pro", "occupation": "nurse"},
-    exchanges=(CHOICE, replace(CHOICE, outcomes=("driver", "nurse"))),
-    reading=Reading(outcomes=("nurse", "driver"), probabilities=(0.75, 0.25), answers=()),
+SCORED = replace(
+    examples.record("one"),
+    exchanges=(CHOICE, replace(CHOICE, outcomes=("nurse", "mechanic"))),
+    reading=Reading(outcomes=("nurse", "mechanic"), probabilities=(0.75, 0.25), answers=()),
 )
 RECORDS = [
     SCORED,
@@ -83,17 +56,10 @@ RECORDS = [
         exchanges=(GENERATED, GENERATED),
         reading=Reading(outcomes=(), probabilities=(), answers=("she", "none")),
     ),
-    replace(
-        SCORED,
-        item_id="three",
-        status="failed",
-        reason="the line broke",
-        exchanges=(replace(CHOICE, option_logprobs=(), status="failed", error="the line broke"),),
-        reading=None,
-    ),
+    examples.failed_record("three"),
 ]
 ODD: dict[pa.DataType, tuple[Any, ...]] = {
-    pa.string(): ("", "scored", "refused", "failed", "generate", "nurse", "a b", SHA256 + "\n"),
+    pa.string(): ("", "scored", "refused", "failed", "generate", "nurse", "a b", examples.HASH + "\n"),
     pa.int64(): (-1, 7),
     pa.float64(): (0.5, 1.5, -0.25, float("nan"), float("inf"), float("-inf")),
     pa.bool_(): (True, False),
