@@ -70,6 +70,7 @@ def evaluate(
     model: str,
     out: PathLike = "out/runs",
     config: str | Sequence[str] = (),
+    part: str | Sequence[str] = (),
     split: str | Sequence[str] = (),
     limit: int | None = None,
     task: str | None = None,
@@ -89,7 +90,8 @@ def evaluate(
         backend: Backend that calls the model.
         model: Hub id, folder, file of stored answers, or baseline (or ``all`` baselines).
         out: Folder of all runs.
-        config: Configs to ask; all if empty, like the splits.
+        config: Configs and suites to ask; all if empty, like the parts and the splits.
+        part: Configs of a suite.
         split: Splits of the configs.
         limit: Largest number of items per config; None for all.
         task: Task, if several fit the items.
@@ -127,6 +129,7 @@ def evaluate(
         model=model,
         out=Path(out),
         configs=_all(config),
+        parts=_all(part),
         splits=_all(split),
         limit=limit,
         task=task,

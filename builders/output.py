@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from builders.card import Card, render_card
 from schemas import contract, strict_json, tables
-from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry
+from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
@@ -80,6 +80,8 @@ class Draft(Generic[ItemT]):
     flag_rules: tuple[Rule, ...]
     card: Card
     extra_files: tuple[ExtraFile, ...] = ()
+    suites: tuple[Suite, ...] = ()
+    """Suites of configs that are measured together."""
 
 
 def check_target(folder: Path, *, overwrite: bool) -> None:
@@ -207,6 +209,7 @@ def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...]) -> Manifest:
         content_sha256=strict_json.sha256([entry.content_sha256 for entry in entries]),
         rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),
         flags=_counted(draft.flag_rules, flags, "flag"),
+        suites=draft.suites,
     )
     return contract.load(contract.dump(manifest), Manifest, where=f"manifest of {draft.name}")
 

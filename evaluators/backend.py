@@ -274,6 +274,19 @@ class KeepsState(Protocol):
         """Count what earlier processes spent on the next run, so that a limit on cost covers them all."""
 
 
+@runtime_checkable
+class KeepsChoices(Protocol):
+    """A backend that chooses how to compute by trying it on requests, and that must choose alike when a run goes on."""
+
+    def use_choices(self, known: Mapping[str, str], keep: Callable[[str, str], None]) -> None:
+        """Take over the choices of a run before anything of it is asked.
+
+        Args:
+            known: Choices that earlier sessions of the run made, by name; those of other runs are forgotten.
+            keep: Function that keeps a choice under a name.
+        """
+
+
 def model_identity(fields_of_model: Mapping[str, str | None]) -> str:
     """Return a hash of everything about a model that can change an answer."""
     return strict_json.sha256(dict(fields_of_model))

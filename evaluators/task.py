@@ -5,7 +5,7 @@ Each file in ``evaluators/tasks`` is a task for one item shape. It holds ``TASK`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from evaluators.metric import RecordTable
     from evaluators.text_scores import TextScores
+    from schemas.record_columns import RecordColumns
 
 _PACKAGE = "evaluators.tasks"
-_GENERATION = frozenset({"max_tokens", "temperature", "stop", "top_p", "n_samples"})
+_OPTIONAL = frozenset({"max_tokens", "temperature", "stop", "top_p", "n_samples", "n_examples", "example_set"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,8 @@ class Prompt:
     options: tuple[str, ...]
     """Templates of the options in one order; empty if the answer is a text."""
     outcomes: tuple[str, ...]
-    """Outcomes that the options stand for, such as ``first`` and ``second`` occupation, or ``undetermined``."""
+    """Outcomes that the options stand for, such as ``first`` and ``second`` occupation, or ``undetermined``; empty if
+    each item brings its own."""
     outcome_texts: tuple[str, ...]
     """Texts by which the prompt names the outcomes, with named slots; empty if only the options name them."""
     orders: tuple[tuple[int, ...], ...]
@@ -56,10 +58,14 @@ class Prompt:
     top_p: float | None = None
     n_samples: int | None = None
     """Number of sampled answers per item; None for a single answer."""
+    n_examples: int | None = None
+    """Number of solved examples that the prompt shows; None if the task shows none."""
+    example_set: int | None = None
+    """Number of the set of examples, from 0: set s shows examples s·k to s·k + k - 1 of the split they come from."""
 
     @property
     def n_outcomes(self) -> int | None:
-        """The number of outcomes that an answer decides between; None if the answer is a free text."""
+        """The number of outcomes that an answer decides between; None for free texts and for options of items."""
         return len(self.outcomes) or None
 
     def sha256(self) -> str:
@@ -68,7 +74,7 @@ class Prompt:
             name: field
             for name, field in asdict(self).items()
             # Leave out fields that the prompt does not use, so that older prompts keep their hashes.
-            if name not in ("description", "chat", "protocol") and not (name in _GENERATION and field is None)
+            if name not in ("description", "chat", "protocol") and not (name in _OPTIONAL and field is None)
         }
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
 
@@ -139,6 +145,40 @@ class ReadsScores(Protocol):
 
     def scored_table(self, records: Sequence[Any], scores: TextScores) -> RecordTable:
         """Return records and the scores of their texts as arrays."""
+
+
+@runtime_checkable
+class ShowsExamples(Protocol):
+    """A task whose prompts show solved examples, or whose metrics need items beside those that are evaluated."""
+
+    @property
+    def examples_split(self) -> str:
+        """The split whose items are shown as examples, in its order."""
+
+    @property
+    def support_splits(self) -> frozenset[str]:
+        """The splits that support a measurement, such as that of the examples: ``--limit`` takes nothing from them."""
+
+    def requests_with(self, item: Any, prompt: Prompt, examples: Sequence[Any]) -> Sequence[Request]:
+        """Return the requests for an item.
+
+        Args:
+            item: An item of the task's shape.
+            prompt: The prompt that asks about it.
+            examples: Items to show, in order; an item that is itself an example is not among them.
+        """
+
+
+@runtime_checkable
+class ReadsSuites(Protocol):
+    """A task that can measure a suite whose records do not fit into memory together."""
+
+    def suite_table(self, parts: Iterable[RecordColumns]) -> RecordTable:
+        """Return the records of a suite as arrays, for the metrics of this task.
+
+        Args:
+            parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
+        """
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -61,9 +61,17 @@ def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> No
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table to a file; the same rows always give the same bytes."""
-    # One row group, fixed compression and no pandas metadata.
-    pq.write_table(table, path, compression="zstd", row_group_size=max(1, table.num_rows), store_schema=True)
+    """Write a table to a file as one row group; the same rows always give the same bytes."""
+    with writing_tables(path, table.schema) as add:
+        add(table)
+
+
+@contextmanager
+def writing_tables(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """Open a file and yield a function that appends a table to it as a row group of its own."""
+    # Fixed compression and no pandas metadata.
+    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=True) as writer:
+        yield lambda table: writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 
 MOST_ROWS = 1_000_000
@@ -71,7 +79,7 @@ MOST_ROWS = 1_000_000
 MOST_VALUES = 100_000_000
 """Maximum number of values of a column; one row can hold a list of many."""
 MOST_BYTES = 1 << 30
-"""Maximum size of a file's rows in memory."""
+"""Maximum size in memory of rows that are read together."""
 _ROWS_AT_A_TIME = 1024
 
 
@@ -96,19 +104,19 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
         raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
 
 
-def _check_size(path: Path, file: pq.ParquetFile) -> int:
-    """Check what the file says about its size, and return how many rows to read at a time.
+def _check_rows(path: Path, file: pq.ParquetFile) -> None:
+    n_rows = file.metadata.num_rows
+    if n_rows > MOST_ROWS:
+        raise DataError(f"{path}: {n_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
+
+
+def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:
+    """Check what the file says about the size of some row groups, and return how many rows to read at a time.
 
     A few bytes can stand for any number of equal values, so sizes are checked before anything is read.
     """
     metadata = file.metadata
-    if metadata.num_rows > MOST_ROWS:
-        raise DataError(f"{path}: {metadata.num_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
-    chunks = [
-        metadata.row_group(group).column(column)
-        for group in range(metadata.num_row_groups)
-        for column in range(metadata.num_columns)
-    ]
+    chunks = [metadata.row_group(group).column(column) for group in groups for column in range(metadata.num_columns)]
     largest = max((chunk.total_uncompressed_size for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"), default=0)
     if sum(chunk.total_uncompressed_size for chunk in chunks) > MOST_BYTES:
         raise _too_large(path)
@@ -129,31 +137,54 @@ def read_table(path: Path, row_type: type) -> pa.Table:
     Raises:
         DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
     """
-    wanted = arrow_schema(row_type)
     with _opened(path) as file:
-        schema = file.schema_arrow
-        missing = [name for name in wanted.names if name not in schema.names]
-        if missing:
+        _check_columns(path, file, row_type)
+        return _read_groups(path, file, range(file.metadata.num_row_groups), row_type)
+
+
+def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
+    """Yield the columns of a row type, one row group of the file after the other.
+
+    Raises:
+        DataError: the file is truncated, a row group is too large, a column is missing or has another type.
+    """
+    with _opened(path) as file:
+        _check_columns(path, file, row_type)
+        for group in range(file.metadata.num_row_groups):
+            yield _read_groups(path, file, [group], row_type)
+
+
+def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
+    """Check that a file has the columns of a row type, and not too many rows."""
+    _check_rows(path, file)
+    wanted, schema = arrow_schema(row_type), file.schema_arrow
+    missing = [name for name in wanted.names if name not in schema.names]
+    if missing:
+        raise DataError(
+            f"{path}: column {', '.join(missing)} is missing; have: {', '.join(schema.names)}; "
+            f"rows of {row_type.__name__} need: {', '.join(wanted.names)}"
+        )
+    for field in wanted:
+        if schema.names.count(field.name) > 1:
+            raise DataError(f"{path}: column {field.name} stands twice; keep one")
+        found = schema.field(field.name).type
+        if found != field.type:
             raise DataError(
-                f"{path}: column {', '.join(missing)} is missing; have: {', '.join(schema.names)}; "
-                f"rows of {row_type.__name__} need: {', '.join(wanted.names)}"
+                f"{path}: column {field.name} is of type {found}, not {field.type}; write it with schemas.tables"
             )
-        for field in wanted:
-            if schema.names.count(field.name) > 1:
-                raise DataError(f"{path}: column {field.name} stands twice; keep one")
-            found = schema.field(field.name).type
-            if found != field.type:
-                raise DataError(
-                    f"{path}: column {field.name} is of type {found}, not {field.type}; write it with schemas.tables"
-                )
-        n_bytes = 0
-        batches = []
-        for batch in file.iter_batches(_check_size(path, file), columns=wanted.names):
-            n_bytes += batch.nbytes
-            if n_bytes > MOST_BYTES:
-                raise _too_large(path)
-            batches.append(batch)
-        return pa.Table.from_batches(batches, schema=batches[0].schema if batches else wanted).select(wanted.names)
+
+
+def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:
+    wanted = arrow_schema(row_type)
+    n_bytes = 0
+    batches = []
+    at_a_time = _check_size(path, file, groups)
+    for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=wanted.names):
+        n_bytes += batch.nbytes
+        if n_bytes > MOST_BYTES:
+            raise _too_large(path)
+        batches.append(batch)
+    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else wanted).select(wanted.names)
 
 
 def read(path: Path, row_type: type) -> list[dict[str, Any]]:

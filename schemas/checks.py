@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from schemas.dataset import Manifest
 from schemas.record import Record
-from schemas.result import Result
+from schemas.result import Counts, Result
 from schemas.score import TextScore
 
 _PROBABILITY_TOLERANCE = 1e-9
@@ -106,6 +106,7 @@ def _result_problems(result: Result) -> Iterator[str]:
         yield f"model: marked as a baseline only by {told}; make endpoint, backend and id agree"
     if result.signature_sha256 != result.signature.sha256():
         yield "signature_sha256: is not the hash of the signature; rescore the run"
+    yield from _coverage_problems(result)
     for metric in result.metrics:
         where = f"metrics: {metric.name} {metric.group or ''}".rstrip()
         if metric.value is not None and not metric.minimum <= metric.value <= metric.maximum:
@@ -121,6 +122,20 @@ def _result_problems(result: Result) -> Iterator[str]:
         yield f"metrics: {key} stands twice; keep one"
 
 
+def _coverage_problems(result: Result) -> Iterator[str]:
+    signature = result.signature
+    if bool(result.coverage) != bool(signature.parts):
+        yield "coverage: a suite has counts of each of its parts, and a single config has none; rescore the run"
+        return
+    places = [(one.part, one.split) for one in result.coverage]
+    if len(set(places)) < len(places):
+        yield "coverage: two entries have the same part and split; rescore the run"
+    for name in Counts.__dataclass_fields__ if result.coverage else ():
+        total = sum(getattr(one.counts, name) for one in result.coverage)
+        if total != getattr(result.counts, name):
+            yield f"coverage: {name} add up to {total}, not to counts.{name} {getattr(result.counts, name)}; recount"
+
+
 def _manifest_problems(manifest: Manifest) -> Iterator[str]:
     if manifest.redistributable and not all(source.redistributable for source in manifest.sources):
         names = ", ".join(source.name for source in manifest.sources if not source.redistributable)
@@ -128,3 +143,18 @@ def _manifest_problems(manifest: Manifest) -> Iterator[str]:
     places = [(entry.config, entry.split) for entry in manifest.splits]
     if len(set(places)) < len(places):
         yield "splits: two entries have the same config and split; keep one file for each"
+    yield from _suite_problems(manifest)
+
+
+def _suite_problems(manifest: Manifest) -> Iterator[str]:
+    shapes = {entry.config: entry.item_shape for entry in manifest.splits}
+    names = [suite.name for suite in manifest.suites]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1 or name in shapes:
+            yield f"suites: '{name}' is the name of another suite or config; rename it"
+    for suite in manifest.suites:
+        unknown = [config for config in suite.configs if config not in shapes]
+        if unknown:
+            yield f"suites: '{suite.name}' names config '{unknown[0]}', which has no splits; leave it out"
+        elif len({shapes[config] for config in suite.configs}) > 1:
+            yield f"suites: the configs of '{suite.name}' have items of different shapes; make one suite for each shape"

@@ -43,6 +43,16 @@ class SplitEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """Configs of one item shape that are measured together: a model's answers to all of them are one result."""
+
+    name: str
+    """Name by which the suite is asked; no config has the same."""
+    configs: tuple[str, ...]
+    """Configs of the suite, which are its parts, in the order in which they are asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCount:
     """The number of candidates that a rule dropped, or of kept items that carry a flag."""
 
@@ -81,6 +91,23 @@ class Manifest:
     """Number of candidates that each rule kept out of the data; each candidate is a row of rejects.parquet."""
     flags: tuple[RuleCount, ...]
     """Number of items that carry each flag. Flagged items are in the data, as the source has them."""
+    suites: tuple[Suite, ...] = ()
+    """Suites of configs; left out of the file if there are none."""
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The names of the configs, in the order of the splits."""
+        return tuple(dict.fromkeys(entry.config for entry in self.splits))
+
+    @property
+    def whole_names(self) -> tuple[str, ...]:
+        """The names under which all items can be asked: the suites, and the configs that belong to no suite."""
+        in_suites = {config for suite in self.suites for config in suite.configs}
+        return (*(suite.name for suite in self.suites), *(name for name in self.configs if name not in in_suites))
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        """Return the configs of a suite; none if no suite has that name."""
+        return next((suite.configs for suite in self.suites if suite.name == name), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

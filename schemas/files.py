@@ -38,6 +38,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_unfinished(path: Path) -> None:
+    """Remove what a killed process left of files that were to replace ``path``; no other process may be writing it."""
+    for temporary in path.parent.glob(f".{path.name}.*"):
+        temporary.unlink(missing_ok=True)
+
+
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder beside ``path`` and put it in the place of ``path`` at the end.

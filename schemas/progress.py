@@ -30,8 +30,14 @@ Report: TypeAlias = Callable[[str, int, int | None], None]
 class Advance(Protocol):
     """A callback that is told how many items were done since its last call."""
 
-    def __call__(self, n: int, /) -> None:
-        """Advance by ``n`` items."""
+    def __call__(self, n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
+        """Advance by some items.
+
+        Args:
+            n: Number of items.
+            part: Name of the part that is being worked on; None if it is the same as before.
+            earlier: True if the items were done by an earlier run, so that they say nothing about the pace.
+        """
 
 
 @contextmanager
@@ -49,8 +55,12 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
     work = _Work(label, total, done, stays=True)
     with _shown(work) as display:
 
-        def advance(n: int, /) -> None:
-            display.change(work, label, work.done + n, total)
+        def advance(n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
+            work.part = work.part if part is None else part
+            if earlier:
+                display.skip(work, n)
+            else:
+                display.change(work, label, work.done + n, total)
 
         yield advance
 
@@ -107,6 +117,8 @@ class _Work:
     done: int
     stays: bool
     """True to show the last state when the work has ended."""
+    part: str = ""
+    """Name of the part that is being worked on; empty if there are no parts."""
     first: int = field(init=False)
     start: float = field(init=False, default_factory=time.monotonic)
 
@@ -119,6 +131,18 @@ class _Work:
             self.label, self.start, self.first = label, time.monotonic(), done
         self.done, self.total = done, total
 
+    def skip(self, n: int) -> None:
+        """Count items that were done before; the pace is that of the others, from now on."""
+        if n:
+            self.done += n
+            self.first, self.start = self.done, time.monotonic()
+
+    @property
+    def title(self) -> str:
+        """The label, with the part that is being worked on until the work is done."""
+        is_done = self.total is not None and self.done >= self.total
+        return f"{self.label} ({self.part})" if self.part and not is_done else self.label
+
     @property
     def line(self) -> str:
         """One line that says how far the work is."""
@@ -129,7 +153,7 @@ class _Work:
             counted = f" {self.done:,} done," if self.done else ""
             return f"{self.label}:{counted} {duration(seconds)} so far"
         n_new = self.done - self.first
-        counted = f"{self.label}: {self.done:,} of {self.total:,}"
+        counted = f"{self.title}: {self.done:,} of {self.total:,}"
         if n_new <= 0:
             return f"{counted}, {duration(seconds)} so far"
         rate = n_new / max(seconds, 1e-9)
@@ -169,6 +193,9 @@ class _Display(Protocol):
 
     def change(self, work: _Work, label: str, done: int, total: int | None) -> None:
         """Show the new state of work."""
+
+    def skip(self, work: _Work, n: int) -> None:
+        """Show that some items were done before."""
 
     def end(self, work: _Work) -> None:
         """Show no longer work that has ended."""
@@ -222,6 +249,10 @@ class _Lines:
             if (work.label, _tenth(work)) != before and is_due:
                 self._print(work)
 
+    def skip(self, work: _Work, n: int) -> None:
+        with self._lock:
+            work.skip(n)
+
     def end(self, work: _Work) -> None:
         with self._lock:
             self._works.remove(work)
@@ -267,7 +298,11 @@ class _Bars:
         if label != work.label:
             self._bars.reset(task, description=label, total=total, completed=done)
         work.change(label, done, total)
-        self._bars.update(task, completed=done, total=total)
+        self._bars.update(task, description=work.title, completed=done, total=total)
+
+    def skip(self, work: _Work, n: int) -> None:
+        work.skip(n)
+        self._bars.reset(self._tasks[work], description=work.title, total=work.total, completed=work.done)
 
     def end(self, work: _Work) -> None:
         task = self._tasks.pop(work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, overload
 
@@ -20,9 +20,15 @@ class RecordColumns(Sequence[Record]):
     Code that needs rows takes them as from any sequence. Making a row takes as long as reading hundreds from arrays.
     """
 
-    def __init__(self, table: pa.Table) -> None:
-        """Wrap a table that has the Arrow schema of records."""
+    def __init__(self, table: pa.Table, first_row: int = 1) -> None:
+        """Wrap a table that has the Arrow schema of records.
+
+        Args:
+            table: The records.
+            first_row: Number of the first record in the file that the records were read from, counted from 1.
+        """
         self.table = table
+        self.first_row = first_row
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecordColumns:
@@ -33,6 +39,15 @@ class RecordColumns(Sequence[Record]):
         columns = cls(pa.Table.from_pylist(values, schema=arrow_schema(Record)))
         vars(columns)["_rows"] = list(records)
         return columns
+
+    @classmethod
+    def joined(cls, parts: Iterable[RecordColumns]) -> RecordColumns:
+        """Return the records of several parts as one sequence; a single part is returned as it is."""
+        found = list(parts)
+        if len(found) == 1:
+            return found[0]
+        schema = found[0].table.schema if found else arrow_schema(Record)
+        return cls(pa.concat_tables([part.table for part in found]) if found else schema.empty_table())
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -88,7 +103,7 @@ class RecordColumns(Sequence[Record]):
         )
         for name, array in changed.items():
             table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), array)
-        return RecordColumns(table)
+        return RecordColumns(table, self.first_row)
 
     def rows(self, places: IntArray) -> list[Record]:
         """Return the records at some places; many at a time are made faster than one by one."""

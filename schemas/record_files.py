@@ -1,16 +1,23 @@
 """Reads and writes files of records as columns, and checks every row.
 
-Columns tell which rows may break a rule; only these are made and checked one by one, which words what is wrong.
+A file holds one part after the other: the records of each config stand together, in a row group of their own. A part is
+read, checked and written at a time, so that a file may be larger than the memory. Columns tell which rows may break a
+rule; only these are made and checked one by one, which words what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from schemas import arrow_files, contract
+from schemas.arrow_files import arrow_schema
+from schemas.columns import Column
 from schemas.errors import DataError
 from schemas.files import replacing
 from schemas.record import Record
@@ -18,21 +25,36 @@ from schemas.record_columns import RecordColumns
 from schemas.record_faults import doubtful_rows
 from schemas.strict_json import JsonValue
 
+AddRecords: TypeAlias = Callable[[Sequence[Record]], RecordColumns]
+"""Function that checks records, appends them to a file and returns them as columns."""
+
+MOST_PARTS = 10_000
+"""Maximum number of parts of a file."""
+
 
 def read_records(path: Path) -> RecordColumns:
-    """Read a file of records and check every row.
+    """Read a file of records as a whole and check every row.
 
     Raises:
         DataError: the file is missing or cannot be read, or a row breaks a rule.
     """
-    records = read_unchecked(path)
-    for number, value in doubtful_values(path, records):
-        contract.load(value, Record, where=f"{path}: row {number}")
-    return records
+    return RecordColumns.joined(read_parts(path))
 
 
-def read_unchecked(path: Path) -> RecordColumns:
-    """Read a file of records without checking the rows.
+def read_parts(path: Path) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a file, and check every row.
+
+    Raises:
+        DataError: the file is missing or cannot be read, or a row breaks a rule.
+    """
+    for records in read_parts_unchecked(path):
+        for number, value in doubtful_values(path, records):
+            contract.load(value, Record, where=f"{path}: row {number}")
+        yield records
+
+
+def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a file without checking the rows.
 
     Raises:
         DataError: the file is missing, is truncated or too large, lacks a column, holds a column of another type, or
@@ -40,12 +62,36 @@ def read_unchecked(path: Path) -> RecordColumns:
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; build the dataset or run the model again")
-    table = arrow_files.read_table(path, Record)
-    try:
-        table.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: holds text that is not UTF-8: {error}; make it again") from error
-    return RecordColumns(table)
+    n_parts, first_row = 0, 1
+    waiting: list[pa.Table] = []
+    for table in _tables_by_config(path):
+        if waiting and _config(waiting[0]) != _config(table):
+            n_parts += 1
+            if n_parts == MOST_PARTS:
+                raise DataError(f"{path}: more than {MOST_PARTS:,} parts; keep the records of a config together")
+            yield RecordColumns(pa.concat_tables(waiting), first_row)
+            first_row += sum(part.num_rows for part in waiting)
+            waiting = []
+        waiting.append(table)
+    if waiting:
+        yield RecordColumns(pa.concat_tables(waiting), first_row)
+
+
+def _tables_by_config(path: Path) -> Iterator[pa.Table]:
+    """Yield tables of records that follow each other and are of one config."""
+    for table in arrow_files.read_row_groups(path, Record):
+        try:
+            table.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{path}: holds text that is not UTF-8: {error}; make it again") from error
+        codes = Column(table.column("config")).coded.codes
+        starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()]
+        for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
+            yield table.slice(start, end - start)
+
+
+def _config(table: pa.Table) -> str | None:
+    return table.column("config")[0].as_py() if table.num_rows else None
 
 
 def doubtful_values(path: Path, records: RecordColumns) -> Iterator[tuple[int, JsonValue]]:
@@ -56,7 +102,7 @@ def doubtful_values(path: Path, records: RecordColumns) -> Iterator[tuple[int, J
     """
     for place in doubtful_rows(records).tolist():
         (value,) = arrow_files.values_of(records.table.slice(place, 1), where=str(path))
-        yield place + 1, contract.plain(value)
+        yield records.first_row + place, contract.plain(value)
 
 
 def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:
@@ -68,9 +114,29 @@ def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:
     Raises:
         DataError: a record breaks a rule; nothing is written.
     """
-    columns = RecordColumns.of(records)
-    for place in doubtful_rows(columns).tolist():
-        contract.check(records[place], where=f"{path}: row {place + 1}")
-    with replacing(path) as temporary:
-        arrow_files.write_table(temporary, columns.table)
-    return columns
+    with writing_records(path) as add:
+        return add(records)
+
+
+@contextmanager
+def writing_records(path: Path) -> Iterator[AddRecords]:
+    """Yield a function that appends the records of a part to a file, which appears at the end.
+
+    The same parts always give the same bytes. If an error occurs, the file stays as it was.
+
+    Raises:
+        DataError: a record breaks a rule; nothing is written.
+    """
+    n_rows = 0
+    with replacing(path) as temporary, arrow_files.writing_tables(temporary, arrow_schema(Record)) as append:
+
+        def add(records: Sequence[Record]) -> RecordColumns:
+            nonlocal n_rows
+            columns = RecordColumns.of(records)
+            for place in doubtful_rows(columns).tolist():
+                contract.check(records[place], where=f"{path}: row {n_rows + place + 1}")
+            append(columns.table)
+            n_rows += len(columns)
+            return columns
+
+        yield add

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,8 +12,13 @@ from schemas.columns import Column
 from schemas.record_columns import RecordColumns
 
 
+def joined_sha256(of_parts: Sequence[str]) -> str:
+    """Return the hash of several parts; that of a single part stays as it is."""
+    return of_parts[0] if len(of_parts) == 1 else strict_json.sha256(list(of_parts))
+
+
 def items_sha256(records: RecordColumns) -> str:
-    """Return a hash of what the records say about their items: all that does not depend on a model."""
+    """Return a hash of what the records of a part say about their items: all that does not depend on a model."""
     digest = hashlib.sha256()
     for name in ("item_id", "split", "cluster", "pair_id", "target", "reference"):
         _add(digest, records.columns[name])
@@ -25,7 +31,7 @@ def items_sha256(records: RecordColumns) -> str:
 
 
 def requests_sha256(records: RecordColumns) -> str:
-    """Return a hash of what was asked of the model, and of what is known about it without the model."""
+    """Return a hash of what was asked of the model in a part, and of what is known about it without the model."""
     digest = hashlib.sha256(records.owners.tobytes())
     for name in ("kind", "request_sha256", "prompt"):
         _add(digest, records.exchanges[name])

@@ -1,4 +1,4 @@
-"""The contents of ``result.json``: the result of one model on one config of one dataset."""
+"""The contents of ``result.json``: the result of one model on one config, or one suite of configs, of a dataset."""
 
 from __future__ import annotations
 
@@ -54,17 +54,29 @@ class Signature:
     normalisation: Normalisation | None
     """Normalisation of the option log-probabilities; None for generations."""
     n_outcomes: int | None
-    """Number of outcomes k; None if texts are generated and no outcome is read from them."""
+    """Number of outcomes k; None if each item brings its own options, or if no outcome is read from generated texts."""
+    parts: tuple[str, ...] = ()
+    """Configs that were asked, in order, if ``config`` is a suite; empty if it is a single config."""
+    examples_sha256: str | None = None
+    """SHA-256 of the solved examples that prompts show, of all parts in order; None if the task shows none."""
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The configs whose items were asked: the parts of a suite, or the single config."""
+        return self.parts or (self.config,)
 
     def sha256(self) -> str:
         """Return the SHA-256 of the signature; results with the same hash are grouped together."""
-        return strict_json.sha256({**asdict(self), "splits": list(self.splits)})
+        told = {**asdict(self), "splits": list(self.splits), "parts": list(self.parts)}
+        # Fields that came later are left out where they say nothing, so that older signatures keep their hashes.
+        optional = {"parts": bool(self.parts), "examples_sha256": self.examples_sha256 is not None}
+        return strict_json.sha256({name: value for name, value in told.items() if optional.get(name, True)})
 
     def __str__(self) -> str:
         """Return the signature as one line to print beside a score, as sacrebleu does."""
         parts = [
             f"{self.dataset}@{self.dataset_version}",
-            f"{self.config}:{'+'.join(self.splits)}",
+            f"{self.config}{f'({len(self.parts)})' if self.parts else ''}:{'+'.join(self.splits)}",
             f"items:{self.n_items}:{self.items_sha256[:8]}",
             f"task:{self.task}@{self.task_version}",
             f"prompt:{self.prompt}:{self.prompt_sha256[:8]}",
@@ -74,6 +86,8 @@ class Signature:
             parts.append(f"norm:{self.normalisation}")
         if self.n_outcomes is not None:
             parts.append(f"k:{self.n_outcomes}")
+        if self.examples_sha256 is not None:
+            parts.append(f"examples:{self.examples_sha256[:8]}")
         return "|".join(parts)
 
 
@@ -90,6 +104,16 @@ class Counts:
     unparsed: int
     failed: int
     truncated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitCounts:
+    """The number of items with each status in one split of one part of a suite."""
+
+    part: str
+    """Config that the items belong to."""
+    split: str
+    counts: Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +212,7 @@ class ScoresFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of one model on one config of one dataset."""
+    """The result of one model on one config, or one suite of configs, of a dataset."""
 
     schema_version: str
     model: Model
@@ -203,3 +227,5 @@ class Result:
     records: RecordsFile
     scores: ScoresFile | None
     """Scores of the texts; None if the metrics need no scorer or no text was scored."""
+    coverage: tuple[SplitCounts, ...] = ()
+    """Counts of each split of each part, in the order of the records; empty for a single config."""

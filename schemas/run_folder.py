@@ -7,7 +7,6 @@ at the first error; ``python -m schemas.validate`` lists all of them.
 from __future__ import annotations
 
 import importlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from schemas import contract, strict_json, tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.record_counts import RepeatedItems, Tally
 from schemas.result import Counts, RecordsFile, Result, ScoresFile
 from schemas.score import TextScore
 
@@ -30,7 +30,7 @@ RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
 
 
 class Run(NamedTuple):
-    """The result and the records of a finished run."""
+    """The result and all records of a finished run."""
 
     result: Result
     records: RecordColumns
@@ -84,7 +84,7 @@ def write_result(folder: Path, result: Result) -> None:
 
 
 def read_run(folder: Path, *, recount: bool = True) -> Run:
-    """Read and check the result and the records of a run.
+    """Read and check the result and all records of a run.
 
     Args:
         folder: The folder of the run.
@@ -93,16 +93,56 @@ def read_run(folder: Path, *, recount: bool = True) -> Run:
     Raises:
         DataError: a file is missing or invalid, or the records are not those that the result was computed from.
     """
+    from schemas.record_columns import RecordColumns
+
     result = read_result(folder)
+    return Run(result, RecordColumns.joined(read_parts(folder, result, recount=recount)))
+
+
+def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a run, and check them; a single config is one part.
+
+    Args:
+        folder: The folder of the run.
+        result: The result in it.
+        recount: False to accept wrong counts, for a caller that counts the records again.
+
+    Raises:
+        DataError: the file is missing or invalid, or the records are not those that the result was computed from.
+            What concerns the records together is known only after the last part.
+    """
     path = place_of(folder, result.records)
     for problem in hash_problems(folder, result.records):
         raise DataError(problem)
     for problem in _row_problems(folder, result.records, tables.n_rows(path)):
         raise DataError(problem)
-    records = _record_files().read_records(path)
-    for problem in record_problems(folder, result, records, recount=recount):
+    check = RecordCheck(folder, result, recount=recount)
+    for records in _record_files().read_parts(path):
+        for problem in check.add(records):
+            raise DataError(problem)
+        yield records
+    for problem in check.at_end():
         raise DataError(problem)
-    return Run(result, records)
+
+
+class StoredParts:
+    """The records of a run that was checked before, part by part, as often as they are needed."""
+
+    def __init__(self, folder: Path, result: Result) -> None:
+        """Find the file.
+
+        Args:
+            folder: The folder of the run.
+            result: The result in it.
+
+        Raises:
+            DataError: the file is missing.
+        """
+        self._path = place_of(folder, result.records)
+
+    def __iter__(self) -> Iterator[RecordColumns]:
+        """Yield the records of each part."""
+        return iter(_record_files().read_parts_unchecked(self._path))
 
 
 def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
@@ -153,33 +193,53 @@ def _record_files() -> ModuleType:
     return importlib.import_module("schemas.record_files")
 
 
-def record_problems(folder: Path, result: Result, records: RecordColumns, *, recount: bool = True) -> Iterator[str]:
-    """Yield a message for each difference between the records and what the result says about them.
+class RecordCheck:
+    """A comparison of the records of a run with what its result says about them, part by part."""
 
-    Args:
-        folder: The folder of the run, for the messages.
-        result: The result of the run.
-        records: All rows of the file of records; each is valid by itself.
-        recount: False to accept wrong counts.
-    """
-    path = folder / result.records.path
-    yield from _row_problems(folder, result.records, len(records))
-    columns = records.columns
-    yield from repeated_items(path, columns["item_id"].texts)
-    signature = result.signature
-    in_config = columns["config"].coded.is_one_of(signature.config)
-    others = (~(in_config & columns["split"].coded.is_one_of(*signature.splits))).nonzero()[0].tolist()
-    if others:
-        first = records[others[0]]
-        yield (
-            f"{path}: row {others[0] + 1}: belongs to {first.config}/{first.split}, the signature says "
-            f"{signature.config}/{'+'.join(signature.splits)}{_and_more(len(others))}; run or import the model again"
-        )
-    counted = count(records) if recount else result.counts
-    for name in Counts.__dataclass_fields__:
-        said, found = getattr(result.counts, name), getattr(counted, name)
-        if said != found:
-            yield f"{folder / RESULT}: counts.{name}: {said}, but the records have {found}; rescore the run"
+    def __init__(self, folder: Path, result: Result, *, recount: bool = True) -> None:
+        """Begin before the first part.
+
+        Args:
+            folder: The folder of the run, for the messages.
+            result: The result of the run.
+            recount: False to accept wrong counts.
+        """
+        self._folder, self._result, self._recount = folder, result, recount
+        self._path = folder / result.records.path
+        self._repeats = RepeatedItems(self._path)
+        self._tally = Tally()
+
+    def add(self, records: RecordColumns) -> Iterator[str]:
+        """Yield a message for each problem of the next part, whose rows are valid by themselves."""
+        self._tally.add(records)
+        yield from self._repeats.add(records)
+        signature = self._result.signature
+        columns = records.columns
+        in_config = columns["config"].coded.is_one_of(*signature.configs)
+        others = (~(in_config & columns["split"].coded.is_one_of(*signature.splits))).nonzero()[0].tolist()
+        if others:
+            first = records[others[0]]
+            said = f"{signature.config}/{'+'.join(signature.splits)}"
+            yield (
+                f"{self._path}: row {records.first_row + others[0]}: belongs to {first.config}/{first.split}, the "
+                f"signature says {said}{_and_more(len(others))}; run or import the model again"
+            )
+
+    def at_end(self) -> Iterator[str]:
+        """Yield a message for each problem of all records together."""
+        result = self._result
+        yield from _row_problems(self._folder, result.records, self._tally.counts.items)
+        for name in result.signature.configs:
+            if name not in {one.part for one in self._tally.coverage} and result.signature.parts:
+                yield f"{self._path}: holds no record of part {name}, which the signature names; run the model again"
+        if not self._recount:
+            return
+        for name in Counts.__dataclass_fields__:
+            said, found = getattr(result.counts, name), getattr(self._tally.counts, name)
+            if said != found:
+                yield f"{self._folder / RESULT}: counts.{name}: {said}, but the records have {found}; rescore the run"
+        if result.coverage and result.coverage != self._tally.coverage:
+            yield f"{self._folder / RESULT}: coverage: is not what the records have; rescore the run"
 
 
 def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
@@ -240,32 +300,3 @@ def _remedy(said: RecordsFile | ScoresFile) -> str:
 
 def _and_more(n_rows: int) -> str:
     return "" if n_rows == 1 else f" ({n_rows} such rows)"
-
-
-def repeated_items(path: Path, identifiers: Sequence[str | None]) -> Iterator[str]:
-    """Yield a line for every item that has more than one row.
-
-    Args:
-        path: Path of the file, for the message.
-        identifiers: ``item_id`` of each row, in order.
-    """
-    if len(set(identifiers)) == len(identifiers):
-        return
-    first_rows: dict[str | None, int] = {}
-    for number, identifier in enumerate(identifiers, start=1):
-        first = first_rows.setdefault(identifier, number)
-        if first != number:
-            yield f"{path}: row {number}: item_id: '{identifier}' stands in row {first} already; one row per item"
-
-
-def count(records: RecordColumns) -> Counts:
-    """Count the records by status."""
-    by_status = Counter(records.columns["status"].texts)
-    return Counts(
-        items=len(records),
-        scored=by_status["scored"],
-        refused=by_status["refused"],
-        unparsed=by_status["unparsed"],
-        failed=by_status["failed"],
-        truncated=int(records.columns["truncated"].flags.sum()),
-    )

@@ -82,6 +82,11 @@ def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
 def content_sha256(rows: Iterable[Item]) -> str:
     """Return the SHA-256 of the rows as canonical JSON lines, which is the same for every version of pyarrow."""
     digest = hashlib.sha256()
+    add_content(digest, rows)
+    return digest.hexdigest()
+
+
+def add_content(digest: hashlib._Hash, rows: Iterable[Item]) -> None:
+    """Add rows to a digest as canonical JSON lines, for rows that are read one part after the other."""
     for row in rows:
         digest.update(strict_json.canonical(contract.dump(row)) + b"\n")
-    return digest.hexdigest()

@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
@@ -24,15 +24,15 @@ from schemas.errors import DataError
 from schemas.item_shape import Item, shape_of
 from schemas.progress import Report, steps
 from schemas.record import Record
+from schemas.record_counts import RepeatedItems, repeated_items
 from schemas.result import RecordsFile, Result, ScoresFile
 from schemas.run_folder import (
     RECORDS,
     RESULT,
     SCORES,
+    RecordCheck,
     hash_problems,
     place_of,
-    record_problems,
-    repeated_items,
     score_problems,
 )
 from schemas.score import TextScore
@@ -207,27 +207,54 @@ def _item_file_problems(path: Path) -> Iterator[str]:
     yield from _split_problems(folder, manifest, entry)
 
 
-def _records(path: Path) -> Check[RecordColumns | None]:
-    # Loading pyarrow takes as long as the help of this command needs in all.
-    from schemas.record_files import doubtful_values, read_unchecked
+class _Part(NamedTuple):
+    """The records of a part, and the problems of its single rows."""
 
+    records: RecordColumns
+    problems: tuple[str, ...]
+
+
+def _parts(path: Path) -> Iterator[_Part]:
+    """Yield the parts of a file of records.
+
+    Raises:
+        DataError: the file, or what follows in it, cannot be read.
+    """
+    # Loading pyarrow takes as long as the help of this command needs in all.
+    from schemas.record_files import doubtful_values, read_parts_unchecked
+
+    for records in read_parts_unchecked(path):
+        doubtful = doubtful_values(path, records)
+        lines = (
+            f"{path}: row {number}: {problem}"
+            for number, value in doubtful
+            for problem in contract.errors(value, Record)
+        )
+        yield _Part(records, tuple(lines))
+
+
+def _record_problems(path: Path, each: Callable[[RecordColumns], Iterator[str]]) -> Check[bool]:
+    """Yield the problems of a file of records part by part, and return True if every row is valid.
+
+    Args:
+        path: Path of the file.
+        each: Function that yields the problems of all rows of a part together; it is called while all rows are valid.
+    """
+    is_sound = True
     try:
-        records = read_unchecked(path)
-        values = list(doubtful_values(path, records))
+        for part in _parts(path):
+            yield from part.problems
+            is_sound = is_sound and not part.problems
+            if is_sound:
+                yield from each(part.records)
     except DataError as error:
         yield str(error)
-        return None
-    is_sound = True
-    for number, value in values:
-        if (yield from _worded(contract.errors(value, Record), f"{path}: row {number}")):
-            is_sound = False
-    return records if is_sound else None
+        return False
+    return is_sound
 
 
 def _record_file_problems(path: Path) -> Iterator[str]:
-    records = yield from _records(path)
-    if records is not None:
-        yield from repeated_items(path, records.columns["item_id"].texts)
+    yield from _record_problems(path, RepeatedItems(path).add)
 
 
 def _run_problems(folder: Path) -> Iterator[str]:
@@ -235,31 +262,34 @@ def _run_problems(folder: Path) -> Iterator[str]:
     if result is None:
         return
     if not result.records.path.startswith("https://"):
-        yield from _listed(folder, result.records, _records, lambda rows: record_problems(folder, result, rows))
+        yield from _listed(folder, result.records, lambda path: _run_record_problems(path, folder, result))
     if (said := result.scores) is not None:
-        yield from _listed(folder, said, _scores, lambda rows: score_problems(folder, said, rows))
+        yield from _listed(folder, said, lambda path: _run_score_problems(path, folder, said))
 
 
-def _scores(path: Path) -> Check[list[TextScore] | None]:
-    return (yield from _rows(path, TextScore))
+def _run_record_problems(path: Path, folder: Path, result: Result) -> Iterator[str]:
+    check = RecordCheck(folder, result)
+    if (yield from _record_problems(path, check.add)):
+        yield from check.at_end()
+
+
+def _run_score_problems(path: Path, folder: Path, said: ScoresFile) -> Iterator[str]:
+    rows = yield from _rows(path, TextScore)
+    if rows is not None:
+        yield from score_problems(folder, said, rows)
 
 
 def _listed(
-    folder: Path,
-    said: RecordsFile | ScoresFile,
-    read: Callable[[Path], Check[T | None]],
-    whole: Callable[[T], Iterator[str]],
+    folder: Path, said: RecordsFile | ScoresFile, problems_of: Callable[[Path], Iterator[str]]
 ) -> Iterator[str]:
-    """Yield the problems of a file that a result names: first those of single rows, then those of all rows together."""
+    """Yield the problems of a file that a result names."""
     try:
         path = place_of(folder, said)
     except DataError as error:
         yield str(error)
         return
     yield from hash_problems(folder, said)
-    rows = yield from read(path)
-    if rows is not None:
-        yield from whole(rows)
+    yield from problems_of(path)
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -13,7 +13,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 # Plug-ins that one test adds; they are no modules of ours before.
-collect_ignore = ["third_benchmark"]
+collect_ignore = ["third_benchmark", "made_suite"]
 SHARED_DATA_ABSENT = "../shared/data is absent: the published data sets may not be copied into the repository"
 LOOPBACK_HOSTS = ("localhost", "::1", "0.0.0.0", "::", "")
 

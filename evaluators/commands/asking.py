@@ -1,4 +1,4 @@
-"""Asks a model as a command line says: plans, backends, scorers, one run per config."""
+"""Asks a model as a command line says: plans, backends, scorers, one run per config or suite."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from evaluators.runs.estimate import Estimate, Remote, estimate, estimates_as_js
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
-from evaluators.runs.selection import Selection, select
+from evaluators.runs.selection import Selection, select, shape_listed
 from evaluators.runs.unread import check_read
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.stores.maintenance import check_cache
-from evaluators.task import ReadsScores, prompt_of, task_for
+from evaluators.task import ReadsScores, ShowsExamples, Task, prompt_of, task_for
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
 from schemas.progress import working
@@ -163,10 +163,19 @@ def _plans(choice: RunChoice) -> list[Plan]:
     plans = []
     for dataset in dict.fromkeys(choice.datasets):
         manifest = read_manifest(dataset)
-        names = choice.configs or tuple(dict.fromkeys(entry.config for entry in manifest.splits))
-        for name in names:
-            selection = select(dataset, manifest, name, splits=choice.splits, limit=choice.limit)
-            plans += _plans_of(selection, choice, normalisation)
+        suites = tuple(suite.name for suite in manifest.suites)
+        for name in choice.configs or (suites if choice.parts else manifest.whole_names):
+            task = task_for(shape_listed(manifest, name), choice.task)
+            selection = select(
+                dataset,
+                manifest,
+                name,
+                splits=choice.splits,
+                parts=choice.parts,
+                limit=choice.limit,
+                support=task.support_splits if isinstance(task, ShowsExamples) else frozenset(),
+            )
+            plans += _plans_of(selection, task, choice, normalisation)
     used = {name for plan in plans for name in (plan.prompt.id, f"{plan.selection.config}={plan.prompt.id}")}
     for name in choice.prompts:
         if name not in used:
@@ -175,12 +184,11 @@ def _plans(choice: RunChoice) -> list[Plan]:
     return plans
 
 
-def _plans_of(selection: Selection, choice: RunChoice, normalisation: Normalisation | None) -> list[Plan]:
+def _plans_of(selection: Selection, task: Task, choice: RunChoice, normalisation: Normalisation | None) -> list[Plan]:
     """Return a plan for each given prompt that the task has, or for its first prompt if none is given.
 
     A prompt given as ``CONFIG=PROMPT`` is for one config, which is then asked with no other.
     """
-    task = task_for(selection.item_shape, choice.task)
     given = list(dict.fromkeys(choice.prompts))
     own = [name.partition("=")[2] for name in given if name.partition("=")[0] == selection.config and "=" in name]
     general = [name for name in given if "=" not in name]
@@ -205,7 +213,8 @@ def _command(plan: Plan, backend: Backend, choice: RunChoice, scorers: Sequence[
     """Return the command line that reproduces a run, without paths of this machine."""
     selection = plan.selection
     parts = ["python -m evaluators run", f"--dataset out/datasets/{selection.manifest.name}"]
-    parts += [f"--config {selection.config}", *(f"--split {split}" for split in selection.splits)]
+    parts += [f"--config {selection.config}", *(f"--part {part}" for part in choice.parts)]
+    parts += [f"--split {split}" for split in selection.splits]
     parts += [f"--backend {backend.model.backend}", *backend.arguments]
     parts += [f"--task {choice.task}"] if choice.task is not None else []
     parts += [f"--prompt {plan.prompt.id}"]

@@ -13,7 +13,7 @@ from evaluators.backend import Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.models.ids import check_model_id
 from evaluators.runs.environment import environment
-from evaluators.runs.finish import Origin, finish_run, held, scoring_after
+from evaluators.runs.finish import Origin, finish_run, held, scoring_after, write_parts
 from evaluators.runs.importing import Imported, import_file
 from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.selection import select
@@ -144,4 +144,5 @@ def _write(
         environment=environment([Runtime(device=None, packages={}, settings=settings)]),
     )
     with held(folder):
-        return finish_run(folder, imported.records, origin, scoring_after(folder, scorers, keep=keep_scores))
+        scoring = scoring_after(folder, scorers, keep=keep_scores)
+        return finish_run(folder, write_parts(folder, [imported.records]), origin, scoring)

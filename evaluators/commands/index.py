@@ -18,7 +18,7 @@ from schemas.command_line import one_line_errors
 from schemas.errors import DataError
 from schemas.progress import progress, steps
 from schemas.result import Metric, Result
-from schemas.run_folder import finished_runs, read_run
+from schemas.run_folder import finished_runs, read_parts, read_result
 from schemas.strict_json import JsonValue
 
 
@@ -56,13 +56,14 @@ def read_scored(folder: Path) -> ScoredResult:
     Raises:
         DataError: the files of the run are damaged or do not match.
     """
-    result, records = read_run(folder)
+    result = read_result(folder)
     signature = result.signature
-    scores = read_scores(folder, result.scores)
     names = load_benchmark(signature.benchmark).index_metrics(signature.task)
     if not names:
         return ScoredResult(result, {}, {})
-    measurement = Measurement(records, signature.task, scores)
+    scores = read_scores(folder, result.scores)
+    parts = read_parts(folder, result)
+    measurement = Measurement(parts, signature.task, scores, is_suite=bool(signature.parts))
     overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
     return ScoredResult(result, overall, measurement.resampled(names))
 

@@ -23,7 +23,8 @@ class RunChoice:
     model: str
     out: Path
     configs: tuple[str, ...]
-    """Configs to ask; all if empty, like the splits."""
+    """Configs and suites to ask; all if empty, like the parts of suites and the splits."""
+    parts: tuple[str, ...]
     splits: tuple[str, ...]
     limit: int | None
     task: str | None

@@ -16,6 +16,7 @@ from schemas.command_line import one_line_errors
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 
+_CONFIG_HELP = "Config or suite of the dataset; by default all. Repeatable."
 _LIMIT = typer.Option(
     min=1, help="Largest number of items per config; sets such as minimal pairs are taken as a whole."
 )
@@ -47,7 +48,10 @@ def run_command(
         typer.Option(help="Model: a Hub id, a folder, a file of stored answers, or a baseline (or 'all' baselines)."),
     ],
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
-    config: Annotated[list[str] | None, typer.Option(help="Config of the dataset; by default all. Repeatable.")] = None,
+    config: Annotated[list[str] | None, typer.Option(help=_CONFIG_HELP)] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(help="Config of a suite; by default all of the suite. Repeatable.")
+    ] = None,
     split: Annotated[
         list[str] | None, typer.Option(help="Split; by default all splits of the config. Repeatable.")
     ] = None,
@@ -74,6 +78,7 @@ def run_command(
         model=model,
         out=out,
         configs=tuple(config or ()),
+        parts=tuple(part or ()),
         splits=tuple(split or ()),
         limit=limit,
         task=task,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, KnowsContext, Request
 from evaluators.runs.earlier import StoredAnswers, unanswered
-from evaluators.runs.plan import Plan, can_ask
+from evaluators.runs.plan import Plan, PlannedPart, can_ask
 from evaluators.task import Prompt
 from schemas.errors import ConfigError
 from schemas.progress import progress
@@ -32,6 +33,14 @@ class _Short(NamedTuple):
     """Largest number of tokens that a request needs."""
     n_cut: int
     """Number of other requests that fit, and leave less than the prompt's ``max_tokens`` for the answer."""
+    n_distinct: int
+    """Number of distinct requests, whether they fit or not."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Short]) -> _Short:
+        """Return the sums over parts, and the longest of their requests."""
+        sums = {name: sum(getattr(part, name) for part in parts) for name in cls._fields}
+        return cls(**sums | {"longest": max(part.longest for part in parts)})
 
 
 @dataclass
@@ -54,6 +63,10 @@ class Ruler:
         for part in _parts(list(distinct.values())):
             self._counted |= zip(map(_text, part), self.backend.needed_tokens(part), strict=True)
         return [self._counted.get(_text(one), bound) for one, bound in zip(requests, bounds, strict=True)]
+
+    def for_part(self, part: PlannedPart) -> Ruler:
+        """Return a ruler for a part: this one, or one without a memory if the suite is too large to be kept."""
+        return self if part.selected.kept is not None else Ruler(self.backend, self.room)
 
     def _frame(self) -> int:
         """Return the number of tokens around a prompt, such as those of a chat template, with some to spare."""
@@ -86,10 +99,8 @@ def check_context(
         return
     ruler = Ruler(backend, backend.context_tokens)
     for plan in plans:
-        wanted = frozenset(request.sha256 for request in unanswered(plan, backend, stores).requests.values())
-        found = _short(plan.requests, ruler, wanted)
-        n_distinct = len({request.sha256 for asked in plan.requests for request in asked})
-        if found.n_requests > round(max_failure_rate * n_distinct):
+        found = _Short.joined([_short_of(plan, part, backend, stores, ruler) for part in plan.parts])
+        if found.n_requests > round(max_failure_rate * found.n_distinct):
             refusals.append(_refusal(plan, backend, ruler, found, max_failure_rate))
         elif found.n_requests or found.n_cut:
             print(_warning(plan, found, ruler.room), file=sys.stderr)
@@ -114,11 +125,18 @@ def other_prompts(plan: Plan, backend: Backend, max_failure_rate: float, ruler: 
         return found
     fitting = []
     for prompt in found:
-        requests = [plan.task.requests(item, prompt) for _, item in plan.selection.items]
-        n_distinct = len({request.sha256 for asked in requests for request in asked})
-        if _short(requests, ruler, None).n_requests <= round(max_failure_rate * n_distinct):
-            fitting.append(prompt)
+        with suppress(ConfigError):  # A prompt that shows more examples than there are is none that helps.
+            parts = [_short(part.requests, ruler.for_part(part), None) for part in replace(plan, prompt=prompt).parts]
+            total = _Short.joined(parts)
+            if total.n_requests <= round(max_failure_rate * total.n_distinct):
+                fitting.append(prompt)
     return fitting
+
+
+def _short_of(plan: Plan, part: PlannedPart, backend: Backend, stores: StoredAnswers, ruler: Ruler) -> _Short:
+    """Compare the requests of a part that have no answer yet with the context."""
+    missing = unanswered(plan, [part], backend, stores).requests.values()
+    return _short(part.requests, ruler.for_part(part), frozenset(request.sha256 for request in missing))
 
 
 def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None) -> _Short:
@@ -133,6 +151,7 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
         n_cut=sum(
             needs[sha256] + _answer(request) > ruler.room for sha256, request in asked.items() if sha256 not in long
         ),
+        n_distinct=len({request.sha256 for of_item in requests for request in of_item}),
     )
 
 
@@ -142,7 +161,7 @@ def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_fail
     fitting = [f"{config}={prompt.id}" for prompt in other_prompts(plan, backend, max_failure_rate, ruler)]
     remedy = f"take --prompt {' or '.join(fitting)}, which fits, or " if fitting else "take "
     return (
-        f"{found.n_items} of {len(plan.selection.items)} items of config '{config}' are too long for "
+        f"{found.n_items} of {plan.selection.n_items} items of config '{config}' are too long for "
         f"the model with prompt '{plan.prompt.id}': they need up to {found.longest:,} tokens, its context has "
         f"{ruler.room:,}; {remedy}a model with a longer context"
     )
@@ -152,7 +171,7 @@ def _warning(plan: Plan, found: _Short, room: int) -> str:
     parts = []
     if found.n_items:
         parts.append(
-            f"{found.n_items} of {len(plan.selection.items)} items are too long for the model and will count as "
+            f"{found.n_items} of {plan.selection.n_items} items are too long for the model and will count as "
             f"failed: they need up to {found.longest:,} tokens"
         )
     if found.n_cut:

@@ -6,12 +6,12 @@ read. The key of an answer holds the model's identity: an answer of another mode
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.backend import Backend, Request, Response, Runtime
-from evaluators.runs.plan import Plan, like_runs, run_folder
+from evaluators.runs.plan import Plan, PlannedPart, like_runs, run_folder
 from evaluators.stores.maintenance import Pace, kept, known, pace
 from evaluators.stores.store import STORE
 from schemas.errors import RunError
@@ -70,7 +70,7 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
 
 
 class Unanswered(NamedTuple):
-    """The distinct requests of a plan, divided into those that are answered and those that are not."""
+    """The distinct requests of some parts of a plan, divided into those that are answered and those that are not."""
 
     requests: dict[bytes, Request]
     """Requests without an answer, by their store key."""
@@ -79,19 +79,20 @@ class Unanswered(NamedTuple):
     """One line for each store of another run that could not be read."""
 
 
-def unanswered(plan: Plan, backend: Backend, stores: StoredAnswers) -> Unanswered:
-    """Find the requests of a plan that a run would send, without changing a file.
+def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: StoredAnswers) -> Unanswered:
+    """Find the requests of some parts that a run would send, without changing a file.
 
     Args:
-        plan: The items, and how they are asked.
+        plan: The plan that the parts belong to.
+        parts: The items, and how they are asked.
         backend: The model that would answer.
         stores: Places where responses may be stored already.
 
     Raises:
         RunError: the store of the run, or the cache, cannot be read.
     """
-    keys = (key for item_keys in plan.keys(backend) for key in item_keys)
-    unique = dict(zip(keys, (request for asked in plan.requests for request in asked), strict=True))
+    keys = (key for part in parts for item_keys in part.keys(backend) for key in item_keys)
+    unique = dict(zip(keys, (one for part in parts for asked in part.requests for one in asked), strict=True))
     n_distinct = len(unique)
     own = run_folder(stores.root, plan.signature, backend.model) / STORE
     left_out = []

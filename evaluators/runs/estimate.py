@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 from rich.console import Console
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.earlier import StoredAnswers, pace_of, unanswered
-from evaluators.runs.plan import Plan, check_unprobed
+from evaluators.runs.plan import Plan, PlannedPart, check_unprobed
 from evaluators.stores.maintenance import Pace
 from schemas import strict_json
 
@@ -38,7 +37,7 @@ class Remote(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The estimate for one model on one config."""
+    """The estimate for one model on one config or suite."""
 
     model: str
     dataset: str
@@ -97,39 +96,67 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
         RunError: the store of an earlier run, or the cache, cannot be read.
     """
     selection = plan.selection
-    asked = list(chain.from_iterable(plan.requests))
     remote = backend if isinstance(backend, Remote) else None
-    n_answered: int | None = None
-    left_out: tuple[str, ...] = ()
     if remote:
         check_unprobed(plan.task, plan.prompt, backend)
-        to_ask = list({request.sha256: request for request in asked}.values())
-        n_distinct = len(to_ask)
     else:
         plan.check(backend)
-        left = unanswered(plan, backend, stores)
-        to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out
-        n_distinct = len(to_ask) + n_answered
-    tokens = backend.count_tokens(to_ask)
-    bound = tokens or (remote.most_tokens(to_ask) if remote else None)
+    groups = [_group(plan, parts, backend, stores) for parts in plan.groups()]
+    tokens = _token_sum([group.tokens for group in groups])
+    bound = _token_sum([group.bound for group in groups])
     model = None if remote else backend.model
     return Estimate(
         model=name if model is None else model.id,
         dataset=selection.manifest.name,
         config=selection.config,
-        n_items=len(selection.items),
-        n_requests=len(asked),
-        n_distinct_requests=n_distinct,
-        n_answered=n_answered,
+        n_items=selection.n_items,
+        n_requests=sum(group.n_requests for group in groups),
+        n_distinct_requests=sum(group.n_to_ask + group.n_answered for group in groups),
+        n_answered=None if remote else sum(group.n_answered for group in groups),
         n_prompt_tokens=None if tokens is None else tokens.n_prompt,
         n_completion_tokens=None if bound is None else bound.n_completion,
         n_prompt_tokens_at_most=None if bound is None or tokens is not None else bound.n_prompt,
         is_priced=remote is not None,
         cost_usd=remote.cost_usd(bound) if remote and bound is not None else None,
         pace=pace_of(plan, model, name if model is None else model.id, stores),
-        left_out=left_out,
-        store_bytes=_store_bytes(to_ask),
+        left_out=tuple(dict.fromkeys(line for group in groups for line in group.left_out)),
+        store_bytes=sum(group.store_bytes for group in groups),
     )
+
+
+class _Group(NamedTuple):
+    """Numbers of the requests of some parts of a plan."""
+
+    n_requests: int
+    n_to_ask: int
+    n_answered: int
+    left_out: tuple[str, ...]
+    tokens: TokenCount | None
+    """Numbers of tokens still to be sent and generated; None if they are unknown."""
+    bound: TokenCount | None
+    """The same, or an upper bound of them; None if that is unknown too."""
+    store_bytes: int
+
+
+def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: StoredAnswers) -> _Group:
+    asked = [request for part in parts for of_item in part.requests for request in of_item]
+    n_answered = 0
+    left_out: tuple[str, ...] = ()
+    if isinstance(backend, Remote):
+        to_ask = list({request.sha256: request for request in asked}.values())
+    else:
+        left = unanswered(plan, parts, backend, stores)
+        to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out
+    tokens = backend.count_tokens(to_ask)
+    bound = tokens or (backend.most_tokens(to_ask) if isinstance(backend, Remote) else None)
+    return _Group(len(asked), len(to_ask), n_answered, left_out, tokens, bound, _store_bytes(to_ask))
+
+
+def _token_sum(counts: Sequence[TokenCount | None]) -> TokenCount | None:
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    return TokenCount(sum(count.n_prompt for count in known), sum(count.n_completion for count in known))
 
 
 def estimates_as_json(estimates: Sequence[Estimate]) -> strict_json.JsonValue:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -13,13 +15,14 @@ from evaluators.runs.measuring import score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.errors import DataError, RunError
-from schemas.files import sha256_file
+from schemas.files import remove_unfinished, sha256_file
 from schemas.progress import working
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
-from schemas.record_files import write_records
+from schemas.record_counts import Tally
+from schemas.record_files import read_parts_unchecked, writing_records
 from schemas.result import SCHEMA_VERSION, Environment, Model, RecordsFile, Result, ScoresFile, Signature, Usage
-from schemas.run_folder import RECORDS, count, read_result, write_result
+from schemas.run_folder import RECORDS, read_result, write_result
 
 _LOCK = ".lock"
 
@@ -52,47 +55,93 @@ class TextScoring:
 def held(folder: Path) -> Iterator[None]:
     """Create the folder of a run and keep other processes from writing into it.
 
+    A folder that was created and in which nothing was written is removed again.
+
     Raises:
         RunError: another process holds the folder.
     """
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / _LOCK, timeout=0):
-            yield
+            try:
+                yield
+            finally:
+                if is_new and {path.name for path in folder.iterdir()} <= {_LOCK}:
+                    shutil.rmtree(folder, ignore_errors=True)
     except Timeout as error:
         raise RunError(f"{folder}: another process holds this run; wait for it or stop it") from error
 
 
-def finish_run(
-    folder: Path,
-    records: Sequence[Record],
-    origin: Origin,
-    scoring: TextScoring,
-    *,
-    written: RecordsFile | None = None,
-) -> Result:
-    """Write records, score their texts, compute every metric and write the result.
+class WrittenRecords(NamedTuple):
+    """The file of records in the folder of a run, and their counts."""
 
-    The caller must hold the folder. The records are written first and the result names their hash, so that there is
+    file: RecordsFile
+    tally: Tally
+    only: RecordColumns | None = None
+    """The records, if they are a single part; None if they are to be read from the file part by part."""
+
+    def parts(self, folder: Path) -> Iterator[RecordColumns]:
+        """Yield the records of each part.
+
+        Args:
+            folder: The folder of the run.
+        """
+        if self.only is not None:
+            return iter([self.only])
+        return read_parts_unchecked(folder / self.file.path)
+
+
+def write_parts(folder: Path, parts: Iterable[Sequence[Record]]) -> WrittenRecords:
+    """Write the records of a run part by part; an earlier file stays as it is until all parts are written.
+
+    Args:
+        folder: The folder of the run, which the caller holds.
+        parts: The records of each part, one part after the other.
+
+    Raises:
+        DataError: a record is invalid; nothing is written.
+    """
+    tally = Tally()
+    only: RecordColumns | None = None
+    n_parts = 0
+    path = folder / RECORDS
+    remove_unfinished(path)
+    with writing_records(path) as add:
+        for records in parts:
+            n_parts += 1
+            columns = add(records)
+            only = columns if n_parts == 1 else None
+            tally.add(columns)
+    file = RecordsFile(path=RECORDS, sha256=sha256_file(path), n_rows=tally.counts.items)
+    return WrittenRecords(file, tally, only)
+
+
+def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: TextScoring) -> Result:
+    """Score the texts of records, compute every metric and write the result.
+
+    The caller must hold the folder. The records are written before and the result names their hash, so that there is
     never a result without its records.
 
     Args:
         folder: The folder of the run.
-        records: All records of the run.
+        written: The records of the run, which lie in its folder.
         origin: Everything in the result that does not follow from the records.
         scoring: Scorers and known scores for their texts.
-        written: File in the folder that already holds exactly these records; None to write one.
 
     Raises:
         DataError: the records do not come from the signature's task, or come from several prompts or configs.
     """
-    if written is None:
-        records = write_records(folder / RECORDS, records)
-        written = RecordsFile(path=RECORDS, sha256=sha256_file(folder / RECORDS), n_rows=len(records))
-    records = RecordColumns.of(records)
+    signature = origin.signature
     with working(f"computing the metrics of {folder.name}"):
         metrics, scores = score_records(
-            folder, records, origin.signature.task, scoring.scorers, known=scoring.known, stored=scoring.stored
+            folder,
+            written.parts(folder),
+            signature.task,
+            scoring.scorers,
+            is_suite=bool(signature.parts),
+            known=scoring.known,
+            stored=scoring.stored,
         )
     result = Result(
         schema_version=SCHEMA_VERSION,
@@ -100,12 +149,13 @@ def finish_run(
         signature=origin.signature,
         signature_sha256=origin.signature.sha256(),
         command=origin.command,
-        counts=count(records),
+        counts=written.tally.counts,
         metrics=metrics,
         usage=origin.usage,
         environment=origin.environment,
-        records=written,
+        records=written.file,
         scores=scores,
+        coverage=written.tally.coverage if signature.parts else (),
     )
     write_result(folder, result)
     return result

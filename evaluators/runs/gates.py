@@ -6,7 +6,7 @@ compared with all of them, whoever made it and whatever else was run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline, TellsBaselines
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition
-from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas import contract, strict_json
@@ -27,10 +27,9 @@ from schemas.errors import DataError
 from schemas.memory import Memory, machine_memory
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
-from schemas.record_files import read_records
-from schemas.record_hashes import items_sha256, requests_sha256
+from schemas.record_hashes import items_sha256, joined_sha256, requests_sha256
 from schemas.result import Metric, Result, Signature
-from schemas.run_folder import place_of
+from schemas.run_folder import StoredParts
 from schemas.strict_json import JsonValue
 
 # Smaller differences can come from the order of floating-point sums.
@@ -148,7 +147,8 @@ class GateCheck:
     benchmark: Benchmark
     gate: Gate
     signature: Signature
-    records: RecordColumns
+    parts: Iterable[RecordColumns]
+    """The records of each part, which can be read several times."""
 
     @cached_property
     def _task(self) -> Task:
@@ -160,7 +160,10 @@ class GateCheck:
 
     @cached_property
     def _table(self) -> Any:
-        return self._task.table(self.records)
+        return self._table_of(self.parts)
+
+    def _table_of(self, parts: Iterable[RecordColumns]) -> Any:
+        return table_of(self._task, parts, is_suite=bool(self.signature.parts))
 
     @property
     def applies(self) -> bool:
@@ -175,8 +178,8 @@ class GateCheck:
         """
         parts: dict[str, JsonValue] = {
             "signature": self.signature.sha256(),
-            "items": items_sha256(self.records),
-            "requests": requests_sha256(self.records),
+            "items": joined_sha256([items_sha256(records) for records in self.parts]),
+            "requests": joined_sha256([requests_sha256(records) for records in self.parts]),
         }
         key = strict_json.sha256(parts)
         if key not in _KNOWN:
@@ -194,11 +197,10 @@ class GateCheck:
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else "option_logprobs"
         told = self._told
-        asked = self._asked(prompt)
         found = []
         for baseline in self.benchmark.baselines:
             if wanted in baseline.capabilities and baseline.facts <= told:
-                table = self._task.table(self._answered_by(baseline, asked))
+                table = self._table_of(self._answered_by(baseline, records, prompt) for records in self.parts)
                 metric, sums = self._definition.compute(table, {}), self._definition.statistics(table, {}).cluster_sums
                 found.append(_Answered(baseline.name, metric, sums))
         return found
@@ -220,24 +222,21 @@ class GateCheck:
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
         return Standing(metric=metric, worst=value, leads=tuple(order))
 
-    def _asked(self, prompt: Prompt) -> Mapping[str, Request]:
-        """Return the requests of the records by their hashes."""
-        return {
+    def _answered_by(self, baseline: Baseline, part: RecordColumns, prompt: Prompt) -> RecordColumns:
+        """Return the records of a part as if the baseline had given all answers."""
+        asked = {
             exchange.request_sha256: _request(exchange, prompt, facts)
-            for record, facts in zip(self.records, self._facts, strict=True)
+            for record, facts in zip(part, self._facts(part), strict=True)
             for exchange in record.exchanges
         }
-
-    def _answered_by(self, baseline: Baseline, asked: Mapping[str, Request]) -> RecordColumns:
-        """Return the records as if the baseline had given all answers."""
         given = baseline.answered_instead(asked)
         responses = {one: _fields(baseline.answer(asked[other])) for one, other in given.items()}
         reads = []
-        for record in self.records:
+        for record in part:
             exchanges = [replace(one, **responses[one.request_sha256]) for one in record.exchanges]
             reads.append(self._task.read(exchanges, self.signature.normalisation))
-        answers = [responses[str(one)] for one in self.records.exchanges["request_sha256"].texts]
-        return self.records.replaced(
+        answers = [responses[str(one)] for one in part.exchanges["request_sha256"].texts]
+        return part.replaced(
             {
                 "status": [read.status for read in reads],
                 "reason": [read.reason for read in reads],
@@ -253,7 +252,7 @@ class GateCheck:
         Raises:
             DataError: some records lack a fact that others have; a baseline would then be left out unseen.
         """
-        told = {frozenset(facts) for facts in self._facts}
+        told = {frozenset(facts) for part in self.parts for facts in self._facts(part)}
         if len(told) > 1:
             lacking = ", ".join(sorted(frozenset.union(*told) - frozenset.intersection(*told)))
             raise DataError(
@@ -261,12 +260,11 @@ class GateCheck:
             )
         return told.pop() if told else frozenset()
 
-    @cached_property
-    def _facts(self) -> Sequence[Mapping[str, str]]:
-        """The facts about each record that baselines read."""
+    def _facts(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
+        """Return the facts about each record of a part that baselines read."""
         if not isinstance(self._task, TellsBaselines):
-            return [{}] * len(self.records)
-        return [_facts_of(self._task, record) for record in self.records]
+            return [{}] * len(part)
+        return [_facts_of(self._task, record) for record in part]
 
 
 def _facts_of(task: TellsBaselines, record: Record) -> Mapping[str, str]:
@@ -299,8 +297,7 @@ def why_no_rank(result: Result, folder: Path) -> str | None:
     gate = benchmark.gate(signature.task)
     if gate is None or not result.counts.scored:
         return None
-    records = read_records(place_of(folder, result.records))
-    check = GateCheck(benchmark, gate, signature, records)
+    check = GateCheck(benchmark, gate, signature, StoredParts(folder, result))
     return check.standing(check.references(machine_memory())).reason if check.applies else None
 
 

@@ -30,6 +30,6 @@ def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Impor
     Raises:
         DataError: the file cannot be read, or one of its rows belongs to no item.
     """
-    selection = plan.selection
-    answers = importer.read(file, [item for _, item in selection.items], plan.prompt, selection.manifest.name)
-    return Imported(file, plan, answers, records_of(plan, answers.requests, answers.responses, chat=False))
+    (part,) = plan.parts
+    answers = importer.read(file, [item for _, item in part.items], plan.prompt, plan.selection.manifest.name)
+    return Imported(file, plan, answers, records_of(plan, part, answers.requests, answers.responses, chat=False))

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, compute_all
+from evaluators.metric import MetricDefinition, RecordTable, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray
-from evaluators.task import ReadsScores, load_task
+from evaluators.task import ReadsScores, ReadsSuites, Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
 from schemas.errors import ConfigError
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Metric, ScoresFile
 
 _METRICS = "evaluators.metrics"
@@ -43,25 +44,45 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     return tuple(definition for _, definition in found.values())
 
 
-class Measurement:
-    """The records of one config and prompt as a table, from which metrics are computed."""
+def table_of(
+    task: Task, parts: Iterable[RecordColumns], scores: TextScores = NO_SCORES, *, is_suite: bool
+) -> RecordTable:
+    """Return the table of a task for the records of a result.
 
-    def __init__(self, records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> None:
+    Args:
+        task: The task that wrote the records.
+        parts: The records of each part, including those without a reading, which are counted.
+        scores: Scores of the texts of the records.
+        is_suite: True if the result is that of a suite, and not of a single config.
+
+    Raises:
+        DataError: the records do not come from this task, or come from several prompts.
+    """
+    if is_suite and isinstance(task, ReadsSuites):
+        return task.suite_table(parts)
+    records = RecordColumns.joined(parts)
+    return task.scored_table(records, scores) if isinstance(task, ReadsScores) else task.table(records)
+
+
+class Measurement:
+    """The records of one result as a table, from which metrics are computed."""
+
+    def __init__(
+        self, parts: Iterable[RecordColumns], task: str, scores: TextScores = NO_SCORES, *, is_suite: bool = False
+    ) -> None:
         """Build the table.
 
         Args:
-            records: All records of one config and prompt, including those without a reading, which are counted.
+            parts: The records of each part, including those without a reading, which are counted.
             task: Name of the task that wrote the records.
             scores: Scores of the texts of the records. Metrics that need a missing kind of score are null.
+            is_suite: True if the result is that of a suite, and not of a single config.
 
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
         self._task = task
-        loaded = load_task(task)
-        self._table: Any = (
-            loaded.scored_table(records, scores) if isinstance(loaded, ReadsScores) else loaded.table(records)
-        )
+        self._table: Any = table_of(load_task(task), parts, scores, is_suite=is_suite)
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
@@ -100,8 +121,8 @@ class Measurement:
 
 
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
-    """Compute every metric of a task from records; see :class:`Measurement`."""
-    return Measurement(records, task, scores).metrics()
+    """Compute every metric of a task from the records of one config; see :class:`Measurement`."""
+    return Measurement([RecordColumns.of(records)], task, scores).metrics()
 
 
 class Computed(NamedTuple):
@@ -114,10 +135,11 @@ class Computed(NamedTuple):
 
 def score_records(
     folder: Path,
-    records: Sequence[Record],
+    parts: Iterable[RecordColumns],
     task: str,
     scorers: Sequence[TextScorer] = (),
     *,
+    is_suite: bool = False,
     known: TextScores = NO_SCORES,
     stored: ScoresFile | None = None,
 ) -> Computed:
@@ -125,9 +147,10 @@ def score_records(
 
     Args:
         folder: Folder of the run; ``scores.parquet`` is written there if there are scores.
-        records: All records of the run.
+        parts: The records of each part of the run.
         task: Name of the task that wrote the records.
         scorers: Scorers, at most one of each kind; they are not used if the task reads no scores.
+        is_suite: True if the result is that of a suite, and not of a single config.
         known: Earlier scores; they are kept for each kind without a scorer.
         stored: File in this folder that holds exactly ``known``; without scorers it is left as it is.
 
@@ -136,11 +159,13 @@ def score_records(
     """
     loaded = load_task(task)
     if not isinstance(loaded, ReadsScores):
-        return Computed(compute_metrics(records, task), None)
+        return Computed(Measurement(parts, task, is_suite=is_suite).metrics(), None)
     if stored is not None and not scorers:
-        return Computed(compute_metrics(records, task, known), stored)
+        return Computed(Measurement(parts, task, known, is_suite=is_suite).metrics(), stored)
+    records = RecordColumns.joined(parts)
     scores = score_texts(loaded.texts(records), scorers, known=known, folder=folder)
-    return Computed(compute_metrics(records, task, scores), write_scores(folder, scores))
+    metrics = Measurement([records], task, scores, is_suite=is_suite).metrics()
+    return Computed(metrics, write_scores(folder, scores))
 
 
 def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[str, str]]:

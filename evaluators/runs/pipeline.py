@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.backend import Backend, KeepsState, Request, Response, Runtime, Sent
+from evaluators.backend import Backend, KeepsChoices, KeepsState, Request, Response, Runtime, Sent
 from evaluators.runs.context import other_prompts
 from evaluators.runs.earlier import Found, earlier_answers
 from evaluators.runs.environment import environment
-from evaluators.runs.finish import Origin, finish_run, held, scoring_after
+from evaluators.runs.finish import Origin, finish_run, held, scoring_after, write_parts
 from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.options import RunOptions
 from evaluators.runs.plan import Plan, run_folder
-from evaluators.runs.records import check_failures, early_look, records_of, whole
+from evaluators.runs.records import AskedPart, FailureCount, early_look, records_of, whole
 from evaluators.runs.unread import are_many, is_chat, remedy
-from evaluators.stores.store import STORE, ResponseStore, Totals
+from evaluators.stores.store import STORE, ResponseStore
 from schemas.errors import ConfigError, RunError
 from schemas.progress import Advance, progress
+from schemas.record import Record
 from schemas.result import Result, Usage
 
 _STATE = "pending.json"
@@ -65,19 +65,22 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         if isinstance(backend, KeepsState):
             backend.state_path = folder / _STATE
             backend.count_spent(store.totals().cost_usd or 0.0)
-        asked = _ask(plan, backend, _Stores(store, shared), options, folder.name)
-        records = records_of(plan, plan.requests, asked.answers, chat=backend.model.chat_template_sha256 is not None)
-        check_failures(records, options.max_failure_rate)
+        if isinstance(backend, KeepsChoices):
+            backend.use_choices(store.choices(), store.keep_choice)
+        asking = _Asking(plan, backend, _Stores(store, shared), options)
+        with progress(folder.name, plan.selection.n_items) as advance:
+            written = write_parts(folder, asking.records(advance))
         origin = Origin(
             model=backend.model,
             signature=plan.signature,
             command=options.command,
-            usage=asked.usage,
+            usage=asking.usage,
             environment=environment(store.runtimes() or [backend.runtime]),
         )
         scoring = scoring_after(folder, options.scorers, keep=options.keep_scores)
-        result = finish_run(folder, records, origin, scoring)
-        unread = are_many(result.counts.unparsed + result.counts.refused, len(records))
+        result = finish_run(folder, written, origin, scoring)
+        counts = result.counts
+        unread = are_many(counts.unparsed + counts.refused, counts.items)
         return Finished(folder, result, _advice(plan, backend, options) if unread else "")
 
 
@@ -128,108 +131,152 @@ class _Stores(NamedTuple):
             self.shared.note_runtime(runtime)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """The answers to all requests of a run."""
+@dataclass
+class _Asking:
+    """The asking of a plan, part by part, with the sums of what was asked so far."""
 
-    keys: Sequence[Sequence[bytes]]
-    """Store keys of the requests of each item."""
-    responses: Mapping[bytes, Response] = field(repr=False)
-    totals: Totals
-
-    @property
-    def answers(self) -> Sequence[Sequence[Response]]:
-        """The responses to the requests of each item."""
-        return [[self.responses[key] for key in keys] for keys in self.keys]
+    plan: Plan
+    backend: Backend
+    stores: _Stores
+    options: RunOptions
+    failures: FailureCount = field(default_factory=FailureCount)
+    n_failed_requests: int = 0
+    has_looked: bool = False
+    """True once the first answers were looked at."""
+    _counted: set[int] = field(default_factory=set, repr=False)
+    """Beginnings of the keys of all requests so far, of which parts may share some."""
+    _n_prompt_tokens: int | None = 0
+    _n_completion_tokens: int | None = 0
 
     @property
     def usage(self) -> Usage:
         """The numbers of requests and tokens, the time and the cost."""
-        responses = self.responses.values()
+        totals = self.stores.run.totals()
         return Usage(
-            n_requests=len(self.responses),
-            n_attempts=self.totals.n_attempts,
-            n_prompt_tokens=_sum_if_known([response.n_prompt_tokens for response in responses]),
-            n_completion_tokens=_sum_if_known([response.n_completion_tokens for response in responses]),
-            seconds=round(self.totals.seconds, 3),
-            cost_usd=self.totals.cost_usd,
+            n_requests=len(self._counted),
+            n_attempts=totals.n_attempts,
+            n_prompt_tokens=self._n_prompt_tokens,
+            n_completion_tokens=self._n_completion_tokens,
+            seconds=round(totals.seconds, 3),
+            cost_usd=totals.cost_usd,
         )
 
+    def records(self, advance: Advance) -> Iterator[Sequence[Record]]:
+        """Ask what is not answered yet, and yield the records of each part.
 
-def _ask(plan: Plan, backend: Backend, stores: _Stores, options: RunOptions, label: str) -> _Asked:
-    keys = plan.keys(backend)
-    # A request that several items share is asked once.
-    unique = dict(zip(chain.from_iterable(keys), chain.from_iterable(plan.requests), strict=True))
-    responses = stores.known(list(unique))
-    stores.take_over(unique, responses)
-    missing = [key for key in unique if key not in responses]
-    found = earlier_answers(options.root, plan.signature, backend.model, missing)
-    for line in found.left_out:
-        print(line, file=sys.stderr)
-    stores.take_earlier(found, unique, responses)
-    per_item = len(unique) / len(plan.selection.items)
-    with progress(label, len(plan.selection.items), done=round(len(responses) / per_item)) as advance:
-        steps = _Steps(advance, per_item)
-        look = early_look(plan, keys, backend.model, lambda: _advice(plan, backend, options))
-        _ask_missing(unique, responses, backend, stores, round(options.max_failure_rate * len(unique)), steps, look)
-    return _Asked(keys=keys, responses=responses, totals=stores.run.totals())
+        Raises:
+            RunError: too many requests failed; for all parts together this is known after the last one.
+        """
+        chat = self.backend.model.chat_template_sha256 is not None
+        for group in self.plan.groups(alone=self.backend.model.endpoint == "baseline"):
+            asked = [AskedPart(part, part.keys(self.backend)) for part in group]
+            responses = self._responses(asked, advance)
+            for part, keys in asked:
+                answers = [[responses[key] for key in of_item] for of_item in keys]
+                records = records_of(self.plan, part, part.requests, answers, chat=chat)
+                self.failures.add(records)
+                yield records
+        self.failures.check(self.options.max_failure_rate)
+
+    def _responses(self, asked: Sequence[AskedPart], advance: Advance) -> dict[bytes, Response]:
+        """Return the responses to all requests of some parts by their keys, and ask for those that are missing."""
+        # A request that several items share is asked once.
+        unique = {
+            key: request
+            for part, keys in asked
+            for pair in zip(keys, part.requests, strict=True)
+            for key, request in zip(*pair, strict=True)
+        }
+        responses = self.stores.known(list(unique))
+        self.stores.take_over(unique, responses)
+        missing = [key for key in unique if key not in responses]
+        found = earlier_answers(self.options.root, self.plan.signature, self.backend.model, missing)
+        for line in found.left_out:
+            print(line, file=sys.stderr)
+        self.stores.take_earlier(found, unique, responses)
+        n_items = sum(len(part.items) for part, _ in asked)
+        steps = _Steps(advance, n_items, len(unique), asked)
+        steps(len(responses), earlier=True)
+        self._ask_missing(asked, unique, responses, steps)
+        steps.finish()
+        self._count(responses)
+        return responses
+
+    def _ask_missing(
+        self,
+        asked: Sequence[AskedPart],
+        unique: dict[bytes, Request],
+        responses: dict[bytes, Response],
+        step: Callable[[int], None],
+    ) -> None:
+        """Ask for each missing answer, and add all answers to ``responses``, including failed ones.
+
+        Raises:
+            RunError: too many requests failed, or none of the first items could be read.
+        """
+        order, requests = list(unique), list(unique.values())
+        missing = frozenset(index for index, key in enumerate(order) if key not in responses)
+        if not missing:
+            return
+        n_items = sum(len(part.items) for part, _ in asked)
+        n_in_all = round(len(unique) / n_items * self.plan.selection.n_items)
+        max_failures = round(self.options.max_failure_rate * n_in_all)
+        look = early_look(self.plan, asked, self.backend.model, lambda: _advice(self.plan, self.backend, self.options))
+        self.has_looked = self.has_looked or look(responses)
+        with closing(self.backend.ask(requests, missing)) as events:
+            for event in events:
+                if isinstance(event, Sent):
+                    self.stores.run.sent(event)
+                    continue
+                answers = {index: whole(answer) for index, answer in event.responses.items()}
+                new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
+                self.stores.add(new, event.seconds)
+                responses.update((order[index], answer) for index, answer in answers.items())
+                self.stores.note_runtime(self.backend.runtime)
+                step(len(event.responses))
+                self.has_looked = self.has_looked or look(responses)
+                failed = [answer for answer in event.responses.values() if answer.status == "failed"]
+                self.n_failed_requests += len(failed)
+                if self.n_failed_requests > max_failures:
+                    raise RunError(
+                        f"{self.n_failed_requests} of {n_in_all} requests failed, more than the {max_failures} that "
+                        f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
+                        f"{self.stores.run.path}: fix the cause and run the same command again"
+                    )
+
+    def _count(self, responses: Mapping[bytes, Response]) -> None:
+        """Add requests and tokens to the sums; a request of an earlier part is not counted again."""
+        for key, response in responses.items():
+            name = int.from_bytes(key[:8])
+            if name not in self._counted:
+                self._counted.add(name)
+                self._n_prompt_tokens = _sum_if_known(self._n_prompt_tokens, response.n_prompt_tokens)
+                self._n_completion_tokens = _sum_if_known(self._n_completion_tokens, response.n_completion_tokens)
 
 
 class _Steps:
-    """A callback that converts answered requests into finished items and carries fractions over."""
+    """A callback that converts answered requests into finished items, and names the parts that are asked."""
 
-    def __init__(self, advance: Advance, per_item: float) -> None:
-        self._advance, self._per_item, self._rest = advance, per_item, 0.0
+    def __init__(self, advance: Advance, n_items: int, n_requests: int, asked: Sequence[AskedPart]) -> None:
+        self._advance, self._per_item = advance, n_requests / n_items
+        self._n_requests, self._n_items, self._shown = 0, n_items, 0
+        # The name of a single config stands in the label already. A backend may answer several parts in any order.
+        names = [part.config for part, _ in asked if part.selected.is_of_suite]
+        self._part = " to ".join(dict.fromkeys([*names[:1], *names[-1:]])) or None
 
-    def __call__(self, n_requests: int) -> None:
-        self._rest += n_requests / self._per_item
-        whole = int(self._rest + 1e-9)
-        self._rest -= whole
-        self._advance(whole)
+    def __call__(self, n_requests: int, *, earlier: bool = False) -> None:
+        self._n_requests += n_requests
+        self._show(int(self._n_requests / self._per_item + 1e-9), earlier=earlier)
 
+    def finish(self) -> None:
+        """Show that all items are finished."""
+        self._show(self._n_items)
 
-def _ask_missing(
-    unique: dict[bytes, Request],
-    responses: dict[bytes, Response],
-    backend: Backend,
-    stores: _Stores,
-    max_failures: int,
-    step: _Steps,
-    look: Callable[[Mapping[bytes, Response]], bool],
-) -> None:
-    """Ask for each missing answer, and add all answers to ``responses``, including failed ones.
-
-    Raises:
-        RunError: more than ``max_failures`` requests failed, or none of the first items could be read.
-    """
-    order, requests = list(unique), list(unique.values())
-    missing = frozenset(index for index, key in enumerate(order) if key not in responses)
-    if not missing:
-        return
-    n_failed = 0
-    looked = look(responses)
-    with closing(backend.ask(requests, missing)) as events:
-        for event in events:
-            if isinstance(event, Sent):
-                stores.run.sent(event)
-                continue
-            answers = {index: whole(answer) for index, answer in event.responses.items()}
-            stores.add({order[index]: (requests[index], answer) for index, answer in answers.items()}, event.seconds)
-            responses.update((order[index], answer) for index, answer in answers.items())
-            stores.note_runtime(backend.runtime)
-            step(len(event.responses))
-            looked = looked or look(responses)
-            failed = [answer for answer in event.responses.values() if answer.status == "failed"]
-            n_failed += len(failed)
-            if n_failed > max_failures:
-                raise RunError(
-                    f"{n_failed} of {len(unique)} requests failed, more than the {max_failures} that "
-                    f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
-                    f"{stores.run.path}: fix the cause and run the same command again"
-                )
+    def _show(self, n_items: int, *, earlier: bool = False) -> None:
+        self._advance(n_items - self._shown, part=self._part, earlier=earlier)
+        self._shown = n_items
 
 
-def _sum_if_known(values: Sequence[int | None]) -> int | None:
-    """Return the sum of the values; None if one is unknown, since the sum of the others would look complete."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+def _sum_if_known(total: int | None, more: int | None) -> int | None:
+    """Return the sum; None if one of both is unknown, since the sum of the others would look complete."""
+    return None if total is None or more is None else total + more

@@ -1,29 +1,94 @@
-"""Plans of runs: the items of one config, how they are asked and read, and their signature."""
+"""Plans of runs: the items of a config or suite, how they are asked and read, and their signature."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from evaluators.backend import Backend, NeedsFacts, Request, SendsMessages
-from evaluators.runs.selection import Selection
+from evaluators.runs.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
-from evaluators.task import Prompt, Task
+from evaluators.task import Prompt, ShowsExamples, Task
 from schemas import tables
 from schemas.errors import ConfigError
+from schemas.item_shape import Item
 from schemas.result import Model, Normalisation, Signature
 
+_REQUESTS_AT_A_TIME = 16_000
+"""Number of requests up to which the parts of a suite are asked together."""
 _N_KEY = 8
 _KEY = re.compile(f"[0-9a-f]{{{_N_KEY}}}")
 
 
 @dataclass(frozen=True)
+class PlannedPart:
+    """The items of one config, and the requests that ask about them."""
+
+    selected: SelectedPart
+    task: Task
+    prompt: Prompt
+
+    @property
+    def config(self) -> str:
+        """The name of the config."""
+        return self.selected.config
+
+    @cached_property
+    def items(self) -> tuple[SplitItem, ...]:
+        """The items in order, each with its split."""
+        return self.selected.items
+
+    @cached_property
+    def examples(self) -> tuple[Item, ...]:
+        """The examples that the prompt shows; none if the task shows none."""
+        return shown_examples(self.selected, self.task, self.prompt)
+
+    @cached_property
+    def requests(self) -> Sequence[Sequence[Request]]:
+        """The requests of each item."""
+        if not isinstance(self.task, ShowsExamples):
+            return [self.task.requests(item, self.prompt) for _, item in self.items]
+        found = []
+        for split, item in self.items:
+            is_shown = split == self.task.examples_split
+            shown = [one for one in self.examples if not (is_shown and one.item_id == item.item_id)]
+            found.append(self.task.requests_with(item, self.prompt, shown))
+        return found
+
+    def keys(self, backend: Backend) -> list[list[bytes]]:
+        """Return the store keys of the requests of each item."""
+        return [
+            [store_key(backend.model, request, with_facts=backend.reads_facts) for request in requests]
+            for requests in self.requests
+        ]
+
+
+def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[Item, ...]:
+    """Return the examples that a prompt shows about the items of a config; none if the task shows none.
+
+    Raises:
+        ConfigError: the config has too few examples.
+    """
+    if not isinstance(task, ShowsExamples) or not prompt.n_examples:
+        return ()
+    pool = selected.items_of(task.examples_split)
+    first = prompt.n_examples * (prompt.example_set or 0)
+    found = tuple(pool[first : first + prompt.n_examples])
+    if len(found) < prompt.n_examples:
+        raise ConfigError(
+            f"prompt '{prompt.id}' shows examples {first + 1} to {first + prompt.n_examples} of split "
+            f"'{task.examples_split}', of which config '{selected.config}' has {len(pool)}; take another prompt"
+        )
+    return found
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The items of one config, and how they are asked and read."""
+    """The items of a config or suite, and how they are asked and read."""
 
     selection: Selection
     task: Task
@@ -50,8 +115,8 @@ class Plan:
             dataset_version=manifest.version,
             config=selection.config,
             splits=selection.splits,
-            items_sha256=tables.content_sha256(item for _, item in selection.items),
-            n_items=len(selection.items),
+            items_sha256=selection.items_sha256,
+            n_items=selection.n_items,
             task=self.task.name,
             task_version=self.task.version,
             prompt=self.prompt.id,
@@ -59,19 +124,52 @@ class Plan:
             scoring=self.prompt.scoring,
             normalisation=self.normalisation,
             n_outcomes=self.prompt.n_outcomes,
+            parts=tuple(part.config for part in selection.parts) if selection.is_suite else (),
+            examples_sha256=self._examples_sha256(),
         )
 
-    @cached_property
-    def requests(self) -> Sequence[Sequence[Request]]:
-        """The requests of each item."""
-        return [self.task.requests(item, self.prompt) for _, item in self.selection.items]
+    def _examples_sha256(self) -> str | None:
+        if not isinstance(self.task, ShowsExamples):
+            return None
+        digest = hashlib.sha256()
+        for part in self.selection.parts:
+            tables.add_content(digest, shown_examples(part, self.task, self.prompt))
+        return digest.hexdigest()
 
-    def keys(self, backend: Backend) -> list[list[bytes]]:
-        """Return the store keys of the requests of each item."""
-        return [
-            [store_key(backend.model, request, with_facts=backend.reads_facts) for request in requests]
-            for requests in self.requests
-        ]
+    @property
+    def parts(self) -> Iterator[PlannedPart]:
+        """The parts in order; those of a large suite are made anew each time, so that one at a time is in memory."""
+        for number, part in enumerate(self.selection.parts):
+            if part.kept is None:
+                yield PlannedPart(part, self.task, self.prompt)
+            else:
+                yield self._kept_parts.setdefault(number, PlannedPart(part, self.task, self.prompt))
+
+    @cached_property
+    def _kept_parts(self) -> dict[int, PlannedPart]:
+        return {}
+
+    def groups(self, *, alone: bool = False) -> Iterator[Sequence[PlannedPart]]:
+        """Yield parts that are asked together: small parts fill up a group, so that a backend has much to do at once.
+
+        The parts of a group depend on all requests and never on which of them are answered already.
+
+        Args:
+            alone: True for a group of its own for each part, as baselines need it: they may give a request the answer
+                to another one of the same part.
+        """
+        most = 0 if alone else _REQUESTS_AT_A_TIME
+        group: list[PlannedPart] = []
+        n_requests = 0
+        for part in self.parts:
+            n_new = sum(map(len, part.requests))
+            if group and n_requests + n_new > most:
+                yield group
+                group, n_requests = [], 0
+            group.append(part)
+            n_requests += n_new
+        if group:
+            yield group
 
     def check(self, backend: Backend) -> None:
         """Check before the first request that the backend can ask what the plan needs.
@@ -85,13 +183,14 @@ class Plan:
             self._check_facts(backend.model.id, backend.needed_facts)
 
     def _check_facts(self, model: str, needed: frozenset[str]) -> None:
-        for (_, item), requests in zip(self.selection.items, self.requests, strict=True):
-            missing = {name for request in requests for name in needed - request.facts.keys()}
-            if missing:
-                raise ConfigError(
-                    f"{model} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of config "
-                    f"'{self.selection.config}' lacks; take another baseline, or another config with --config"
-                )
+        for part in self.parts:
+            for (_, item), requests in zip(part.items, part.requests, strict=True):
+                missing = {name for request in requests for name in needed - request.facts.keys()}
+                if missing:
+                    raise ConfigError(
+                        f"{model} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of config "
+                        f"'{part.config}' lacks; take another baseline, or another config with --config"
+                    )
 
 
 def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.runs.plan import Plan
+from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.unread import early_warning, shown
 from schemas.errors import RunError
+from schemas.item_shape import Item
 from schemas.record import Exchange, Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Model
 
 _N_LOOKED_AT = 20
@@ -19,22 +25,28 @@ unread in one run of a hundred only."""
 
 
 def records_of(
-    plan: Plan, requests: Sequence[Sequence[Request]], responses: Sequence[Sequence[Response]], *, chat: bool
+    plan: Plan,
+    part: PlannedPart,
+    requests: Sequence[Sequence[Request]],
+    responses: Sequence[Sequence[Response]],
+    *,
+    chat: bool,
 ) -> list[Record]:
-    """Return one record per item from given requests and responses.
+    """Return one record per item of a part from given requests and responses.
 
     The requests may differ from those of the plan, since imported answers were given elsewhere.
 
     Args:
-        plan: The items, and how they are read.
+        plan: The plan, which says how items are read.
+        part: The items.
         requests: The requests of each item.
         responses: The responses to the requests of each item.
         chat: True if options were scored behind a chat template.
     """
-    selection, task = plan.selection, plan.task
+    task = plan.task
+    show = plan.selection.manifest.redistributable
     records = []
-    for (split, item), asked, answers in zip(selection.items, requests, responses, strict=True):
-        show = selection.manifest.redistributable
+    for (split, item), asked, answers in zip(part.items, requests, responses, strict=True):
         exchanges = tuple(
             exchange_of(request, answer, show_prompt=show, chat=chat)
             for request, answer in zip(asked, answers, strict=True)
@@ -44,7 +56,7 @@ def records_of(
         records.append(
             Record(
                 item_id=item.item_id,
-                config=selection.config,
+                config=part.config,
                 split=split,
                 status=read.status,
                 truncated=any(exchange.finish_reason == "length" for exchange in exchanges),
@@ -102,22 +114,46 @@ def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat
     )
 
 
-def check_failures(records: Sequence[Record], max_failure_rate: float) -> None:
-    """Check that not too many records failed, when they were asked or when they were read.
+@dataclass(slots=True)
+class FailureCount:
+    """The number of records that failed, when they were asked or when they were read."""
 
-    Raises:
-        RunError: more records failed than the rate allows.
-    """
-    failed = [record for record in records if record.status == "failed"]
-    if len(failed) > max_failure_rate * len(records):
-        raise RunError(
-            f"{len(failed)} of {len(records)} items failed, more than --max-failure-rate {max_failure_rate:g} allows: "
-            f"{failed[-1].reason}; answers are kept, no result was written"
-        )
+    n: int = 0
+    n_failed: int = 0
+    last_reason: str | None = None
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Count more records."""
+        columns = RecordColumns.of(records)
+        failed = np.flatnonzero(columns.columns["status"].coded.is_one_of("failed")).tolist()
+        self.n += len(columns)
+        self.n_failed += len(failed)
+        if failed:
+            self.last_reason = columns.columns["reason"].texts[failed[-1]]
+
+    def check(self, max_failure_rate: float) -> None:
+        """Check that not too many records failed.
+
+        Raises:
+            RunError: more records failed than the rate allows.
+        """
+        if self.n_failed > max_failure_rate * self.n:
+            raise RunError(
+                f"{self.n_failed} of {self.n} items failed, more than --max-failure-rate {max_failure_rate:g} allows: "
+                f"{self.last_reason}; answers are kept, no result was written"
+            )
+
+
+class AskedPart(NamedTuple):
+    """A part of a plan, and the store keys of its requests."""
+
+    part: PlannedPart
+    keys: Sequence[Sequence[bytes]]
+    """Keys of the requests of each item."""
 
 
 def early_look(
-    plan: Plan, keys: Sequence[Sequence[bytes]], model: Model, advice: Callable[[], str]
+    plan: Plan, asked: Sequence[AskedPart], model: Model, advice: Callable[[], str]
 ) -> Callable[[Mapping[bytes, Response]], bool]:
     """Return a function that checks the first answered items, once there are enough of them.
 
@@ -125,8 +161,8 @@ def early_look(
     and none of them can be understood, it warns on standard error. It returns True once it has checked them.
 
     Args:
-        plan: The items, how they are asked and how they are read.
-        keys: Store keys of the requests of each item.
+        plan: The plan, which says how items are read.
+        asked: The parts that are asked.
         model: The model that answers.
         advice: Function that returns what may help if answers cannot be read.
     """
@@ -135,12 +171,12 @@ def early_look(
     def look(responses: Mapping[bytes, Response]) -> bool:
         reads = []
         example = ""
-        for (_, item), asked, item_keys in zip(plan.selection.items, plan.requests, keys, strict=True):
+        for item, requests, item_keys in chain.from_iterable(map(_items, asked)):
             answers = [responses.get(key) for key in item_keys]
             sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
             if len(sound) < len(answers):
                 continue
-            pairs = zip(asked, sound, strict=True)
+            pairs = zip(requests, sound, strict=True)
             exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
             reads.append(plan.task.read(exchanges, plan.normalisation))
             example = shown(item.item_id, exchanges, plan.task.facts(item).target)
@@ -158,3 +194,8 @@ def early_look(
         return True
 
     return look
+
+
+def _items(asked: AskedPart) -> Iterator[tuple[Item, Sequence[Request], Sequence[bytes]]]:
+    for (_, item), requests, keys in zip(asked.part.items, asked.part.requests, asked.keys, strict=True):
+        yield item, requests, keys

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.runs.finish import Origin, TextScoring, finish_run, held
+from evaluators.runs.finish import Origin, TextScoring, WrittenRecords, finish_run, held, write_parts
 from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.plan import run_folder
-from evaluators.runs.records import check_failures
+from evaluators.runs.records import FailureCount
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import ReadsColumns, ReadsScores, Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.errors import ConfigError, DataError
 from schemas.metric_comparison import is_close, metric_key, same_interval
+from schemas.progress import steps
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
+from schemas.record_counts import Tally
 from schemas.result import Metric, Normalisation, Result, Signature
-from schemas.run_folder import read_run
+from schemas.run_folder import read_parts, read_result
 
 
 class Rescored(NamedTuple):
@@ -78,21 +80,14 @@ def rescore(
         RunError: too many answers cannot be read in this way, or another process holds the run.
     """
     folder = folder.resolve()
-    result, records = read_run(folder, recount=False)
+    result = read_result(folder)
     before = result.signature
     if normalisation is not None and before.normalisation is None:
         raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")
     task = load_task(before.task)
     signature = replace(before, normalisation=normalisation or before.normalisation, task_version=task.version)
-    reread_records: Sequence[Record] = records
-    if not _still_follow(task, records, before, signature):
-        reread_records = reread(records, task.name, signature.normalisation)
-    check_failures(reread_records, max_failure_rate)
-    if signature == before and reread_records is not records and reread_records != list(records):
-        raise DataError(
-            f"{folder}: the answers are read differently now than when they were scored, under the same task version "
-            f"{task.version}; the stored readings were changed, or the task was changed without raising its version"
-        )
+    stays = signature == before
+    written = _checked(folder, result, task, max_failure_rate) if stays else None
     known = _known_scores(folder, result, scorers)
     command = result.command.replace(
         f"--normalisation {before.normalisation}", f"--normalisation {signature.normalisation}"
@@ -104,19 +99,76 @@ def rescore(
         usage=result.usage,
         environment=result.environment,
     )
-    stays = signature == before
     target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
     scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)
     with held(target):
-        new = finish_run(target, reread_records, origin, scoring, written=result.records if stays else None)
+        if written is None:
+            written = write_parts(target, _reread_parts(folder, result, signature, max_failure_rate))
+        new = finish_run(target, written, origin, scoring)
     return Rescored(target, new, tuple(_changes(result.metrics, new.metrics)), len(new.metrics))
 
 
-def _still_follow(task: Task, records: RecordColumns, before: Signature, after: Signature) -> bool:
-    """Return True if all readings surely follow from their answers, in the same normalisation as before."""
-    if before.normalisation != after.normalisation or not isinstance(task, ReadsColumns):
-        return False
-    return bool(task.certain_readings(records, after.normalisation).all())
+def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) -> WrittenRecords:
+    """Check that all readings of a run follow from its answers, and return its records as they lie in its folder.
+
+    Raises:
+        DataError: the records are damaged, or a reading does not follow from its answers.
+        RunError: too many answers cannot be read.
+    """
+    normalisation = result.signature.normalisation
+    tally, failures = Tally(), FailureCount()
+    parts = _shown_parts(folder, result)
+    only: RecordColumns | None = None
+    for number, records in enumerate(parts):
+        if not _surely_follow(task, records, normalisation) and reread(records, task.name, normalisation) != list(
+            records
+        ):
+            raise DataError(
+                f"{folder}: the answers are read differently now than when they were scored, under the same task "
+                f"version {task.version}; the stored readings were changed, or the task was changed without raising "
+                "its version"
+            )
+        tally.add(records)
+        failures.add(records)
+        only = records if number == 0 else None
+    failures.check(max_failure_rate)
+    return WrittenRecords(result.records, tally, only)
+
+
+def _reread_parts(
+    folder: Path, result: Result, signature: Signature, max_failure_rate: float
+) -> Iterator[Sequence[Record]]:
+    """Yield the records of each part of a run, with readings under another signature.
+
+    Raises:
+        DataError: the records are damaged.
+        RunError: too many answers cannot be read; this is known after the last part.
+    """
+    failures = FailureCount()
+    for records in _shown_parts(folder, result):
+        is_read_alike = result.signature.normalisation == signature.normalisation
+        stays = is_read_alike and _surely_follow(load_task(signature.task), records, signature.normalisation)
+        changed = records if stays else reread(records, signature.task, signature.normalisation)
+        failures.add(changed)
+        yield changed
+    failures.check(max_failure_rate)
+
+
+def _shown_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a run, and show how far that is for a suite."""
+    parts = read_parts(folder, result, recount=False)
+    if not result.signature.parts:
+        yield from parts
+        return
+    with steps() as step:
+        for number, records in enumerate(parts):
+            step("reading answers", number, len(result.signature.parts))
+            yield records
+
+
+def _surely_follow(task: Task, records: RecordColumns, normalisation: Normalisation | None) -> bool:
+    """Return True if all readings surely follow from their answers, so that they need not be read one by one."""
+    return isinstance(task, ReadsColumns) and bool(task.certain_readings(records, normalisation).all())
 
 
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:

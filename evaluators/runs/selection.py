@@ -5,69 +5,228 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
-from schemas.dataset import Manifest
+from schemas import tables
+from schemas.dataset import Manifest, SplitEntry
 from schemas.dataset_folder import read_split
 from schemas.errors import ConfigError
 from schemas.item_shape import Item, item_shapes
+from schemas.progress import steps
+
+SplitItem: TypeAlias = tuple[str, Item]
+"""An item and the split that it comes from."""
+
+_MOST_KEPT = 20_000
+"""Number of items of a suite up to which they stay in memory; more are read again whenever they are needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class SelectedPart:
+    """The selected items of one config."""
+
+    config: str
+    folder: Path = Path()
+    entries: tuple[SplitEntry, ...] = ()
+    """All splits of the config, from which items can be read."""
+    splits: frozenset[str] = frozenset()
+    """Splits whose items are selected."""
+    limit: int | None = None
+    support: frozenset[str] = frozenset()
+    """Splits that the limit takes nothing from."""
+    is_of_suite: bool = False
+    """True if the config is asked as a part of a suite."""
+    kept: tuple[SplitItem, ...] | None = field(default=None, repr=False)
+    """The selected items; None if they are read from the files whenever they are needed."""
+
+    @property
+    def items(self) -> tuple[SplitItem, ...]:
+        """The selected items in order, each with its split.
+
+        Raises:
+            ConfigError: the limit leaves no whole pair or set.
+            DataError: the data files are damaged.
+        """
+        return self._read() if self.kept is None else self.kept
+
+    @property
+    def most_items(self) -> int:
+        """The largest number of items that can be selected, by the numbers in the manifest."""
+        sizes = {entry.split: entry.n_items for entry in self.entries if entry.split in self.splits}
+        n_limited = sum(n for split, n in sizes.items() if split not in self.support)
+        taken = n_limited if self.limit is None else min(self.limit, n_limited)
+        return taken + sum(n for split, n in sizes.items() if split in self.support)
+
+    def _read(self) -> tuple[SplitItem, ...]:
+        wanted = [entry for entry in self.entries if entry.split in self.splits]
+        found = [(entry.split, item) for entry in wanted for item in read_split(self.folder, entry)]
+        limited = [(split, item) for split, item in found if split not in self.support]
+        if self.limit is None or not limited:
+            return tuple(found)
+        units = _units_within(limited, self.limit)
+        if not units:
+            least = min(Counter(item.unit for _, item in limited).values())
+            unit = item_shapes()[wanted[0].item_shape].unit_name
+            raise ConfigError(
+                f"--limit {self.limit} leaves no whole {unit} of config '{self.config}'; raise it to {least} or more"
+            )
+        return tuple((split, item) for split, item in found if split in self.support or item.unit in units)
+
+    def items_of(self, split: str) -> Sequence[Item]:
+        """Return all items of a split, selected or not.
+
+        Raises:
+            ConfigError: the config has no such split.
+        """
+        entry = next((entry for entry in self.entries if entry.split == split), None)
+        if entry is None:
+            raise ConfigError(f"config '{self.config}' has no split '{split}', whose items its prompts show")
+        return read_split(self.folder, entry)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The selected items of one config, each with its split."""
+    """The selected items of one config, or of the parts of a suite."""
 
     manifest: Manifest
     config: str
+    """Name of the config or suite."""
     item_shape: str
     """Item shape as the manifest lists it."""
     splits: tuple[str, ...]
-    items: tuple[tuple[str, Item], ...]
+    parts: tuple[SelectedPart, ...]
+    is_suite: bool = False
+    n_items: int
+    items_sha256: str
+    """SHA-256 of all items in order."""
+
+    @property
+    def items(self) -> tuple[SplitItem, ...]:
+        """The items of all parts in order, each with its split."""
+        return tuple(one for part in self.parts for one in part.items)
+
+    @classmethod
+    def of_items(cls, manifest: Manifest, config: str, items: Sequence[SplitItem], *, item_shape: str) -> Selection:
+        """Return a selection of items that are given."""
+        return cls(
+            manifest=manifest,
+            config=config,
+            item_shape=item_shape,
+            splits=tuple(dict.fromkeys(split for split, _ in items)),
+            parts=(SelectedPart(config=config, kept=tuple(items)),),
+            n_items=len(items),
+            items_sha256=tables.content_sha256(item for _, item in items),
+        )
+
+
+def shape_listed(manifest: Manifest, name: str) -> str:
+    """Return the item shape of a config or suite, as the manifest lists it.
+
+    Raises:
+        ConfigError: there is no such config or suite.
+    """
+    configs = manifest.parts(name) or (name,)
+    found = next((entry.item_shape for entry in manifest.splits if entry.config == configs[0]), None)
+    if found is None:
+        have = ", ".join(dict.fromkeys((*(suite.name for suite in manifest.suites), *manifest.configs)))
+        raise ConfigError(f"config '{name}' is not in dataset '{manifest.name}'; have: {have}")
+    return found
 
 
 def select(
-    folder: Path, manifest: Manifest, config: str, *, splits: Sequence[str] = (), limit: int | None = None
+    folder: Path,
+    manifest: Manifest,
+    name: str,
+    *,
+    splits: Sequence[str] = (),
+    parts: Sequence[str] = (),
+    limit: int | None = None,
+    support: frozenset[str] = frozenset(),
 ) -> Selection:
-    """Select the items of a config.
+    """Select the items of a config or suite.
 
     Args:
         folder: The dataset folder.
         manifest: The manifest of the dataset.
-        config: Name of the config.
-        splits: Names of the splits; empty for all splits of the config.
-        limit: Largest number of items; None for all. Minimal pairs (or sets of variants) are selected as a whole, by
-            the hash of their id, so that each machine selects the same ones.
+        name: Name of the config or suite.
+        splits: Names of the splits; empty for all splits.
+        parts: Configs of the suite to take; empty for all of them.
+        limit: Largest number of items of each config; None for all. Minimal pairs (or sets of variants) are selected as
+            a whole, by the hash of their id, so that each machine selects the same ones.
+        support: Splits that the limit takes nothing from.
 
     Raises:
-        ConfigError: there is no such config or split, or the limit leaves no whole pair or set.
+        ConfigError: there is no such config, part or split, or the limit leaves no whole pair or set.
         DataError: the data files are damaged.
     """
-    entries = [entry for entry in manifest.splits if entry.config == config]
-    if not entries:
-        have = ", ".join(dict.fromkeys(entry.config for entry in manifest.splits))
-        raise ConfigError(f"config '{config}' is not in dataset '{manifest.name}'; have: {have}")
-    have_splits = [entry.split for entry in entries]
+    item_shape = shape_listed(manifest, name)
+    configs = _configs(manifest, name, parts)
+    found = [_part(folder, manifest, name, config, splits, limit, support) for config in configs]
+    have = dict.fromkeys(entry.split for part in found for entry in part.entries)
     for split in splits:
-        if split not in have_splits:
-            raise ConfigError(f"split '{split}' is not in config '{config}'; have: {', '.join(have_splits)}")
-    wanted = [entry for entry in entries if not splits or entry.split in splits]
-    found = [(entry.split, item) for entry in wanted for item in read_split(folder, entry)]
-    items = found if limit is None else _limited(found, limit)
-    if not items:
-        least = min(Counter(item.unit for _, item in found).values())
-        unit = item_shapes()[wanted[0].item_shape].unit_name
-        raise ConfigError(f"--limit {limit} leaves no whole {unit} of config '{config}'; raise it to {least} or more")
+        if split not in have:
+            raise ConfigError(f"split '{split}' is not in config '{name}'; have: {', '.join(have)}")
+    for part in found:
+        if not part.splits:
+            raise ConfigError(f"part '{part.config}' of '{name}' has none of the splits; leave it out with --part")
+    stays = len(found) == 1 or sum(part.most_items for part in found) <= _MOST_KEPT
+    selected, digest, n_items = [], hashlib.sha256(), 0
+    with steps() as step:
+        for number, part in enumerate(found):
+            step("reading the items", number, len(found))
+            items = part.items
+            n_items += len(items)
+            tables.add_content(digest, (item for _, item in items))
+            selected.append(replace(part, kept=items) if stays else part)
     return Selection(
         manifest=manifest,
-        config=config,
-        item_shape=wanted[0].item_shape,
-        splits=tuple(entry.split for entry in wanted),
-        items=tuple(items),
+        config=name,
+        item_shape=item_shape,
+        splits=tuple(split for split in have if not splits or split in splits),
+        parts=tuple(selected),
+        is_suite=bool(manifest.parts(name)),
+        n_items=n_items,
+        items_sha256=digest.hexdigest(),
     )
 
 
-def _limited(items: Sequence[tuple[str, Item]], limit: int) -> list[tuple[str, Item]]:
+def _configs(manifest: Manifest, name: str, parts: Sequence[str]) -> Sequence[str]:
+    """Return the configs to take: a single one, or those of a suite in its order."""
+    have = manifest.parts(name)
+    if parts and not have:
+        raise ConfigError(f"--part is for a suite, and '{name}' is a single config; leave it out")
+    for part in parts:
+        if part not in have:
+            raise ConfigError(f"part '{part}' is not in suite '{name}'; have: {', '.join(have)}")
+    return [config for config in have if not parts or config in parts] or [name]
+
+
+def _part(
+    folder: Path,
+    manifest: Manifest,
+    name: str,
+    config: str,
+    splits: Sequence[str],
+    limit: int | None,
+    support: frozenset[str],
+) -> SelectedPart:
+    entries = tuple(entry for entry in manifest.splits if entry.config == config)
+    wanted = frozenset(entry.split for entry in entries if not splits or entry.split in splits)
+    return SelectedPart(
+        config=config,
+        folder=folder,
+        entries=entries,
+        splits=wanted,
+        limit=limit,
+        support=support,
+        is_of_suite=bool(manifest.parts(name)),
+    )
+
+
+def _units_within(items: Sequence[SplitItem], limit: int) -> frozenset[str]:
+    """Return the units of items that are taken as a whole: as many as the limit holds, by the hash of their id."""
     sizes = Counter(item.unit for _, item in items)
     chosen: set[str] = set()
     room = limit
@@ -76,4 +235,4 @@ def _limited(items: Sequence[tuple[str, Item]], limit: int) -> list[tuple[str, I
             break
         chosen.add(unit)
         room -= sizes[unit]
-    return [(split, item) for split, item in items if item.unit in chosen]
+    return frozenset(chosen)

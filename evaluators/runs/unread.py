@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from evaluators.task import Prompt, load_task
 from schemas.errors import RunError
 from schemas.record import Exchange, Record
-from schemas.record_files import read_records
-from schemas.result import Model, Result
-from schemas.run_folder import place_of
+from schemas.result import Counts, Model, Result
+from schemas.run_folder import StoredParts
 
 _MANY = 0.05
 """Share of items from which the console mentions them; a model with more of them unread gets no rank."""
@@ -89,18 +90,28 @@ def notes(folder: Path, result: Result, advice: str) -> list[str]:
     most = max(counts.unparsed, counts.refused, counts.truncated)
     if result.model.endpoint == "baseline" or not are_many(most, counts.items):
         return []
-    records = read_records(place_of(folder, result.records))
     lines = []
     if counts.scored:  # Otherwise :func:`check_read` says so.
-        for status, what in (("unparsed", "have an answer that could not be read"), ("refused", "were refusals")):
-            found = records.columns["status"].coded.is_one_of(status).nonzero()[0].tolist()
-            if are_many(len(found), counts.items):
+        for status, n, what in (
+            ("unparsed", counts.unparsed, "have an answer that could not be read"),
+            ("refused", counts.refused, "were refusals"),
+        ):
+            first = _first(folder, result, status) if are_many(n, counts.items) else None
+            if first is not None:
                 tail = f"; {advice}" if status == "unparsed" and advice else ""
-                shown_first = _shown_of(records[found[0]])
-                lines.append(f"{_share(len(found), counts.items)} {what}: for example, {shown_first}{tail}")
+                lines.append(f"{_share(n, counts.items)} {what}: for example, {_shown_of(first)}{tail}")
     if are_many(counts.truncated, counts.items):
-        lines.append(_cut(result, records))
+        lines.append(_cut(result, folder))
     return lines
+
+
+def _first(folder: Path, result: Result, *statuses: str) -> Record | None:
+    """Return the first record with one of some statuses; None if there is none."""
+    for records in StoredParts(folder, result):
+        found = records.columns["status"].coded.is_one_of(*statuses).nonzero()[0].tolist()
+        if found:
+            return records[found[0]]
+    return None
 
 
 class Read(Protocol):
@@ -137,19 +148,24 @@ def check_read(finished: Sequence[Read]) -> None:
     if not empty:
         return
     folder, result = empty[0].folder, empty[0].result
-    records = read_records(place_of(folder, result.records))
-    statuses = [record.status for record in records]
-    example = next((record for record in records if record.status != "failed"), records[0])
+    counts = result.counts
+    example = _first(folder, result, "unparsed", "refused") or _first(folder, result, "failed")
+    shown_one = "" if example is None else f": {_shown_of(example)}"
     others = [f"{run.result.signature.config} in {run.folder}" for run in empty[1:]]
     raise RunError(
-        f"0 of {len(records)} answers on {result.signature.config} could be read ({_counted(statuses)}): "
-        f"{_shown_of(example)}; {empty[0].advice or 'try another prompt'}; result and answers are kept in {folder}"
+        f"0 of {counts.items} answers on {result.signature.config} could be read ({_by_status(counts)}){shown_one}; "
+        f"{empty[0].advice or 'try another prompt'}; result and answers are kept in {folder}"
         + (f"; nor could those on {', '.join(others)}" if others else "")
     )
 
 
 def _counted(statuses: Sequence[str]) -> str:
     return ", ".join(f"{n} {status}" for status, n in Counter(statuses).most_common())
+
+
+def _by_status(counts: Counts) -> str:
+    found = {"unparsed": counts.unparsed, "refused": counts.refused, "failed": counts.failed}
+    return ", ".join(f"{n} {name}" for name, n in sorted(found.items(), key=lambda one: -one[1]) if n)
 
 
 def _share(n: int, n_items: int) -> str:
@@ -166,12 +182,16 @@ def _is_early(exchange: Exchange, limit: int | None) -> bool:
     return exchange.finish_reason == "length" and limit is not None and length is not None and length < limit
 
 
-def _cut(result: Result, records: Sequence[Record]) -> str:
+def _cut(result: Result, folder: Path) -> str:
     """Return a line on answers that were cut, which tells a short context from the limit of the prompt."""
     prompt = load_task(result.signature.task).prompts.get(result.signature.prompt)
     limit = None if prompt is None else prompt.max_tokens
-    early = sum(any(_is_early(exchange, limit) for exchange in record.exchanges) for record in records)
-    line = f"{_share(result.counts.truncated, len(records))} have an answer that was cut"
+    early = sum(
+        any(_is_early(exchange, limit) for exchange in record.exchanges)
+        for records in StoredParts(folder, result)
+        for record in records.rows(np.flatnonzero(records.columns["truncated"].flags))
+    )
+    line = f"{_share(result.counts.truncated, result.counts.items)} have an answer that was cut"
     if limit is not None:
         line += f" at the prompt's limit of {limit} tokens" if not early else f" (the prompt's limit: {limit} tokens)"
     if early:

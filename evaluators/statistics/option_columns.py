@@ -10,7 +10,12 @@ import numpy as np
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import BoolArray
 from schemas.columns import Column
+from schemas.metric_comparison import TOLERANCE
+from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation
+
+_MOST_OPTIONS = 64
+"""Number of options up to which records are compared as arrays; a stranger's file may hold any number."""
 
 
 class OptionProbabilities(NamedTuple):
@@ -49,6 +54,43 @@ def option_probabilities_of(
     odds = np.exp(scores - best[:, None])
     total = odds.sum(axis=1, keepdims=True)
     return OptionProbabilities(np.divide(odds, total, out=np.zeros_like(odds), where=total > 0), is_certain)
+
+
+def are_certain_choices(records: RecordColumns, normalisation: Normalisation) -> BoolArray:
+    """Return the mask of the records whose reading certainly is the distribution over the options of their one answer.
+
+    Each record may have options of its own, in any number.
+
+    Args:
+        records: The records.
+        normalisation: Score of an option; see :func:`evaluators.statistics.option_scores.option_probabilities`.
+
+    Returns:
+        The mask, shape (n,). Records with several exchanges, with bounds, or with unknown numbers are not certain.
+    """
+    exchanges, readings = records.exchanges, records.readings
+    asked, told, shares = exchanges["outcomes"].lists, readings["outcomes"].lists, readings["probabilities"].lists
+    is_certain: BoolArray = np.zeros(len(records), dtype=np.bool_)
+    is_single = (np.diff(records.first_exchanges) == 1) & records.has_reading
+    rows = np.flatnonzero(is_single)
+    places = records.first_exchanges[:-1][rows]
+    k = asked.lengths[places]
+    is_usual = (told.lengths[rows] == k) & (shares.lengths[rows] == k) & (k <= _MOST_OPTIONS)
+    is_usual &= readings["answers"].lists.lengths[rows] == 0
+    asked_texts, told_texts = asked.values.coded, told.values.coded
+    code_of = {text: code for code, text in enumerate(asked_texts.texts)}
+    told_codes = np.array([*(code_of.get(text, -2) for text in told_texts.texts), -2])[told_texts.codes]
+    given = shares.values.numbers
+    for size in np.unique(k[is_usual]).tolist():
+        of_size = np.flatnonzero(is_usual & (k == size))
+        found, has_numbers = option_probabilities_of(exchanges, size, normalisation)
+        steps = np.arange(size)
+        names = asked_texts.codes[asked.offsets[places[of_size]][:, None] + steps]
+        same = names == told_codes[told.offsets[rows[of_size]][:, None] + steps]
+        stored = given[shares.offsets[rows[of_size]][:, None] + steps]
+        agrees = same.all(axis=1) & (np.abs(found[places[of_size]] - stored) <= TOLERANCE).all(axis=1)
+        is_certain[rows[of_size]] = agrees & has_numbers[places[of_size]]
+    return is_certain
 
 
 def _numbers(column: Column, k: int) -> tuple[FloatArray, BoolArray]:

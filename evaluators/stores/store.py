@@ -40,6 +40,9 @@ CREATE TABLE IF NOT EXISTS usage (n_attempts INTEGER NOT NULL, seconds REAL NOT 
 CREATE TABLE IF NOT EXISTS runtimes (
     model_id INTEGER NOT NULL, runtime TEXT NOT NULL, PRIMARY KEY (model_id, runtime)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS choices (
+    model_id INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (model_id, name)
+) WITHOUT ROWID;
 """
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
@@ -242,6 +245,24 @@ class ResponseStore:
         text = strict_json.canonical(contract.plain(kept)).decode()
         with store_errors(self.path), self._connection:
             self._connection.execute("INSERT OR IGNORE INTO runtimes VALUES (?, ?)", (self._model_id, text))
+
+    def keep_choice(self, name: str, value: str) -> None:
+        """Keep how something is computed, so that the run goes on in the same way after it was stopped."""
+        self._writing.append(self._thread.submit(self._write_choice, name, value))
+
+    def _write_choice(self, name: str, value: str) -> None:
+        with store_errors(self.path), self._connection:
+            self._connection.execute("INSERT OR REPLACE INTO choices VALUES (?, ?, ?)", (self._model_id, name, value))
+
+    def choices(self) -> dict[str, str]:
+        """Return the choices that were kept, by name."""
+        self._settle()
+        return self._thread.submit(self._read_choices).result()
+
+    def _read_choices(self) -> dict[str, str]:
+        with store_errors(self.path):
+            rows = self._connection.execute("SELECT name, value FROM choices WHERE model_id = ?", (self._model_id,))
+            return dict(rows.fetchall())
 
     def runtimes(self) -> list[Runtime]:
         """Return where and how the responses of all sessions were computed, each distinct runtime once."""

@@ -13,7 +13,7 @@ from evaluators.statistics.bootstrap import FloatArray
 from evaluators.task import load_task
 from leaderboard.checking.examples import Examples
 from schemas.metric_comparison import MetricKey, key_of
-from schemas.result import Metric, Result
+from schemas.result import Metric, Result, SplitCounts
 
 MIN_COVERAGE = 0.95
 """Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""
@@ -49,6 +49,8 @@ class Entry:
     metric has no value."""
     index_resamples: Mapping[str, FloatArray] = field(default_factory=dict)
     """The same arrays for the metrics that an index of the benchmark averages, by name."""
+    coverage: tuple[SplitCounts, ...] = ()
+    """Counts of each split of each part, as the records have them."""
     items_fingerprint: str
     """Hash of what the records say about the items; the same for all results of one signature."""
     standing: Standing | None = None
@@ -100,6 +102,15 @@ def why_unranked(entry: Entry) -> str | None:
     counts = entry.result.counts
     if counts.scored < MIN_COVERAGE * counts.items:
         return f"{counts.scored} of {counts.items} items scored; a rank needs at least {MIN_COVERAGE:.0%}"
+    # A few items that support a measurement are a small share of all, and a part that is lost must not raise a mean.
+    lacking = [one for one in entry.coverage if one.counts.scored < MIN_COVERAGE * one.counts.items]
+    if lacking:
+        first = lacking[0]
+        more = f", and {len(lacking) - 1} more splits like it" if len(lacking) > 1 else ""
+        return (
+            f"{first.counts.scored} of {first.counts.items} items of {first.part}/{first.split} scored{more}; a rank "
+            f"needs at least {MIN_COVERAGE:.0%} of each split"
+        )
     return None
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from evaluators.task import JudgesRecords, load_task
@@ -38,32 +40,49 @@ class Examples(NamedTuple):
         return tuple(example.record for example in self.chosen if example.kind == kind)
 
 
-def choose_examples(records: Sequence[Record], task: str) -> Examples:
-    """Choose up to ``PER_KIND`` records of each kind: those whose item ids have the smallest SHA-256.
+class ExampleChoice:
+    """A choice of up to ``PER_KIND`` records of each kind: those whose item ids have the smallest SHA-256.
 
     The rule knows nothing about the answers, so nobody can choose flattering examples, and the examples of two models
     are mostly answers to the same items.
-
-    Args:
-        records: All records of a result.
-        task: Name of the task that reads them.
     """
-    columns = RecordColumns.of(records)
-    loaded = load_task(task)
-    judged = loaded.are_right(columns) if isinstance(loaded, JudgesRecords) else [None] * len(columns)
-    kinds: dict[Kind, list[int]] = {kind: [] for kind in KINDS}
-    for place, (status, is_right) in enumerate(zip(columns.columns["status"].texts, judged, strict=True)):
-        kinds[_kind(status, is_right)].append(place)
-    hashes = [hashlib.sha256(str(item).encode()).hexdigest() for item in columns.columns["item_id"].texts]
-    return Examples(
-        chosen=tuple(
-            Example(kind, columns[place])
-            for kind, found in kinds.items()
-            for place in sorted(found, key=hashes.__getitem__)[:PER_KIND]
-        ),
-        totals=tuple((kind, len(found)) for kind, found in kinds.items() if found),
-        hides_prompts=not columns.exchanges["prompt"].known.all(),
-    )
+
+    def __init__(self, task: str) -> None:
+        """Begin without records.
+
+        Args:
+            task: Name of the task that reads the records.
+        """
+        self._task = load_task(task)
+        self._best: dict[Kind, list[tuple[str, Record]]] = {kind: [] for kind in KINDS}
+        self._totals: Counter[Kind] = Counter()
+        self._hides_prompts = False
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Take the records of one more part into the choice."""
+        columns = RecordColumns.of(records)
+        task = self._task
+        judged = task.are_right(columns) if isinstance(task, JudgesRecords) else [None] * len(columns)
+        kinds: dict[Kind, list[int]] = {kind: [] for kind in KINDS}
+        for place, (status, is_right) in enumerate(zip(columns.columns["status"].texts, judged, strict=True)):
+            kinds[_kind(status, is_right)].append(place)
+        hashes = [hashlib.sha256(str(item).encode()).hexdigest() for item in columns.columns["item_id"].texts]
+        for kind, found in kinds.items():
+            self._totals[kind] += len(found)
+            first = sorted(found, key=hashes.__getitem__)[:PER_KIND]
+            new = [(hashes[place], columns[place]) for place in first]
+            # The sort keeps the order of the parts for items of one name.
+            self._best[kind] = sorted([*self._best[kind], *new], key=itemgetter(0))[:PER_KIND]
+        self._hides_prompts |= not columns.exchanges["prompt"].known.all()
+
+    @property
+    def chosen(self) -> Examples:
+        """The examples chosen among all records so far."""
+        return Examples(
+            chosen=tuple(Example(kind, record) for kind, found in self._best.items() for _, record in found),
+            totals=tuple((kind, n) for kind, n in self._totals.items() if n),
+            hides_prompts=self._hides_prompts,
+        )
 
 
 def _kind(status: str | None, is_right: bool | None) -> Kind:

@@ -21,7 +21,7 @@ from schemas.files import sha256_file
 from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
 from schemas.record import Record
-from schemas.result import Metric, Result
+from schemas.result import Metric, Result, SplitCounts
 from schemas.run_folder import place_of, read_result
 from schemas.strict_json import JsonValue
 
@@ -82,6 +82,7 @@ def _as_json(entry: Entry) -> JsonValue:
         "n_recomputed": entry.n_recomputed,
         "primary_resamples": None if entry.primary_resamples is None else _packed(entry.primary_resamples),
         "index_resamples": {name: _packed(values) for name, values in entry.index_resamples.items()},
+        "coverage": _plain(list[SplitCounts], list(entry.coverage)),
         "items_fingerprint": entry.items_fingerprint,
         "standing": None if entry.standing is None else _plain(Standing, entry.standing),
         "rescored": list(entry.rescored),
@@ -103,6 +104,7 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
         n_recomputed=told["n_recomputed"],
         primary_resamples=None if primary is None else _unpacked(primary),
         index_resamples={name: _unpacked(values) for name, values in told["index_resamples"].items()},
+        coverage=tuple(_adapter(list[SplitCounts]).validate_python(told["coverage"])),
         items_fingerprint=told["items_fingerprint"],
         standing=None if told["standing"] is None else _adapter(Standing).validate_python(told["standing"]),
         rescored=tuple(told["rescored"]),

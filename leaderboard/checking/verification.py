@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -17,16 +17,17 @@ from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import ReadsColumns, ReadsScores, Task, load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.checking.entries import Entry, Root
-from leaderboard.checking.examples import choose_examples
+from leaderboard.checking.examples import ExampleChoice
 from leaderboard.checking.recomputing import differences, shown_metrics
 from schemas.errors import DataError
 from schemas.memory import Memory
 from schemas.metric_comparison import TOLERANCE, key_of
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
-from schemas.record_hashes import items_sha256
+from schemas.record_counts import Tally
+from schemas.record_hashes import items_sha256, joined_sha256
 from schemas.result import Result, Signature
-from schemas.run_folder import RESCORE_TEXTS, read_run
+from schemas.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result
 from schemas.score import text_sha256
 
 
@@ -41,14 +42,14 @@ def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
     Raises:
         DataError: the result or its records are invalid, or its metrics do not follow from its records.
     """
-    result, records = read_run(path.parent)
+    result = read_result(path.parent)
     check_links(path, result)
     _check_signature(path, result)
-    _check_records(path.parent / result.records.path, result, records)
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
-    rescored = _check_scores(path, task, records, scores)
-    measurement = Measurement(records, task, scores)
+    told = _Told(path, task, scores)
+    parts = told.listening(_checked_parts(path, result))
+    measurement = Measurement(parts, task, scores, is_suite=bool(result.signature.parts))
     computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
@@ -67,12 +68,42 @@ def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
         primary_resamples=resamples[primary_names[0]] if primary_names else None,
         index_resamples={name: resamples[name] for name in index_names},
-        items_fingerprint=items_sha256(records),
-        standing=_standing(benchmark, result.signature, records, memory),
-        rescored=rescored,
+        items_fingerprint=joined_sha256(told.items),
+        coverage=told.tally.coverage,
+        standing=_standing(benchmark, result.signature, StoredParts(path.parent, result), memory),
+        rescored=told.rescored,
         folder=path.parent,
-        examples=choose_examples(records, task),
+        examples=told.examples.chosen,
     )
+
+
+class _Told:
+    """All that the records of a result tell besides its metrics, gathered in the pass that measures them."""
+
+    def __init__(self, path: Path, task: str, scores: TextScores) -> None:
+        self._path, self._task, self._scores = path, task, scores
+        self.items: list[str] = []
+        """Hash of each part's items."""
+        self.tally = Tally()
+        self.examples = ExampleChoice(task)
+        self.rescored: tuple[str, ...] = ()
+        """Labels of the scorers whose scores were computed again."""
+
+    def listening(self, parts: Iterable[RecordColumns]) -> Iterator[RecordColumns]:
+        """Yield the same parts, and note what each of them tells."""
+        for records in parts:
+            self.items.append(items_sha256(records))
+            self.tally.add(records)
+            self.examples.add(records)
+            self.rescored = _check_scores(self._path, self._task, records, self._scores)
+            yield records
+
+
+def _checked_parts(path: Path, result: Result) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a result, and check that they follow from the answers."""
+    for records in read_parts(path.parent, result):
+        _check_records(path.parent / result.records.path, result, records)
+        yield records
 
 
 def check_links(path: Path, result: Result) -> None:
@@ -111,14 +142,16 @@ def _check_records(path: Path, result: Result, records: RecordColumns) -> None:
         is_sound[:] = False
     places = np.flatnonzero(~is_sound)
     for place, record in zip(places.tolist(), records.rows(places), strict=True):
-        _check_record(f"{path}: row {place + 1}", signature, task, record)
+        _check_record(f"{path}: row {records.first_row + place}", signature, task, record)
 
 
 def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
     """Return the mask of the exchanges with the hash of their request and the outcomes of the signature."""
     exchanges = records.exchanges
     options = exchanges["options"].lists
-    is_sound: BoolArray = exchanges["outcomes"].lists.lengths == (signature.n_outcomes or 0)
+    is_sound: BoolArray = np.ones(len(records.owners), dtype=np.bool_)
+    if not _brings_options(signature):
+        is_sound &= exchanges["outcomes"].lists.lengths == (signature.n_outcomes or 0)
     prompts, hashes, texts = exchanges["prompt"].texts, exchanges["request_sha256"].texts, options.values.texts
     ends = options.offsets.tolist()
     for place in np.flatnonzero(exchanges["kind"].coded.is_one_of("choice") & exchanges["prompt"].known).tolist():
@@ -127,13 +160,18 @@ def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
     return is_sound
 
 
+def _brings_options(signature: Signature) -> bool:
+    """Return True if each item brings its own options, so that the prompt says nothing about their number."""
+    return signature.scoring == "option_logprob" and signature.n_outcomes is None
+
+
 def _check_record(where: str, signature: Signature, task: Task, record: Record) -> None:
     """Check that the requests of a record match its prompts, and that its reading follows from the model's answers."""
     for exchange in record.exchanges:
         is_choice = exchange.kind == "choice" and exchange.prompt is not None
         if is_choice and choice_sha256(exchange.prompt or "", exchange.options) != exchange.request_sha256:
             raise DataError(f"{where}: request_sha256 is not the hash of its prompt and options; run the model again")
-        if len(exchange.outcomes) != (signature.n_outcomes or 0):
+        if not _brings_options(signature) and len(exchange.outcomes) != (signature.n_outcomes or 0):
             raise DataError(
                 f"{where}: has {len(exchange.outcomes)} outcomes, the signature {signature.n_outcomes}; rescore the run"
             )
@@ -178,12 +216,12 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
     return tuple(rescored)
 
 
-def _standing(benchmark: Benchmark, signature: Signature, records: RecordColumns, memory: Memory) -> Standing | None:
+def _standing(benchmark: Benchmark, signature: Signature, parts: StoredParts, memory: Memory) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     gate = benchmark.gate(signature.task)
     if gate is None:
         return None
-    check = GateCheck(benchmark, gate, signature, records)
+    check = GateCheck(benchmark, gate, signature, parts)
     if not check.applies:
         return None
     return check.standing(check.references(memory))

@@ -94,6 +94,10 @@ def table_title(table: ResultTable, tables: Sequence[ResultTable]) -> str:
         title += f", {signature.normalisation}"
     if len({other.splits for other in same}) > 1:
         title += f", {'+'.join(signature.splits)}"
+    if len({other.parts for other in same}) > 1:
+        title += f", {len(signature.parts)} parts"
+    if len({other.examples_sha256 for other in same}) > 1 and signature.examples_sha256 is not None:
+        title += f", examples {signature.examples_sha256[:8]}"
     return title
 
 

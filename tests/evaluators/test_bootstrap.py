@@ -12,6 +12,7 @@ from evaluators.runs.measuring import Measurement, compute_metrics
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
 from evaluators.statistics.record_tables import mean
 from schemas.record import Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Interval
 from tests.evaluators.made_data import made_records, pairs_of_occupations
 
@@ -90,7 +91,10 @@ def test_differences_of_two_models_are_paired() -> None:
         p = record.reading.probabilities[0]
         better = 1 - (1 - p) * 0.9
         shifted.append(replace(record, reading=replace(record.reading, probabilities=(better, 1 - better))))
-    one, other = (Measurement(some, "coreference").resampled(["accuracy"])["accuracy"] for some in (records, shifted))
+    one, other = (
+        Measurement([RecordColumns.of(some)], "coreference").resampled(["accuracy"])["accuracy"]
+        for some in (records, shifted)
+    )
     unpaired = np.random.default_rng(0).permutation(other)
     assert np.std(one - other) < 0.6 * np.std(one - unpaired)
 

@@ -12,6 +12,7 @@ from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
 from schemas.errors import ConfigError, DataError
 from schemas.record import Exchange, Reading, Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Metric, Normalisation
 from tests.evaluators.made_data import made_records
 
@@ -121,7 +122,7 @@ def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:
 
 def test_an_unknown_metric_names_those_that_exist() -> None:
     with pytest.raises(ConfigError, match="have: accuracy"):
-        Measurement(made_records(PAIR), "coreference").resampled(["fairness"])
+        Measurement([RecordColumns.of(made_records(PAIR))], "coreference").resampled(["fairness"])
 
 
 @pytest.mark.parametrize(("normalisation", "p_guard"), [("sum", 0.622), ("token_mean", 0.148), ("byte_mean", 0.363)])

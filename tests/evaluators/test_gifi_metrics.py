@@ -233,13 +233,8 @@ def compat_selection(folder: Path, config: str, shape: str) -> Selection:
     else:
         rows = published_csv.variant_rows(raw, config)
         items = list(published.compat_items(rows, config, published.published_tags()[config]))
-    return Selection(
-        manifest=examples.manifest(examples.items()),
-        config=config,
-        item_shape=shape,
-        splits=("test",),
-        items=tuple(("test", item) for item in items),
-    )
+    given = [("test", item) for item in items]
+    return Selection.of_items(examples.manifest(examples.items()), config, given, item_shape=shape)
 
 
 def imported_from(folder: Path, file: AnswerFile, task: Task) -> Imported:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evaluators.backend import ChoiceRequest
+from evaluators.backend import Answers, ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import open_backend
+from evaluators.models.blocks import BlockLimits
 from evaluators.models.tokenizer import load_tokenizer
+from evaluators.stores.store import ResponseStore
 from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.single_passes import plain_logprob
@@ -329,3 +332,37 @@ def _refuse_rows_over(most: int) -> Callable[..., None]:
             raise torch.OutOfMemoryError("made to be out of memory")
 
     return check
+
+
+def test_a_stopped_run_goes_on_with_the_way_of_scoring_that_it_chose(
+    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a comparison says on the requests that are left: a second half must not be computed in another way."""
+    # Blocks are sorted by prompt: the longest texts are in the first of two.
+    long = [choice(f"A {HEADER} {HEADER} {number} {TEXTS[number]}", " bread", " music") for number in range(10)]
+    requests = [*long, *(choice(f"B {number} {TEXTS[number]}", " bread", " music") for number in range(10))]
+    backend = open_backend(str(llama), BackendOptions(device="cpu"))
+    backend.block_limits = BlockLimits(n_texts=20, n_characters=10**6)
+    with ResponseStore(tmp_path / "store.sqlite", backend.model) as store:
+        backend.use_choices(store.choices(), store.keep_choice)
+        with closing(backend.ask(requests, frozenset(range(len(requests))))) as events:
+            while not isinstance(next(events), Answers):
+                pass
+    assert backend.runtime.settings["option_scoring"] == "packed"
+
+    def never_alike(*arguments: Any) -> str:
+        return "it differs"
+
+    monkeypatch.setattr("evaluators.backends.transformers.backend.difference", never_alike)
+    resumed = open_backend(str(llama), BackendOptions(device="cpu"))
+    resumed.block_limits = backend.block_limits
+    with ResponseStore(tmp_path / "store.sqlite", backend.model) as store:
+        kept = store.choices()
+        assert len(kept) == 1
+        resumed.use_choices(kept, store.keep_choice)
+        assert all(answer.status == "answered" for answer in all_answers_of(resumed, requests))
+        assert len(store.choices()) == 2
+    assert resumed.runtime.settings["option_scoring"] == "packed"
+    resumed.use_choices({}, lambda name, value: None)
+    all_answers_of(resumed, requests)
+    assert resumed.runtime.settings["option_scoring"] == "plain"

@@ -16,6 +16,7 @@ from evaluators.text_scores import TextScores, read_scores, score_texts, write_s
 from schemas import contract, tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.record_columns import RecordColumns
 from schemas.result import ScoresFile
 from schemas.run_folder import SCORES
 from schemas.score import Scorer, TextScore, text_sha256
@@ -79,12 +80,12 @@ def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_a_run_without_texts_to_score_has_no_file(tmp_path: Path) -> None:
     records = recorded(TASK, sentences("Kim sold {pos} car."), lambda item: [" and left."])
-    assert score_records(tmp_path, records, "continuation").scores is None
+    assert score_records(tmp_path, [RecordColumns.of(records)], "continuation").scores is None
     assert not list(tmp_path.iterdir())
-    computed = score_records(tmp_path, records, "continuation", [MadeScorer("toxicity", length)])
+    computed = score_records(tmp_path, [RecordColumns.of(records)], "continuation", [MadeScorer("toxicity", length)])
     assert computed.scores is not None
     # The next scoring drops them, and the file with them.
-    assert score_records(tmp_path, records, "continuation").scores is None
+    assert score_records(tmp_path, [RecordColumns.of(records)], "continuation").scores is None
     assert not list(tmp_path.iterdir())
 
 

@@ -16,8 +16,8 @@ from schemas.files import sha256_file
 from schemas.lexicon import pronoun_families
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
+from schemas.record_counts import count
 from schemas.result import Result, Signature
-from schemas.run_folder import count
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.synthetic import make_records, make_result, uniform
@@ -118,7 +118,7 @@ def _write(folder: Path, model_id: str, task: str, records: Sequence[Record], sc
         n_outcomes=None,
     )
     tables.write_rows(folder / "records.parquet", records, Record)
-    computed = score_records(folder, records, task, scorers(scorer) if scorer else ())
+    computed = score_records(folder, [RecordColumns.of(records)], task, scorers(scorer) if scorer else ())
     result: Result = replace(
         made,
         signature=signature,

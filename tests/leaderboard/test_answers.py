@@ -13,14 +13,14 @@ import pytest
 
 from evaluators.task import JudgesRecords, load_task
 from leaderboard.checking.entries import Root
-from leaderboard.checking.examples import choose_examples
+from leaderboard.checking.examples import ExampleChoice, Examples
 from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import copies, generate, make_view
 from leaderboard.site.publishing import combined
 from schemas.dataset import Manifest
 from schemas.lexicon import pronoun_families
-from schemas.record import Reading
+from schemas.record import Reading, Record
 from tests.evaluators.pronoun_records import problems, recorded, sentences
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.synthetic import leaning, make_records, replace_reading, uniform, write_model
@@ -71,15 +71,25 @@ def test_each_task_says_which_of_its_records_are_right() -> None:
     assert coreference.are_right([record, likely, unlikely, *unknown]) == [None, True, False, None, None]
 
 
+def chosen_from(records: Sequence[Record], task: str) -> Examples:
+    choice = ExampleChoice(task)
+    choice.add(records)
+    return choice.chosen
+
+
 def test_examples_are_chosen_by_a_rule_that_knows_no_answer() -> None:
     records = make_records(leaning(0.0, 1.0))
-    found = choose_examples(records, "coreference")
+    found = chosen_from(records, "coreference")
     assert dict(found.totals) == {"right": 50, "wrong": 50}
     assert [example.kind for example in found.chosen] == ["right"] * 5 + ["wrong"] * 5
-    assert choose_examples(records[::-1], "coreference").chosen == found.chosen
+    assert chosen_from(records[::-1], "coreference").chosen == found.chosen
     assert found.hides_prompts
+    in_parts = ExampleChoice("coreference")
+    for start in range(0, 100, 7):
+        in_parts.add(records[start : start + 7])
+    assert in_parts.chosen == found
     strange = Reading(outcomes=("x",), probabilities=(1.0,), answers=())
-    other = choose_examples([replace(record, reading=strange) for record in records], "coreference")
+    other = chosen_from([replace(record, reading=strange) for record in records], "coreference")
     assert {example.kind for example in other.chosen} == {"answered"}
 
 

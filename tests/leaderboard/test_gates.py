@@ -104,7 +104,7 @@ def test_the_references_are_the_values_of_the_baselines_own_runs(runs: Path) -> 
         other, records = first[result.signature_sha256]
         benchmark = load_benchmark(other.signature.benchmark)
         gate = benchmark.gate(other.signature.task)
-        if gate is None or not (check := GateCheck(benchmark, gate, other.signature, records)).applies:
+        if gate is None or not (check := GateCheck(benchmark, gate, other.signature, [records])).applies:
             continue
         references = {reference.baseline: reference.metric for reference in check.references(Memory(None))}
         (own,) = (metric for metric in result.metrics if metric.name == gate.metric and not metric.group)

@@ -9,12 +9,14 @@ whatever the precision of the model.
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluators.backend import (
     Answers,
@@ -47,6 +49,7 @@ from evaluators.models.blocks import BlockLimits, ask_in_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, local_name
+from schemas import strict_json
 from schemas.errors import ConfigError, import_extra
 from schemas.result import Model
 
@@ -62,6 +65,15 @@ in a precision of half the size, twice as many do."""
 _LOGITS = {"cpu": 2**25, "mps": 2**26, "cuda": 2**28}
 """Maximum number of logits computed per batch in packed scoring, by type of device."""
 _BLOCK = BlockLimits(n_texts=16384, n_characters=32_000_000)
+
+
+class _Choice(NamedTuple):
+    """A choice between packed and plain scoring for a block of requests."""
+
+    longest: int
+    """Number of tokens in the longest text among them."""
+    left_out: str | None
+    """Reason why packed scoring is left out; None if it is used."""
 
 
 @dataclass
@@ -84,8 +96,10 @@ class TransformersBackend:
     settings: dict[str, str] = field(default_factory=dict)
     block_limits: BlockLimits = _BLOCK
     """Limits on the requests that are tokenised and planned at a time."""
-    _packs_up_to: int = field(default=0, repr=False)
-    """Number of tokens in the longest text among the requests for which packed and plain scoring agreed."""
+    _choices: dict[str, str] = field(default_factory=dict, repr=False)
+    """Choices between packed and plain scoring in this run: JSON of a :class:`_Choice`, by the hash of the requests."""
+    _keep: Callable[[str, str], None] | None = field(default=None, repr=False)
+    """Function that keeps such a choice for the time after an interruption; None to forget it."""
 
     @property
     def runtime(self) -> Runtime:
@@ -95,6 +109,10 @@ class TransformersBackend:
         if device.startswith("cuda"):
             device = import_extra("torch", "hf").cuda.get_device_name(device)
         return Runtime(device=device, packages=packages, settings=dict(self.settings))
+
+    def use_choices(self, known: Mapping[str, str], keep: Callable[[str, str], None]) -> None:
+        """Take over the choices between packed and plain scoring that a run has made."""
+        self._choices, self._keep = dict(known), keep
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests block by block; see ``Backend.ask``.
@@ -137,7 +155,7 @@ class TransformersBackend:
                 unfit[place] = Response(status="failed", error=reason)
         if unfit:
             yield Answers(unfit, 0.0)
-        scorer, plan = self._planned(encoded)
+        scorer, plan = self._planned(encoded, [request.sha256 for request in asked])
         for batch in plan:
             # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
             trees = [tuple(place for place in tree if place in missing) for tree in batch.rows]
@@ -185,10 +203,17 @@ class TransformersBackend:
             n_completion_tokens=0,
         )
 
-    def _planned(self, encoded: Sequence[Rows | None]) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
+    def _planned(
+        self, encoded: Sequence[Rows | None], hashes: Sequence[str]
+    ) -> tuple[PackedScorer | PlainScorer, list[Batch]]:
         """Choose how options are scored, note it in the settings, and plan the batches.
 
-        Packed and plain scoring are compared on the first requests, and again when texts get longer.
+        Packed and plain scoring are compared on the first requests, and again when texts get longer. A run that was
+        stopped goes on with what it chose.
+
+        Args:
+            encoded: Token ids of each request; None for a request that is not scored.
+            hashes: Hashes of the requests.
 
         Returns:
             The scorer and its batches.
@@ -206,17 +231,35 @@ class TransformersBackend:
         longest = max((len(ids) for rows in encoded if rows is not None for ids in rows.ids), default=0)
         reason = obstacle(self.network, longest)
         plan = packed.plan(encoded) if reason is None else []
-        if plan and longest > self._packs_up_to:
-            reason = difference(packed, plain, encoded, plan, str(self.model.precision))
+        if plan:
+            reason = self._chosen(hashes, longest, partial(difference, packed, plain, encoded, plan))
         if reason is None:
             self.settings["option_scoring"] = "packed"
             self.settings.pop("packed_scoring_left_out", None)
-            self._packs_up_to = max(self._packs_up_to, longest)
             return packed, plan
         if self.scoring == "packed":
             raise ConfigError(f"--scoring packed cannot be used: {reason}; leave it out")
         self.settings["packed_scoring_left_out"] = reason
         return plain, plain.plan(encoded)
+
+    def _chosen(self, hashes: Sequence[str], longest: int, compare: Callable[[str], str | None]) -> str | None:
+        """Return why packed scoring is left out for a block of requests; None if it is used.
+
+        Args:
+            hashes: Hashes of the requests.
+            longest: Number of tokens in the longest text among them.
+            compare: Function that compares packed and plain scoring on the requests in a precision.
+        """
+        # Another device or library may compute otherwise, so that a choice made with it says nothing here.
+        key = strict_json.sha256([self.device, dict(self.runtime.packages), list(hashes)])
+        if key not in self._choices:
+            earlier = [_Choice(**json.loads(text)) for text in self._choices.values()]
+            packs_up_to = max((choice.longest for choice in earlier if choice.left_out is None), default=0)
+            reason = compare(str(self.model.precision)) if longest > packs_up_to else None
+            self._choices[key] = json.dumps({"longest": longest, "left_out": reason})
+            if self._keep is not None:
+                self._keep(key, self._choices[key])
+        return _Choice(**json.loads(self._choices[key])).left_out
 
     @property
     def _embeddings(self) -> Any:

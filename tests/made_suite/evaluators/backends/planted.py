@@ -1,0 +1,98 @@
+"""A model that knows a chosen share of the labels, writes down what it is asked, and can be made to die or to fail."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluators.backend import (
+    Capability,
+    ChoiceRequest,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+    model_identity,
+)
+from evaluators.backend_options import BackendOptions
+from schemas.result import Model
+
+SUMMARY = "a model that knows a share of the labels"
+EXTRA = None
+MODELS: tuple[str, ...] = ()
+_BATCH = 25
+
+
+@dataclass
+class PlantedBackend:
+    """A backend whose model is right with a chosen probability, by the hash of the request."""
+
+    share: float
+    model: Model
+    arguments: Sequence[str]
+    runtime: Runtime = field(default_factory=Runtime)
+    reads_facts: bool = False
+    capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
+    n_answered: int = 0
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Answer batch by batch."""
+        batches = [range(start, min(start + _BATCH, len(requests))) for start in range(0, len(requests), _BATCH)]
+        return ask_in_batches(batches, self._answer, requests, missing)
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount:
+        """Return one token per word."""
+        return TokenCount(sum(len(request.prompt.split()) for request in requests), 0)
+
+    def _answer(self, requests: Sequence[Request]) -> list[Response]:
+        if self.n_answered >= int(os.environ.get("PLANTED_DIES_AT", "1000000000")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.n_answered += len(requests)
+        if log := os.environ.get("PLANTED_LOG"):
+            with Path(log).open("a", encoding="utf-8") as file:
+                file.writelines(f"{request.sha256}\n" for request in requests)
+        return [self._label(request) for request in requests]
+
+    def _label(self, request: Request) -> Response:
+        assert isinstance(request, ChoiceRequest)
+        failing = os.environ.get("PLANTED_FAILS")
+        if failing is not None and failing in request.prompt:
+            return Response(status="failed", error="planted")
+        said = request.prompt.removesuffix("\nLabel:").split()[-1]
+        drawn = int(model_identity({"model": self.model.id, "request": request.sha256})[:8], 16) / 0x100000000
+        place = request.outcomes.index(said) if said in request.outcomes else 0
+        if drawn >= self.share:
+            place = (place + 1) % len(request.options)
+        odds = [8.0 if index == place else 1.0 for index in range(len(request.options))]
+        return Response(
+            status="answered",
+            option_logprobs=tuple(math.log(value / sum(odds)) for value in odds),
+            option_end_logprobs=(0.0,) * len(odds),
+            option_token_counts=(1,) * len(odds),
+            n_moved_tokens=0,
+            n_prompt_tokens=len(request.prompt.split()),
+            n_completion_tokens=0,
+        )
+
+
+def open_backend(model: str, options: BackendOptions) -> PlantedBackend:
+    """Open a model by its name, such as ``lab/first-0.8``, which is right in four of five answers."""
+    return PlantedBackend(
+        share=float(model.rpartition("-")[2]),
+        arguments=(f"--model {model}",),
+        model=Model(
+            id=model,
+            revision="1",
+            backend="planted",
+            precision=None,
+            chat_template_sha256=None,
+            endpoint="local",
+            identity_sha256=model_identity({"backend": "planted", "model": model}),
+        ),
+    )

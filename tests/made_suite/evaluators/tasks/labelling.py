@@ -1,0 +1,92 @@
+"""Asks a model to label a text, after some labelled texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaluators.backend import ChoiceRequest, Request
+from evaluators.metrics.labelling import LabelTable
+from evaluators.statistics.option_columns import are_certain_choices
+from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.record_tables import BoolArray
+from evaluators.task import ItemFacts, Prompt, Read
+from schemas.items.labelled import LabelledItem
+from schemas.record import Exchange, Reading
+from schemas.record_columns import RecordColumns
+from schemas.result import Normalisation
+
+
+def _prompt(prompt_id: str, k: int, example_set: int | None) -> Prompt:
+    return Prompt(
+        id=prompt_id,
+        template="{instruction}\n\n{examples}Text: {text}\nLabel:",
+        options=(),
+        outcomes=(),
+        outcome_texts=(),
+        orders=((0,),),
+        scoring="option_logprob",
+        requires="option_logprobs",
+        description=f"The labels of the item, after {k} labelled texts.",
+        n_examples=k,
+        example_set=example_set,
+    )
+
+
+@dataclass(frozen=True)
+class LabellingTask:
+    """A choice among the labels of each item."""
+
+    name: str = "labelling"
+    version: str = "1.0"
+    item_shape: str = "labelled"
+    examples_split: str = "pool"
+    support_splits: frozenset[str] = frozenset({"pool", "bias", "content_free"})
+    prompts: Mapping[str, Prompt] = field(
+        default_factory=lambda: {
+            prompt.id: prompt
+            for prompt in (_prompt("plain-v1", 0, None), _prompt("shown-v1", 2, 0), _prompt("shown-other-v1", 2, 1))
+        }
+    )
+
+    def requests(self, item: LabelledItem, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request about a text, without examples."""
+        return self.requests_with(item, prompt, ())
+
+    def requests_with(self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem]) -> Sequence[Request]:
+        """Return the one request about a text."""
+        shown = "".join(f"Text: {one.text}\nLabel: {one.target}\n\n" for one in examples)
+        text = prompt.template.format(instruction=item.instruction, examples=shown, text=item.text)
+        options = tuple(f" {label}" for label in item.labels)
+        return [ChoiceRequest(prompt=text, options=options, outcomes=item.labels)]
+
+    def facts(self, item: LabelledItem) -> ItemFacts:
+        """Return the facts that the record keeps."""
+        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups={})
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the distribution over the labels."""
+        (exchange,) = exchanges
+        if exchange.status != "answered":
+            return Read(status=exchange.status, reading=None, reason=exchange.error)
+        found = option_probabilities(exchange, normalisation or "sum")
+        if isinstance(found, str):
+            return Read(status="failed", reading=None, reason=found)
+        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(found), answers=())
+        return Read(status="scored", reading=reading, reason=None)
+
+    def certain_readings(self, records: RecordColumns, normalisation: Normalisation | None) -> BoolArray:
+        """Return the mask of the records whose reading follows from their answer."""
+        return are_certain_choices(records, normalisation or "sum")
+
+    def table(self, records: Sequence[object]) -> LabelTable:
+        """Return the records of a config as arrays, one row per item."""
+        assert isinstance(records, RecordColumns)
+        return LabelTable.of_items(records)
+
+    def suite_table(self, parts: Iterable[RecordColumns]) -> LabelTable:
+        """Return the records of a suite as arrays, one row per part."""
+        return LabelTable.of_parts(parts)
+
+
+TASK = LabellingTask()
