@@ -19,17 +19,46 @@ from evaluators.task import Prompt
 from schemas import plugins
 from schemas.errors import ConfigError
 from schemas.item_shape import Item
+from schemas.result import Signature
 
 _PACKAGE = "evaluators.benchmarks"
 
 
+class Source(NamedTuple):
+    """The result that a part of an index is computed from: the one of a task, under a certain prompt or any."""
+
+    task: str
+    prompt: str | None = None
+    """Prompt of the result; None for any prompt of the index's protocol."""
+
+    def fits(self, signature: Signature) -> bool:
+        """Return True if a result with this signature can be the source."""
+        return signature.task == self.task and self.prompt in (None, signature.prompt)
+
+    def __str__(self) -> str:
+        """Return the task, and the prompt if a certain one is needed."""
+        return self.task if self.prompt is None else f"{self.task} with {self.prompt}"
+
+
 class Part(NamedTuple):
-    """A metric that is part of an index, and the task whose records it is computed from."""
+    """A metric that is part of an index, and the result that it is computed from."""
 
     metric: str
     task: str
     label: str | None = None
-    """Heading of its column; the name of the metric if None."""
+    """Heading of its column; the name of the metric if None, with the prompt if one is needed."""
+    prompt: str | None = None
+    """Prompt of the result; None for any prompt of the index's protocol."""
+
+    @property
+    def source(self) -> Source:
+        """The result that the metric is computed from."""
+        return Source(self.task, self.prompt)
+
+    @property
+    def key(self) -> str:
+        """The name of the part, unique within an index."""
+        return self.metric if self.prompt is None else f"{self.metric}_{self.prompt}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +67,21 @@ class IndexDefinition:
 
     name: str
     parts: tuple[Part, ...]
+    """Metrics that are averaged. Prompts that are named share a protocol, by which results are put together."""
     description: str
+    ideal: float = 1.0
+    """Ideal value of every part, and thus of the index."""
+    minimum: float = 0.0
+    """Lower end of the range in which every part lies."""
+    maximum: float = 1.0
+    paired: bool = False
+    """True if all results are of the same items, so that resample b draws the same clusters in each of them. Otherwise
+    results are independent, as those of configs without common items."""
 
     @property
-    def tasks(self) -> tuple[str, ...]:
-        """The tasks from which the index needs a result."""
-        return tuple(dict.fromkeys(part.task for part in self.parts))
+    def sources(self) -> tuple[Source, ...]:
+        """The results that the index needs."""
+        return tuple(dict.fromkeys(part.source for part in self.parts))
 
 
 class Gate(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
@@ -78,18 +78,19 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     model = next(iter(of_model.scored.values())).result.model
     title = f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}"
     if of_model.missing:
-        print(f"{title}: no index, no result of task {', '.join(of_model.missing)}")
+        print(f"{title}: no index, no result of task {', '.join(map(str, of_model.missing))}")
         return
     table = Table(title=title, title_justify="left")
     for column in ("metric", "value", "95 % interval"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=True)
     for index in computed:
-        for metric in (index.metric, *index.parts):
-            table.add_row(*_row(metric, is_index=metric is index.metric))
+        table.add_row(*_row(index.metric, index.metric.name))
+        for metric, part in zip(index.parts, index.definition.parts, strict=True):
+            table.add_row(*_row(metric, f"  {part.key}"))
         table.add_section()
     Console().print(table)
-    for task in of_model.definitions[0].tasks:
-        result = of_model.scored[task].result
+    for source in of_model.definitions[0].sources:
+        result = of_model.scored[source].result
         print(f"{result.signature.config}: {result.signature}")
         for scorer in result.scores.scorers if result.scores is not None else ():
             print(f"  {scorer.kind} by {scorer.label}")
@@ -100,10 +101,10 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
             print(f"{index.metric.name}: {index.metric.reason}")
 
 
-def _row(metric: Metric, *, is_index: bool) -> tuple[str, str, str]:
+def _row(metric: Metric, name: str) -> tuple[str, str, str]:
     interval = metric.interval
     return (
-        metric.name if is_index else f"  {metric.name}",
+        name,
         "none" if metric.value is None else f"{metric.value:.4f}",
         "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}",
     )
@@ -119,10 +120,16 @@ def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
         "asked": of_model.asked,
         "model": model.id,
         "identity_sha256": model.identity_sha256,
-        "missing_tasks": list(of_model.missing),
-        "results": [_result(scored.result) for scored in of_model.scored.values()],
-        "indices": [{**_number(index.metric), "parts": [_number(part) for part in index.parts]} for index in computed],
+        "missing_tasks": [str(source) for source in of_model.missing],
+        "results": [_result(result) for result in of_model.results],
+        "indices": [_index(index) for index in computed],
     }
+
+
+def _index(index: Index) -> JsonValue:
+    parts = zip(index.parts, index.definition.parts, strict=True)
+    named = [_number(metric) | ({"prompt": part.prompt} if part.prompt is not None else {}) for metric, part in parts]
+    return {**_number(index.metric), "parts": cast(JsonValue, named)}
 
 
 def _result(result: Result) -> JsonValue:

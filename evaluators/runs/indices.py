@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.benchmark import IndexDefinition, load_benchmark
+from evaluators.benchmark import IndexDefinition, Source, load_benchmark
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
 from evaluators.task import load_task
 from schemas.errors import ConfigError
@@ -22,10 +22,10 @@ from schemas.result import Interval, Metric, Result
 
 _VERSION = "1.0"
 _ROLLED = 499
-"""Shift between the resamples of two configs: resample b of one is paired with resample b + 499 of the next.
+"""Shift between the resamples of two independent results: resample b of one goes with resample b + 499 of the next.
 
-Configs share no templates, so their resamples must be independent. Without the shift, configs with the same number of
-clusters would be drawn alike."""
+Configs that share no templates must be drawn independently. Without the shift, results with the same number of clusters
+would be drawn alike."""
 
 
 class ScoredResult(NamedTuple):
@@ -43,8 +43,7 @@ class Index(NamedTuple):
 
     metric: Metric
     parts: tuple[Metric, ...]
-    tasks: tuple[str, ...]
-    """Task of each part."""
+    definition: IndexDefinition
     resamples: FloatArray
     """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
 
@@ -62,16 +61,22 @@ class ModelResults(NamedTuple):
     dataset: str
     dataset_version: str
     protocol: str
-    scored: Mapping[str, ScoredResult]
-    """Result of each task.
+    scored: Mapping[Source, ScoredResult]
+    """Result of each task under any prompt, and under each prompt that an index needs.
 
     Of several results of a task, the one with the most items is taken, then the one whose prompt names the protocol.
     """
 
     @property
+    def results(self) -> tuple[Result, ...]:
+        """The results, each of them once."""
+        found = {id(scored.result): scored.result for scored in self.scored.values()}
+        return tuple(found.values())
+
+    @property
     def asked(self) -> str:
         """The protocol by the prompts that were really asked: a prompt of another name is named with its config."""
-        prompts = [(scored.result.signature.config, scored.result.signature.prompt) for scored in self.scored.values()]
+        prompts = [(result.signature.config, result.signature.prompt) for result in self.results]
         others = [f"{config} with {prompt}" for config, prompt in sorted(prompts) if prompt != self.protocol]
         return ", ".join([self.protocol, *others])
 
@@ -81,18 +86,19 @@ class ModelResults(NamedTuple):
         return load_benchmark(self.benchmark).indices
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """The tasks that the index needs and that lack a result."""
-        needed = dict.fromkeys(task for definition in self.definitions for task in definition.tasks)
-        return tuple(task for task in needed if task not in self.scored)
+    def missing(self) -> tuple[Source, ...]:
+        """The results that the indices need and that are missing."""
+        needed = dict.fromkeys(source for definition in self.definitions for source in definition.sources)
+        return tuple(source for source in needed if source not in self.scored)
 
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
-    found: dict[tuple[str, ...], dict[str, ScoredResult]] = defaultdict(dict)
+    found: dict[tuple[str, ...], dict[Source, ScoredResult]] = defaultdict(dict)
     for scored in sorted(results, key=_preference):
         signature, model = scored.result.signature, scored.result.model
-        if load_benchmark(signature.benchmark).indices:
+        indices = load_benchmark(signature.benchmark).indices
+        if indices:
             key = (
                 signature.benchmark,
                 signature.dataset,
@@ -101,7 +107,9 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
                 model.id,
                 model.identity_sha256,
             )
-            found[key].setdefault(signature.task, scored)
+            sources = dict.fromkeys(source for definition in indices for source in definition.sources)
+            for source in (Source(signature.task), *(one for one in sources if one.fits(signature))):
+                found[key].setdefault(source, scored)
     return [
         ModelResults(benchmark, dataset, version, protocol, scored)
         for (benchmark, dataset, version, protocol, *_), scored in sorted(found.items(), key=lambda entry: entry[0])
@@ -116,40 +124,55 @@ def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
     return is_empty, -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
 
 
-def index_of(definition: IndexDefinition, scored: Mapping[str, ScoredResult]) -> Index:
+def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Index:
     """Compute an index of one model.
 
     Args:
         definition: The index to compute.
-        scored: Results by task, for at least the tasks of the index.
+        scored: Results by their source, for at least the sources of the index.
 
     Returns:
-        The mean of the parts; null with a reason if a part has no value. Its interval treats configs as independent
-        and keeps the correlation between metrics of one config.
+        The mean of the parts; null with a reason if a part has no value, or if paired results are of different items.
+        Its interval keeps the correlation between metrics of one result, and between results that are paired; others
+        are treated as independent.
 
     Raises:
-        ConfigError: a part is not in [0, 1], or its ideal is not 1.
+        ConfigError: a part lies outside the range of the index, or has another ideal.
     """
-    parts = tuple(scored[part.task].metrics[part.metric] for part in definition.parts)
+    parts = tuple(scored[part.source].metrics[part.metric] for part in definition.parts)
     for part in parts:
-        if part.ideal not in (None, 1.0) or part.minimum < 0 or part.maximum > 1:
+        is_inside = part.minimum >= definition.minimum and part.maximum <= definition.maximum
+        if part.ideal not in (None, definition.ideal) or not is_inside:
             raise ConfigError(
                 f"index '{definition.name}': its part {part.name} lies in [{part.minimum:g}, {part.maximum:g}] and has "
-                f"the ideal {part.ideal}; an index is a mean of metrics in [0, 1] whose ideal is 1"
+                f"the ideal {part.ideal}; the index is a mean of metrics in [{definition.minimum:g}, "
+                f"{definition.maximum:g}] whose ideal is {definition.ideal:g}"
             )
     version = f"{_VERSION}+{_digest(parts)}"
-    lacking = [f"{part.name}: {part.reason}" for part in parts if part.value is None]
+    reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
+    reason = reason or _why_unpaired(definition, scored)
     values = [part.value for part in parts if part.value is not None]
-    tasks = tuple(part.task for part in definition.parts)
-    if lacking:
-        metric = _metric(definition, version, None, lacking[0], np.full(N_RESAMPLES, np.nan), parts)
-        return Index(metric, parts, tasks, np.full(N_RESAMPLES, np.nan))
-    columns = [
-        np.roll(scored[part.task].resamples[part.metric], -_ROLLED * definition.tasks.index(part.task))
-        for part in definition.parts
-    ]
+    if reason is not None:
+        unknown = np.full(N_RESAMPLES, np.nan)
+        return Index(_metric(definition, version, None, reason, unknown, parts), parts, definition, unknown)
+    columns = []
+    for defined in definition.parts:
+        shift = 0 if definition.paired else -_ROLLED * definition.sources.index(defined.source)
+        columns.append(np.roll(scored[defined.source].resamples[defined.metric], shift))
     resamples: FloatArray = np.mean(columns, axis=0)
-    return Index(_metric(definition, version, float(np.mean(values)), None, resamples, parts), parts, tasks, resamples)
+    metric = _metric(definition, version, float(np.mean(values)), None, resamples, parts)
+    return Index(metric, parts, definition, resamples)
+
+
+def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> str | None:
+    """Return why the results of an index that pairs them cannot be paired; None if they can be, or need not."""
+    if not definition.paired:
+        return None
+    first, *others = (scored[source].result.signature for source in definition.sources)
+    for other in others:
+        if other.items_sha256 != first.items_sha256:
+            return f"the results under {first.prompt} and {other.prompt} are of different items"
+    return None
 
 
 def _digest(parts: Sequence[Metric]) -> str:
@@ -175,7 +198,8 @@ def _metric(
         n_clusters = min(interval.n_clusters for interval in intervals)
         interval, interval_reason = interval_of(value, resamples, n_clusters, method=NORMAL)
         if interval is not None:
-            interval = replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))
+            low, high = max(definition.minimum, interval.low), min(definition.maximum, interval.high)
+            interval = replace(interval, low=low, high=high)
     return Metric(
         name=definition.name,
         version=version,
@@ -186,8 +210,8 @@ def _metric(
         n=len([part for part in parts if part.value is not None]),
         n_excluded=len([part for part in parts if part.value is None]),
         unit="metrics",
-        ideal=1.0,
-        minimum=0.0,
-        maximum=1.0,
+        ideal=definition.ideal,
+        minimum=definition.minimum,
+        maximum=definition.maximum,
         group={},
     )

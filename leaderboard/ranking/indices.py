@@ -46,13 +46,13 @@ class IndexRow:
 
     @property
     def shut_parts(self) -> frozenset[str]:
-        """The names of the parts whose own task the model solves no better than a baseline."""
+        """The keys of the parts whose own task the model solves no better than a baseline."""
         return frozenset(
-            part.name
+            part.key
             for index in self.indices
-            for part, task in zip(index.parts, index.tasks, strict=True)
+            for part in index.definition.parts
             for entry in self.entries
-            if entry.result.signature.task == task and entry.standing is not None and not entry.standing.passes
+            if part.source.fits(entry.result.signature) and entry.standing is not None and not entry.standing.passes
         )
 
     @property
@@ -162,12 +162,13 @@ def index_tables(entries: Sequence[Entry], gates: Gates) -> Indices:
     incomplete: dict[IndexPlace, list[Incomplete]] = defaultdict(list)
     for of_model in results_by_model([_scored(entry) for entry in entries]):
         place = IndexPlace(of_model.benchmark, of_model.dataset, of_model.dataset_version, of_model.asked)
-        found = [by_result[_identity(scored.result)] for scored in of_model.scored.values()]
+        found = [by_result[_identity(result)] for result in of_model.results]
         if of_model.missing:
-            reason = f"no result of {', '.join(of_model.missing)}"
+            reason = f"no result of {', '.join(map(str, of_model.missing))}"
             incomplete[place].append(Incomplete(model_label(found[0]), reason, found[0].result.model.id))
             continue
-        combined = tuple(by_result[_identity(of_model.scored[task].result)] for task in _tasks(of_model))
+        sources = of_model.definitions[0].sources
+        combined = tuple(by_result[_identity(of_model.scored[source].result)] for source in sources)
         row = _row(of_model, combined, gates)
         if row.primary.value is None:
             incomplete[place].append(Incomplete(row.label, row.primary.reason or "unknown", row.model.id))
@@ -184,10 +185,6 @@ def _identity(result: Result) -> tuple[str, str]:
     return result.signature_sha256, result.model.identity_sha256
 
 
-def _tasks(of_model: ModelResults) -> tuple[str, ...]:
-    return of_model.definitions[0].tasks
-
-
 def _scored(entry: Entry) -> ScoredResult:
     overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
     return ScoredResult(entry.result, overall, entry.index_resamples)
@@ -195,9 +192,7 @@ def _scored(entry: Entry) -> ScoredResult:
 
 def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> IndexRow:
     indices = tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
-    reasons = {
-        entry.result.signature.config: why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries
-    }
+    reasons = {_name(entry, entries): why_unranked(entry) or _why_uncovered(entry, indices[0]) for entry in entries}
     judged = [(entry, gates.why_shut(entry)) for entry in entries if entry.standing is not None]
     found = {config: reason for config, reason in reasons.items() if reason is not None}
     unranked = None
@@ -209,15 +204,21 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> In
     return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked or shut, shut=shut)
 
 
+def _name(entry: Entry, entries: Sequence[Entry]) -> str:
+    """Return the config of a result, with its prompt if the index needs several results of that config."""
+    signature = entry.result.signature
+    same = [other for other in entries if other.result.signature.config == signature.config]
+    return signature.config if len(same) == 1 else f"{signature.config} with {signature.prompt}"
+
+
 def _why_uncovered(entry: Entry, index: Index) -> str | None:
     """Return why a part of the index rests on too few answers of a result; None if none does.
 
     Without this rule, a model could rise by refusing to answer.
     """
-    ours = {name for name, group in entry.metrics if not group}
-    for part in index.parts:
+    for part, defined in zip(index.parts, index.definition.parts, strict=True):
         total = part.n + part.n_excluded
-        if part.name not in ours or total == 0:
+        if not defined.source.fits(entry.result.signature) or total == 0:
             continue
         # A pair needs both of its answers, so the share of answers is about the square root of the share of pairs.
         covered = (part.n / total) ** (0.5 if part.unit == "pairs" else 1.0)
@@ -229,7 +230,8 @@ def _why_uncovered(entry: Entry, index: Index) -> str | None:
 
 
 def _row_order(row: IndexRow) -> tuple[bool, float, str, str]:
-    return row.is_below, -(row.primary.value or 0.0), row.label, row.model.identity_sha256
+    ideal = row.indices[0].definition.ideal
+    return row.is_below, abs((row.primary.value or 0.0) - ideal), row.label, row.model.identity_sha256
 
 
 def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
@@ -243,7 +245,7 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
         for row in rows
         if row.unranked is None and row.primary.value is not None
     ]
-    ranking = rank(candidates, ideal=1.0)
+    ranking = rank(candidates, ideal=rows[0].indices[0].definition.ideal)
     labels = {row.model.identity_sha256: row.label for row in rows}
     shown = [
         IndexRow(

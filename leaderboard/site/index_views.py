@@ -40,7 +40,9 @@ class IndexView:
         models = "1 model" if n_models == 1 else f"{n_models} models"
         baselines = "1 baseline" if self.n_baselines == 1 else f"{self.n_baselines} baselines"
         n_configs = len(self.table.signatures)
-        sentences = [f"{models} ({n_ranked} ranked) and {baselines} with a result on each of {n_configs} configs."]
+        configs = {entry.result.signature.config for entry in self.table.rows[0].entries}
+        each = "configs" if len(configs) == n_configs else "prompts"
+        sentences = [f"{models} ({n_ranked} ranked) and {baselines} with a result on each of {n_configs} {each}."]
         if self.table.scorers:
             named = ", ".join(f"{scorer.kind} by {scorer.label}" for scorer in self.table.scorers)
             sentences.append(f"Texts were scored for {named}.")
@@ -62,7 +64,12 @@ class IndexView:
     def part_labels(self) -> tuple[str, ...]:
         """The headings of the parts of the index that ranks, in their order."""
         parts = load_benchmark(self.table.benchmark).indices[0].parts
-        return tuple(part.label or part.metric.replace("_", " ") for part in parts)
+        return tuple(part.label or part.key.replace("_", " ") for part in parts)
+
+    @property
+    def part_keys(self) -> tuple[str, ...]:
+        """The keys of the parts of the index that ranks, in their order."""
+        return tuple(part.key for part in load_benchmark(self.table.benchmark).indices[0].parts)
 
     @property
     def summary(self) -> tuple[IndexRow, ...]:
@@ -95,7 +102,8 @@ class IndexView:
             define(self.label(metric.name), metric, self.description(metric.name))
             for metric in (first.primary, *first.others)
         ]
-        parts = [define(self.label(part.name), part, self.part_text(part)) for part in first.parts]
+        by_name = {part.name: part for part in first.parts}
+        parts = [define(self.label(name), part, self.part_text(part)) for name, part in by_name.items()]
         return (indices[0], *parts, *indices[1:])
 
     def part_text(self, metric: Metric) -> str:
@@ -185,10 +193,13 @@ def index_lines(table: IndexTable) -> list[Line]:
     for row in table.rows:
         line = placed(row.model, row.rank, row.unranked, row.shut)
         for index in row.indices:
-            for metric in (index.metric, *index.parts):
-                line |= metric_fields(metric, prefix=metric.name)
+            line |= metric_fields(index.metric, prefix=index.metric.name)
+            for metric, part in zip(index.parts, index.definition.parts, strict=True):
+                line |= metric_fields(metric, prefix=part.key)
+        configs = [entry.result.signature.config for entry in row.entries]
         for entry in row.entries:
-            config = entry.result.signature.config
+            config, prompt = entry.result.signature.config, entry.result.signature.prompt
+            config = config if configs.count(config) == 1 else f"{config}_{prompt}"
             line |= {f"{config}_signature": str(entry.result.signature), f"{config}_place": entry.place}
         lines.append(line | {"identity_sha256": row.model.identity_sha256})
     return lines

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.benchmark import load_benchmark
+from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
 from evaluators.runs.indices import ScoredResult, index_of, results_by_model
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES
@@ -63,8 +63,8 @@ def scored(
     return ScoredResult(result, metrics, {name: (values.get(name, 0.5) or 0.0) + noise for name in names})
 
 
-def all_four(**values: Any) -> dict[str, ScoredResult]:
-    return {task: scored(task, **values) for task in CONFIGS}
+def all_four(**values: Any) -> dict[Source, ScoredResult]:
+    return {Source(task): scored(task, **values) for task in CONFIGS}
 
 
 def test_every_part_is_a_metric_of_its_task() -> None:
@@ -98,9 +98,11 @@ def test_configs_are_drawn_apart_and_metrics_of_one_config_together() -> None:
 
 def test_a_part_without_an_interval_leaves_the_index_without_one() -> None:
     results = all_four()
-    lone = replace(results["assignment"].metrics["of"], interval=None, interval_reason="there is 1 cluster")
-    metrics = dict(results["assignment"].metrics) | {"of": lone}
-    found = index_of(CAREFUL, results | {"assignment": results["assignment"]._replace(metrics=metrics)}).metric
+    lone = replace(results[Source("assignment")].metrics["of"], interval=None, interval_reason="there is 1 cluster")
+    metrics = dict(results[Source("assignment")].metrics) | {"of": lone}
+    found = index_of(
+        CAREFUL, results | {Source("assignment"): results[Source("assignment")]._replace(metrics=metrics)}
+    ).metric
     assert found.value == pytest.approx(0.5)
     assert (found.interval, found.interval_reason) == (None, "of: there is 1 cluster")
 
@@ -116,24 +118,71 @@ def test_a_part_whose_ideal_is_not_one_is_refused() -> None:
     faults: list[dict[str, Any]] = [{"ideal": 0.0}, {"minimum": -1.0}, {"maximum": 2.0}]
     for fields in faults:
         results = all_four()
-        gdr = replace(results["recognition"].metrics["gdr"], **fields)
-        results["recognition"] = results["recognition"]._replace(metrics={**results["recognition"].metrics, "gdr": gdr})
+        sound = results[Source("recognition")]
+        gdr = replace(sound.metrics["gdr"], **fields)
+        results[Source("recognition")] = sound._replace(metrics={**sound.metrics, "gdr": gdr})
         with pytest.raises(ConfigError, match=r"index 'index': its part gdr lies in .* a mean of metrics in \[0, 1\]"):
             index_of(CAREFUL, results)
+
+
+def of_prompts(**fields: Any) -> IndexDefinition:
+    """The mean of one metric over two prompts."""
+    prompts = ("sampled-v1", "sampled-twice-v1")
+    parts = tuple(Part("nts", "continuation", prompt=prompt) for prompt in prompts)
+    return IndexDefinition(name="mean", parts=parts, description="", **fields)
+
+
+def under_prompts(first: float, second: float, **fields: Any) -> dict[Source, ScoredResult]:
+    values = {"sampled-v1": first, "sampled-twice-v1": second}
+    found = {}
+    for prompt, value in values.items():
+        one = scored("continuation", prompt, nts=value)
+        metrics = {**one.metrics, "nts": replace(one.metrics["nts"], **fields)}
+        found[Source("continuation", prompt)] = one._replace(metrics=metrics)
+    return found
+
+
+def test_parts_can_be_named_by_prompt_and_paired_over_the_same_items() -> None:
+    results = under_prompts(0.2, 0.6)
+    apart, paired = (index_of(of_prompts(paired=is_paired), results) for is_paired in (False, True))
+    assert apart.metric.value == paired.metric.value == pytest.approx(0.4)
+    # The same noise in both: as independent results it cancels in part, as paired ones it does not.
+    assert paired.resamples.std() == pytest.approx(0.1, rel=0.05)
+    assert apart.resamples.std() == pytest.approx(0.1 / np.sqrt(2), rel=0.05)
+    second = results[Source("continuation", "sampled-twice-v1")]
+    signature = replace(second.result.signature, items_sha256="0" * 64)
+    other = second._replace(result=replace(second.result, signature=signature))
+    index = index_of(of_prompts(paired=True), results | {Source("continuation", "sampled-twice-v1"): other})
+    assert index.metric.reason == "the results under sampled-v1 and sampled-twice-v1 are of different items"
+    assert np.isnan(index.resamples).all()
+
+
+def test_an_index_has_the_ideal_and_range_that_it_declares() -> None:
+    results = under_prompts(-0.5, -0.1, ideal=0.0, minimum=-1.0, maximum=1.0)
+    index = index_of(of_prompts(ideal=0.0, minimum=-1.0), results)
+    assert index.metric.value == pytest.approx(-0.3)
+    assert (index.metric.ideal, index.metric.minimum, index.metric.maximum) == (0.0, -1.0, 1.0)
+    assert index.metric.interval is not None
+    assert index.metric.interval.low < -0.3 < index.metric.interval.high
+    for fields in ({"ideal": 1.0, "minimum": -1.0}, {"ideal": 0.0}):
+        with pytest.raises(ConfigError, match=r"its part nts lies in \[-1, 1\] and has the ideal 0\.0; the index is"):
+            index_of(of_prompts(**fields), results)
 
 
 def test_of_two_configs_of_one_task_the_one_with_values_counts() -> None:
     empty = scored("recognition", n_items=4400, gdr=None, gdr_paper=None, gdr_gifi_repo=None)
     (found,) = results_by_model([*all_four().values(), empty])
-    assert found.scored["recognition"].metrics["gdr"].value == 0.5
+    assert found.scored[Source("recognition")].metrics["gdr"].value == 0.5
 
 
 def test_the_version_changes_with_that_of_any_part() -> None:
     results = all_four()
     version = index_of(CAREFUL, results).metric.version
     assert version == index_of(CAREFUL, all_four(sn=0.9)).metric.version
-    other = dict(results["continuation"].metrics) | {"sn": metric("sn", 0.5, version="1.0+careful-1.roberta-abc")}
-    changed = results | {"continuation": results["continuation"]._replace(metrics=other)}
+    other = dict(results[Source("continuation")].metrics) | {
+        "sn": metric("sn", 0.5, version="1.0+careful-1.roberta-abc")
+    }
+    changed = results | {Source("continuation"): results[Source("continuation")]._replace(metrics=other)}
     assert index_of(CAREFUL, changed).metric.version != version
 
 
@@ -151,7 +200,7 @@ def test_results_of_one_model_and_protocol_belong_together() -> None:
     }
     assert set(found) == {("sampled-v1", "org/name"), ("greedy-v1", "org/name"), ("sampled-v1", "org/other")}
     assert found["sampled-v1", "org/name"].missing == ()
-    assert found["greedy-v1", "org/name"].missing == ("continuation", "assignment", "word_problem")
+    assert found["greedy-v1", "org/name"].missing == tuple(map(Source, ("continuation", "assignment", "word_problem")))
 
 
 def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None:
@@ -162,8 +211,8 @@ def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None
         scored("word_problem", prompt="sampled-v1"),
     ]
     (family,) = results_by_model(results)
-    assert family.scored["recognition"].result.signature.n_items == 44
-    assert family.scored["word_problem"].result.signature.prompt == "sampled-v1"
+    assert family.scored[Source("recognition")].result.signature.n_items == 44
+    assert family.scored[Source("word_problem")].result.signature.prompt == "sampled-v1"
 
 
 def run_index(*arguments: object) -> subprocess.CompletedProcess[str]:

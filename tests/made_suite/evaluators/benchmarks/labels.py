@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluators.backend import ChoiceRequest
 from evaluators.baseline import UNIFORM, Baseline, choosing
-from evaluators.benchmark import Benchmark, Gate
+from evaluators.benchmark import Benchmark, Gate, IndexDefinition, Part
 
 
 def _drawn(request: ChoiceRequest) -> list[float]:
@@ -16,6 +16,14 @@ def _drawn(request: ChoiceRequest) -> list[float]:
 BENCHMARK = Benchmark(
     name="labels",
     primary_metric="accuracy",
+    indices=(
+        IndexDefinition(
+            name="accuracy_shown",
+            parts=tuple(Part("accuracy", "labelling", prompt=name) for name in ("shown-v1", "shown-other-v1")),
+            description="Mean accuracy over two sets of examples.",
+            paired=True,
+        ),
+    ),
     gates=(Gate("accuracy", "labelling"),),
     baselines=(
         UNIFORM,

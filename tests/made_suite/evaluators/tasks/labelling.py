@@ -28,6 +28,7 @@ def _prompt(prompt_id: str, k: int, example_set: int | None) -> Prompt:
         scoring="option_logprob",
         requires="option_logprobs",
         description=f"The labels of the item, after {k} labelled texts.",
+        protocol="shown" if k else None,
         n_examples=k,
         example_set=example_set,
     )

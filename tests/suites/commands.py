@@ -1,0 +1,83 @@
+"""Commands about a suite of made-up classification tasks that the repository does not know."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[2]
+PLUGINS = REPOSITORY / "tests" / "made_suite"
+SIZES = (40, 30, 20, 20, 30)
+"""Numbers of test items of the parts."""
+N_SUPPORT = 32 + 64 + 23
+"""Number of other items of each part."""
+
+
+def run(*arguments: str | Path, status: int = 0, **variables: str | Path) -> str:
+    """Run a command of ours with the folder of plug-ins, and return what it prints."""
+    environment = os.environ | {"BIASBOARD_PLUGINS": str(PLUGINS), "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
+    environment |= {name: str(value) for name, value in variables.items()}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def made(folder: Path, *sizes: int) -> Path:
+    run("-m", "builders.labels", folder, *map(str, sizes or SIZES))
+    return folder
+
+
+def ask(dataset: Path, out: Path, *options: str | Path, model: str = "lab/first-0.8", **more: Any) -> str:
+    """Ask the planted model about the suite."""
+    asked = ("-m", "evaluators", "run", "--dataset", dataset, "--out", out)
+    return run(*asked, "--backend", "planted", "--model", model, *options, **more)
+
+
+def listed_in(said: str) -> list[Any]:
+    """Return the JSON list in what a command printed, which progress may follow."""
+    found, _ = json.JSONDecoder().raw_decode(said[said.index("[") :])
+    return list(found)
+
+
+def result_in(folder: Path) -> Path:
+    (found,) = folder.rglob("result.json")
+    return found
+
+
+def told(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def run_of(runs: Path, model: str, beginning: str = "woods-") -> Path:
+    (found,) = (runs / "labels@1.0.0" / model.replace("/", "__")).glob(f"{beginning}*")
+    return found
+
+
+def copied(run_folder: Path, target: Path) -> Path:
+    shutil.copytree(run_folder, target)
+    return target
+
+
+def board(*roots: Path, out: Path, status: int = 0) -> str:
+    """Build the board of some folders of runs, and return what is printed."""
+    site = out / "site"
+    shutil.copytree(REPOSITORY / "site" / "docs", site / "docs")
+    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", site)
+    folders = ("--runs", roots[0], "--results", roots[1] if len(roots) > 1 else out / "none", "--datasets", out)
+    return run("-m", "leaderboard", "build", *folders, "--site", site, "--out", out / "built", status=status)
+
+
+def rows_of(out: Path, config: str) -> list[Any]:
+    """Return the rows of the table of a config or suite."""
+    (table,) = (
+        path
+        for path in (out / "built" / "files").glob(f"labels-labels-{config}-*.json")
+        if not path.stem.endswith("comparisons")
+    )
+    return list(told(table)["rows"])

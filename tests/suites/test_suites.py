@@ -1,0 +1,216 @@
+"""A suite from its items to a rendered page: one result of many parts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.record_files import read_records
+from tests.suites.commands import (
+    N_SUPPORT,
+    PLUGINS,
+    REPOSITORY,
+    SIZES,
+    ask,
+    board,
+    copied,
+    listed_in,
+    result_in,
+    rows_of,
+    run,
+    run_of,
+    told,
+)
+
+
+def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
+    folder = run_of(runs, "lab/first-0.8")
+    result = told(folder / "result.json")
+    signature = result["signature"]
+    assert (signature["config"], signature["parts"]) == ("woods", [f"wood{number:03}" for number in range(5)])
+    assert signature["n_outcomes"] is None
+    assert signature["n_items"] == sum(SIZES) + 5 * N_SUPPORT == result["counts"]["items"]
+    assert [(one["part"], one["split"], one["counts"]["scored"]) for one in result["coverage"][:5]] == [
+        ("wood000", "test", 40),
+        ("wood000", "bias", 32),
+        ("wood000", "pool", 64),
+        ("wood000", "content_free", 23),
+        ("wood001", "test", 30),
+    ]
+    assert len(result["coverage"]) == 20
+    assert pq.ParquetFile(folder / "records.parquet").num_row_groups == 5
+    single = told(run_of(runs, "lab/first-0.8", "wood001-") / "result.json")
+    assert "parts" not in single["signature"]
+    assert "coverage" not in single
+    assert "no problems" in run("-m", "schemas.validate", runs)
+
+
+def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
+    folder = run_of(runs, "lab/first-0.8")
+    records = read_records(folder / "records.parquet")
+    parts: dict[str, list[bool]] = {}
+    for record in records:
+        if record.split == "test" and record.reading is not None:
+            best = max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]
+            parts.setdefault(record.config, []).append(best == record.target)
+    expected = sum(sum(found) / len(found) for found in parts.values()) / 5
+    (accuracy,) = [one for one in told(folder / "result.json")["metrics"] if one["name"] == "accuracy"]
+    assert accuracy["value"] == pytest.approx(expected, abs=1e-12)
+    assert (accuracy["n"], accuracy["interval"]["n_clusters"]) == (5, 5)
+    single = told(run_of(runs, "lab/first-0.8", "wood001-") / "result.json")
+    assert single["metrics"][0]["value"] == pytest.approx(sum(parts["wood001"]) / 30, abs=1e-12)
+    assert single["metrics"][0]["interval"]["n_clusters"] == 30
+
+
+def test_rescoring_gives_the_same_bytes_and_another_normalisation_a_new_run(runs: Path, tmp_path: Path) -> None:
+    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "labels@1.0.0" / "lab__first-0.8" / "woods-copy")
+    before = [(folder / name).read_bytes() for name in ("result.json", "records.parquet")]
+    run("-m", "evaluators", "rescore", folder)
+    assert [(folder / name).read_bytes() for name in ("result.json", "records.parquet")] == before
+    run("-m", "evaluators", "rescore", folder, "--normalisation", "byte_mean", "--out", tmp_path / "other")
+    other = result_in(tmp_path / "other").parent
+    assert told(other / "result.json")["signature"]["normalisation"] == "byte_mean"
+    assert pq.ParquetFile(other / "records.parquet").num_row_groups == 5
+
+
+def test_the_board_ranks_suites_and_shows_parts_apart(runs: Path, tmp_path: Path) -> None:
+    board(runs, out=tmp_path)
+    page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert "labels 1.0.0, woods, plain-v1" in text
+    assert "labels 1.0.0, wood001, plain-v1" in text
+    ranks = {row["model"]: (row["rank_best"], row["rank_worst"]) for row in rows_of(tmp_path, "woods")}
+    assert ranks == {
+        "lab/first-0.8": (1, 2),
+        "lab/second-0.8": (1, 2),
+        "lab/worst-0.1": (None, None),
+        "baseline/drawn": (None, None),
+        "baseline/uniform": (None, None),
+    }
+    assert [row["model"] for row in rows_of(tmp_path, "wood001")] == ["lab/first-0.8"]
+
+
+def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bytes(dataset: Path, runs: Path, tmp_path: Path) -> None:
+    log, out = tmp_path / "log", tmp_path / "runs"
+    ask(dataset, out, PLANTED_LOG=log, PLANTED_DIES_AT="430", status=-signal.SIGKILL)
+    (store,) = out.rglob("responses.sqlite")
+    asked = log.read_text(encoding="utf-8").split()
+    assert len(asked) == 450
+    assert not list(out.rglob("result.json"))
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+        stored = {json.loads(text)["prompt"] for (text,) in connection.execute("SELECT request FROM responses")}
+    assert len(stored) >= 400
+    ask(dataset, out, PLANTED_LOG=log)
+    again = log.read_text(encoding="utf-8").split()[450:]
+    n_distinct = told(result_in(out))["usage"]["n_requests"]
+    assert len(again) == n_distinct - len(stored)
+    assert not list(store.parent.glob(".records*"))
+    whole = run_of(runs, "lab/first-0.8")
+    assert (store.parent / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+    first, second = told(whole / "result.json"), told(store.parent / "result.json")
+    assert {name: value for name, value in first.items() if name != "usage"} == {
+        name: value for name, value in second.items() if name != "usage"
+    }
+
+
+def signature_of(dataset: Path, out: Path, *options: str) -> str:
+    ask(dataset, out, *options)
+    return str(told(result_in(out))["signature_sha256"])
+
+
+def test_another_pool_limit_choice_of_parts_or_examples_is_another_table(dataset: Path, tmp_path: Path) -> None:
+    other = copied(dataset, tmp_path / "other-pool")
+    swap_pool(other)
+    only_test = ("--split", "test", "--prompt", "shown-v1")
+    signatures = {
+        "whole": signature_of(dataset, tmp_path / "1", "--prompt", "shown-v1"),
+        "other examples": signature_of(dataset, tmp_path / "2", "--prompt", "shown-other-v1"),
+        "no examples": signature_of(dataset, tmp_path / "3", "--prompt", "plain-v1"),
+        "limit": signature_of(dataset, tmp_path / "4", "--prompt", "shown-v1", "--limit", "10"),
+        "parts": signature_of(dataset, tmp_path / "5", "--prompt=shown-v1", "--part=wood001", "--part=wood003"),
+        "test alone": signature_of(dataset, tmp_path / "6", *only_test),
+        "test alone, other pool": signature_of(other, tmp_path / "7", *only_test),
+        "single config": signature_of(dataset, tmp_path / "8", "--prompt", "shown-v1", "--config", "wood001"),
+        "suite of one part": signature_of(dataset, tmp_path / "9", "--prompt", "shown-v1", "--part", "wood001"),
+    }
+    assert len(set(signatures.values())) == len(signatures), signatures
+
+
+def swap_pool(dataset: Path) -> None:
+    """Turn the pool of a part round, so that its prompts show other examples."""
+    manifest = told(dataset / "dataset.json")
+    environment = os.environ | {"BIASBOARD_PLUGINS": str(PLUGINS), "PYTHONPATH": str(REPOSITORY)}
+    code = (
+        "import sys; from pathlib import Path; from schemas import tables; from schemas.items.labelled import *;"
+        "path = Path(sys.argv[1]); rows = tables.read_rows(path, LabelledItem)[::-1];"
+        "tables.write_rows(path, rows, LabelledItem); print(tables.content_sha256(rows))"
+    )
+    (entry,) = [one for one in manifest["splits"] if (one["config"], one["split"]) == ("wood002", "pool")]
+    command = [sys.executable, "-c", code, str(dataset / entry["path"])]
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
+    entry["content_sha256"] = done.stdout.strip()
+    (dataset / "dataset.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def test_a_limit_spares_the_support_and_a_shown_item_leaves_itself_out(dataset: Path, tmp_path: Path) -> None:
+    ask(dataset, tmp_path, "--limit", "10", "--prompt", "shown-v1")
+    folder = result_in(tmp_path).parent
+    n_items = {(one["part"], one["split"]): one["counts"]["items"] for one in told(folder / "result.json")["coverage"]}
+    assert n_items["wood004", "test"] == 10
+    assert n_items["wood004", "bias"] == 32
+    assert n_items["wood004", "pool"] == 64
+    prompts = {record.item_id: record.exchanges[0].prompt or "" for record in read_records(folder / "records.parquet")}
+    n_shown = {item: prompt.count("Text: ") - 1 for item, prompt in prompts.items()}
+    assert {item for item, n in n_shown.items() if n == 1} == {
+        f"wood{part:03}-pool-{number:04}" for part in range(5) for number in range(2)
+    }
+    assert {n for item, n in n_shown.items() if "-pool-" not in item} == {2}
+    first, second = (prompts[f"wood000-pool-{number:04}"] for number in range(2))
+    shown = re.findall(r"Text: (.*)\nLabel: \w+\n", first) + re.findall(r"Text: (.*)\nLabel: \w+\n", second)
+    own = [re.findall(r"Text: (.*)\nLabel:$", prompt)[0] for prompt in (second, first)]
+    assert shown == own
+
+
+def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    for model in ("lab/first-0.8", "lab/second-0.4"):
+        ask(dataset, out, "--prompt", "shown-v1", "--prompt", "shown-other-v1", model=model)
+    said = run("-m", "evaluators", "index", out, "--json")
+    of_models = listed_in(said)
+    values = {}
+    for path in out.rglob("result.json"):
+        result = told(path)
+        values[result["model"]["id"], result["signature"]["prompt"]] = result["metrics"][0]["value"]
+    for found in of_models:
+        (index,) = found["indices"]
+        parts = {part["prompt"]: part["value"] for part in index["parts"]}
+        assert parts == {name: values[found["model"], name] for name in ("shown-v1", "shown-other-v1")}
+        assert index["value"] == pytest.approx(sum(parts.values()) / 2)
+    board(out, out=tmp_path)
+    page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert "labels 1.0.0, index, shown" in text
+    assert "with a result on each of 2 prompts" in text
+    assert "accuracy shown-v1" in text
+    row = next(row for row in rows_of(tmp_path, "index") if row["model"] == "lab/first-0.8")
+    assert row["accuracy_shown-other-v1"] == pytest.approx(values["lab/first-0.8", "shown-other-v1"])
+
+
+def test_a_dry_run_counts_the_requests_of_all_parts(dataset: Path, runs: Path, tmp_path: Path) -> None:
+    said = ask(dataset, runs, "--dry-run", "--json", "--prompt", "shown-v1")
+    (estimate,) = listed_in(said)
+    assert estimate["config"] == "woods"
+    assert estimate["n_requests"] == sum(SIZES) + 5 * N_SUPPORT
+    assert estimate["n_answered"] == 0
+    done = ask(dataset, runs, "--dry-run", "--json", "--prompt", "plain-v1")
+    (estimate,) = listed_in(done)
+    assert estimate["n_to_ask"] == 0
