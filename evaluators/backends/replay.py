@@ -31,7 +31,7 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.models.ids import check_model_id
-from evaluators.stores.maintenance import read_answers
+from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
 from schemas import contract, strict_json
 from schemas.errors import ConfigError, DataError

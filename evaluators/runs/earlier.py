@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from evaluators.backend import Backend, Request, Response, Runtime
 from evaluators.runs.plan import Plan, PlannedPart, like_runs, run_folder
-from evaluators.stores.maintenance import Pace, kept, known, pace
+from evaluators.stores.reading import Pace, kept, known, pace
 from evaluators.stores.store import STORE
 from schemas.errors import RunError
 from schemas.result import Model, Signature

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.earlier import StoredAnswers, pace_of, unanswered
 from evaluators.runs.plan import Plan, PlannedPart, check_unprobed
-from evaluators.stores.maintenance import Pace
+from evaluators.stores.heads import Heads
+from evaluators.stores.reading import Pace
+from evaluators.stores.store import request_bytes
 from schemas import strict_json
 
 _BYTES_PER_ANSWER = 190
@@ -266,10 +267,14 @@ def _as_json(one: Estimate) -> strict_json.JsonValue:
 
 
 def _store_bytes(requests: Sequence[Request]) -> int:
-    adapter: TypeAdapter[Request] = TypeAdapter(Request)
+    heads, known = Heads(), set()
     total = 0
     for request in requests:
-        total += len(adapter.dump_json(request)) + _BYTES_PER_ANSWER
+        head = heads.head_of(request.prompt)
+        # A beginning that prompts share is stored once, with an index entry of the same size.
+        total += 0 if head in known else 2 * len(head.encode())
+        known.add(head)
+        total += len(request_bytes(request, head)) + _BYTES_PER_ANSWER
         if isinstance(request, ChoiceRequest):
             total += _BYTES_PER_OPTION * len(request.options)
         else:

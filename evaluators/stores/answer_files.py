@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.stores.maintenance import chosen_models, open_store
-from evaluators.stores.store import request_adapter, response_adapter
+from evaluators.stores.maintenance import chosen_models
+from evaluators.stores.reading import open_store
+from evaluators.stores.store import request_columns, response_adapter, stored_request
 from schemas import contract
 from schemas.errors import ConfigError
 from schemas.files import replacing
@@ -110,13 +111,15 @@ def _check_exportable(chosen: Mapping[int, Model], out: Path) -> None:
 
 def _rows(connection: sqlite3.Connection, chosen: Mapping[int, Model], with_prompts: bool) -> Iterator[dict[str, Any]]:
     """Yield the answers in the order of their keys, which does not depend on the order in which they came."""
-    read_request, read_response = request_adapter().validate_json, response_adapter().validate_json
+    read_response = response_adapter().validate_json
     marks = ",".join("?" * len(chosen))
     rows = connection.execute(
-        f"SELECT model_id, request, response FROM responses WHERE model_id IN ({marks}) ORDER BY key", list(chosen)
+        f"SELECT model_id, {request_columns(connection)}, response FROM responses WHERE model_id IN ({marks}) "
+        "ORDER BY key",
+        list(chosen),
     )
-    for model_id, request, response in rows:
-        yield _row(chosen[model_id], read_request(request), read_response(response), with_prompts)
+    for model_id, request, head, response in rows:
+        yield _row(chosen[model_id], stored_request(request, head), read_response(response), with_prompts)
 
 
 def _row(model: Model, request: Request, response: Response, with_prompts: bool) -> dict[str, Any]:

@@ -6,30 +6,20 @@ A cache that runs share and the ``responses.sqlite`` of one run are the same kin
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from evaluators.backend import Response, Runtime
-from evaluators.stores.store import (
-    STORE,
-    check_format,
-    request_adapter,
-    response_adapter,
-    runtime_adapter,
-    store_errors,
-)
+from evaluators.stores.reading import open_store
+from evaluators.stores.store import STORE, check_format, has_heads, store_errors
 from schemas.errors import ConfigError, RunError
 from schemas.result import Model
 
-_VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
-_BUSY_SECONDS = 60
 _LONGEST_PREFIX = 64
 _SHORTEST_PREFIX = 8
 
@@ -41,7 +31,8 @@ class StoredModel(NamedTuple):
     n_choices: int
     n_generations: int
     n_bytes: int
-    """Size of the requests and responses in bytes, without the indexes and free pages of the file."""
+    """Size of the requests and responses in bytes, without the indexes and free pages of the file, and without
+    beginnings of prompts that the responses share with others."""
     oldest: int | None
     """Time at which the oldest response was stored, in seconds since 1970; None if there is no response."""
     newest: int | None
@@ -111,101 +102,6 @@ def summarise(path: Path) -> Summary:
         return Summary(tuple(_models(connection)), _size(path))
 
 
-def known(path: Path, keys: Iterable[bytes], *, busy_seconds: float = _BUSY_SECONDS) -> set[bytes]:
-    """Return those of the keys that a store holds a response to.
-
-    If there is no store, the result is empty. No file is created.
-
-    Args:
-        path: File of the store.
-        keys: Keys of responses.
-        busy_seconds: Seconds to wait for another process that has locked the file.
-
-    Raises:
-        RunError: the file is not a store.
-    """
-    if not path.is_file() or not path.stat().st_size:
-        return set()
-    with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        return {key for (key,) in _rows_of(connection, "key", list(keys))}
-
-
-class Kept(NamedTuple):
-    """Responses in a store, and where they were computed."""
-
-    responses: dict[bytes, Response]
-    runtimes: tuple[Runtime, ...]
-    """Each distinct runtime of the model that gave them."""
-
-
-def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = _BUSY_SECONDS) -> Kept:
-    """Read the responses to some keys of a model from a store that is left as it is.
-
-    Args:
-        path: File of the store.
-        keys: Keys of responses.
-        model: Model whose keys they are.
-        busy_seconds: Seconds to wait for another process that has locked the file.
-
-    Raises:
-        RunError: the file is not a store, or one of the responses cannot be read.
-    """
-    decode_response, decode_runtime = response_adapter().validate_json, runtime_adapter().validate_json
-    with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        found = {key: decode_response(text) for key, text in _rows_of(connection, "key, response", list(keys))}
-        if not found:
-            return Kept({}, ())
-        rows = connection.execute(
-            "SELECT runtime FROM runtimes JOIN models ON models.id = model_id WHERE model_sha256 = ? ORDER BY runtime",
-            (model.identity_sha256,),
-        )
-        return Kept(found, tuple(decode_runtime(text) for (text,) in rows.fetchall()))
-
-
-class Pace(NamedTuple):
-    """The time in which a model gave some answers."""
-
-    n_answers: int
-    seconds: float
-
-
-def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = _BUSY_SECONDS) -> Pace | None:
-    """Return how fast a model gave the answers of a store; None if the store does not tell.
-
-    A store adds up the times of all its models, so that it tells nothing about one of several.
-
-    Args:
-        path: File of the store.
-        identity_sha256: Identity of the model; None for whichever model the store has.
-        busy_seconds: Seconds to wait for another process that has locked the file.
-
-    Raises:
-        RunError: the file is not a store.
-    """
-    if not path.is_file() or not path.stat().st_size:
-        return None
-    with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        models = connection.execute(
-            "SELECT model_sha256, COUNT(*) FROM models JOIN responses ON models.id = model_id GROUP BY model_sha256"
-        ).fetchall()
-        n_sent, seconds = connection.execute(
-            "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0) FROM usage"
-        ).fetchone()
-    if len(models) != 1 or identity_sha256 not in (None, models[0][0]) or not seconds:
-        return None
-    # Answers that were taken over from another store took no time here; one request may be sent as several.
-    return Pace(min(models[0][1], n_sent or models[0][1]), seconds)
-
-
-def _rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> list[tuple[bytes, ...]]:
-    rows: list[tuple[bytes, ...]] = []
-    for start in range(0, len(keys), _VARIABLES):
-        part = keys[start : start + _VARIABLES]
-        marks = ",".join("?" * len(part))
-        rows += connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part).fetchall()
-    return rows
-
-
 def prune(path: Path, *, model: str | None = None, before: int | None = None, dry_run: bool = False) -> Pruned:
     """Remove responses from a cache and shrink its file.
 
@@ -241,51 +137,12 @@ def prune(path: Path, *, model: str | None = None, before: int | None = None, dr
             connection.execute("BEGIN EXCLUSIVE")
             for model_id in chosen:
                 _delete(connection, model_id, before)
+            if has_heads(connection):
+                connection.execute(
+                    "DELETE FROM heads WHERE id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL)"
+                )
         connection.execute("VACUUM")
     return Pruned(removed, n_bytes, _size(path))
-
-
-@contextmanager
-def open_store(
-    path: Path, *, leave_no_trace: bool = False, busy_seconds: float = _BUSY_SECONDS
-) -> Iterator[sqlite3.Connection]:
-    """Open a store that other processes may be using, and read it as it is at one moment.
-
-    SQLite creates log files beside a store even to read it, and removes them at the end only if it may write. A store
-    that has no log is therefore opened as immutable if no file must be left behind, or if it cannot be written: then
-    SQLite creates none.
-
-    Args:
-        path: File of the store.
-        leave_no_trace: True to leave no new file beside the store.
-        busy_seconds: Seconds to wait for another process that has locked the file.
-
-    Yields:
-        A connection in a transaction.
-
-    Raises:
-        RunError: the file is not a store.
-    """
-    no_log = not path.with_name(f"{path.name}-wal").exists()
-    still = no_log and (leave_no_trace or not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK))
-    mode = "immutable=1" if still else "mode=ro" if leave_no_trace else "mode=rw"
-    address = f"{path.resolve().as_uri()}?{mode}"
-    with store_errors(path), closing(sqlite3.connect(address, uri=True, timeout=busy_seconds)) as connection:
-        connection.execute("BEGIN")
-        check_format(connection)
-        yield connection
-
-
-def read_answers(path: Path) -> dict[str, Response]:
-    """Read all responses of a store, of whatever model, by the hash of the request.
-
-    Raises:
-        RunError: the file is not a store.
-    """
-    with open_store(path, leave_no_trace=True) as connection:
-        rows = connection.execute("SELECT request, response FROM responses")
-        decode_request, decode_response = request_adapter().validate_json, response_adapter().validate_json
-        return {decode_request(request).sha256: decode_response(response) for request, response in rows}
 
 
 def _alone(path: Path) -> sqlite3.Connection:
@@ -358,14 +215,31 @@ def _models(
             "WHERE model_id = ? AND (? IS NULL OR stored_at < ?))",
             (model_id, before, before),
         )
-        yield StoredModel(model, *row.fetchone())
+        n_choices, n_generations, n_bytes, oldest, newest = row.fetchone()
+        n_bytes += _head_bytes(connection, model_id, before)
+        yield StoredModel(model, n_choices, n_generations, n_bytes, oldest, newest)
+
+
+def _head_bytes(connection: sqlite3.Connection, model_id: int, before: int | None) -> int:
+    """Return the size of the beginnings of prompts that only these responses use."""
+    if not has_heads(connection):
+        return 0
+    chosen = "model_id = :model AND (:before IS NULL OR stored_at < :before)"
+    (found,) = connection.execute(
+        "SELECT COALESCE(SUM(LENGTH(CAST(text AS BLOB))), 0) FROM heads "
+        f"WHERE id IN (SELECT head_id FROM responses WHERE {chosen}) "
+        f"AND id NOT IN (SELECT head_id FROM responses WHERE head_id IS NOT NULL AND NOT ({chosen}))",
+        {"model": model_id, "before": before},
+    ).fetchone()
+    return int(found)
 
 
 def _delete(connection: sqlite3.Connection, model_id: int, before: int | None) -> None:
     connection.execute(
         "DELETE FROM responses WHERE model_id = ? AND (? IS NULL OR stored_at < ?)", (model_id, before, before)
     )
-    for table, column in (("runtimes", "model_id"), ("models", "id")):
+    with_choices = (("choices", "model_id"),) if has_heads(connection) else ()
+    for table, column in (("runtimes", "model_id"), *with_choices, ("models", "id")):
         connection.execute(
             f"DELETE FROM {table} WHERE {column} = ? AND NOT EXISTS (SELECT 1 FROM responses WHERE model_id = ?)",
             (model_id, model_id),

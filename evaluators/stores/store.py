@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -23,19 +23,23 @@ from typing import NamedTuple, Self
 from pydantic import TypeAdapter, ValidationError
 
 from evaluators.backend import Request, Response, Runtime, Sent
+from evaluators.stores.heads import Heads
 from schemas import contract, strict_json
 from schemas.errors import RunError
 from schemas.result import Model
 
 STORE = "responses.sqlite"
-_FORMAT = 2
+_FORMAT = 3
+_READABLE = (2, _FORMAT)
+"""Formats that can be read. Format 2 stores every prompt as a whole."""
 # Rows are appended and found by an index on the key, which takes half the time of a table ordered by key.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, model_sha256 TEXT NOT NULL UNIQUE, model TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS responses (
     key BLOB NOT NULL UNIQUE, model_id INTEGER NOT NULL, request BLOB NOT NULL, response BLOB NOT NULL,
-    stored_at INTEGER NOT NULL
+    stored_at INTEGER NOT NULL, head_id INTEGER
 );
+CREATE TABLE IF NOT EXISTS heads (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS usage (n_attempts INTEGER NOT NULL, seconds REAL NOT NULL, cost_usd REAL);
 CREATE TABLE IF NOT EXISTS runtimes (
     model_id INTEGER NOT NULL, runtime TEXT NOT NULL, PRIMARY KEY (model_id, runtime)
@@ -44,6 +48,7 @@ CREATE TABLE IF NOT EXISTS choices (
     model_id INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (model_id, name)
 ) WITHOUT ROWID;
 """
+_LATEST_HEADS = 16
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
 _PATIENCE = 0.05
@@ -111,7 +116,8 @@ class ResponseStore:
             with self._connection:
                 # In one transaction, so that another process sees all tables and their format, or none.
                 self._connection.execute("BEGIN IMMEDIATE")
-                check_format(self._connection)
+                if check_format(self._connection) == 2:
+                    self._connection.execute("ALTER TABLE responses ADD COLUMN head_id INTEGER")
                 for statement in _TABLES.split(";"):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version={_FORMAT}")
@@ -121,6 +127,8 @@ class ResponseStore:
                 )
             row = self._connection.execute("SELECT id FROM models WHERE model_sha256 = ?", (model.identity_sha256,))
             (self._model_id,) = row.fetchone()
+            latest = self._connection.execute("SELECT text FROM heads ORDER BY id DESC LIMIT ?", (_LATEST_HEADS,))
+            self._heads = Heads(reversed([text for (text,) in latest.fetchall()]))
 
     def __enter__(self) -> Self:
         return self
@@ -185,23 +193,38 @@ class ResponseStore:
             self._connection.execute("INSERT INTO usage VALUES (?, 0, ?)", sent)
 
     def _write(self, answers: Mapping[bytes, tuple[Request, Response]], seconds: float) -> None:
-        requests, responses, now = request_adapter(), response_adapter(), int(time.time())
-        rows = [
-            (
-                key,
-                self._model_id,
-                requests.dump_json(request),
-                responses.dump_json(response, exclude_defaults=True),
-                now,
-            )
-            for key, (request, response) in answers.items()
-            if response.status != "failed"
-        ]
+        responses, now = response_adapter(), int(time.time())
+        sound = {key: answer for key, answer in answers.items() if answer[1].status != "failed"}
+        heads = {key: self._heads.head_of(request.prompt) for key, (request, _) in sound.items()}
         with store_errors(self.path), self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
+            ids = {head: self._head_id(head) for head in dict.fromkeys(heads.values())}
+            rows = [
+                (
+                    key,
+                    self._model_id,
+                    request_bytes(request, heads[key]),
+                    responses.dump_json(response, exclude_defaults=True),
+                    now,
+                    ids[heads[key]],
+                )
+                for key, (request, response) in sound.items()
+            ]
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO responses (key, model_id, request, response, stored_at, head_id) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                rows,
+            )
             # Nothing is recorded for responses that were taken over: they took no time, and their cost is unknown.
             if seconds:
                 self._connection.execute("INSERT INTO usage VALUES (0, ?, 0)", (seconds,))
+
+    def _head_id(self, head: str) -> int | None:
+        """Return the number of a beginning of prompts, which is stored if it is new; None for no beginning."""
+        if not head:
+            return None
+        self._connection.execute("INSERT OR IGNORE INTO heads (text) VALUES (?)", (head,))
+        (found,) = self._connection.execute("SELECT id FROM heads WHERE text = ?", (head,)).fetchone()
+        return int(found)
 
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:
         """Return the stored responses by key; keys without a response are left out."""
@@ -294,16 +317,45 @@ def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
             return
 
 
-def check_format(connection: sqlite3.Connection) -> None:
-    """Check that a file is empty or has the format of this version.
+def check_format(connection: sqlite3.Connection) -> int:
+    """Check that a file is empty or has a format that can be read, and return its format or that of a new file.
 
     Raises:
         sqlite3.DatabaseError: the file has another format.
     """
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    if n_tables and found != _FORMAT:
-        raise sqlite3.DatabaseError(f"written in format {found}, this version reads {_FORMAT}")
+    if n_tables and found not in _READABLE:
+        formats = " and ".join(map(str, _READABLE))
+        raise sqlite3.DatabaseError(f"written in format {found}, this version reads {formats}")
+    return int(found) if n_tables else _FORMAT
+
+
+def has_heads(connection: sqlite3.Connection) -> bool:
+    """Return True if a store keeps the beginnings of prompts apart."""
+    return check_format(connection) >= _FORMAT
+
+
+def request_columns(connection: sqlite3.Connection) -> str:
+    """Return the columns of ``responses`` from which :func:`stored_request` makes a request."""
+    head = "(SELECT text FROM heads WHERE heads.id = head_id)" if has_heads(connection) else "NULL"
+    return f"request, {head}"
+
+
+def stored_request(request: bytes, head: str | None) -> Request:
+    """Return a request as it was asked.
+
+    Args:
+        request: JSON of the request, with the rest of its prompt.
+        head: Beginning of its prompt that is stored apart; None if there is none.
+    """
+    found = request_adapter().validate_json(request)
+    return found if head is None else replace(found, prompt=head + found.prompt)
+
+
+def request_bytes(request: Request, head: str) -> bytes:
+    """Return the JSON of a request without the beginning of its prompt."""
+    return request_adapter().dump_json(replace(request, prompt=request.prompt[len(head) :]) if head else request)
 
 
 @contextmanager

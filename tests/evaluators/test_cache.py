@@ -19,7 +19,8 @@ from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
-from evaluators.stores.maintenance import known, summarise
+from evaluators.stores.maintenance import summarise
+from evaluators.stores.reading import known
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK

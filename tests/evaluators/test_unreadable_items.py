@@ -13,7 +13,7 @@ from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
-from evaluators.stores.maintenance import read_answers
+from evaluators.stores.reading import read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.stores.maintenance import read_answers
+from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
 from schemas.errors import ConfigError, RunError
 from schemas.run_folder import read_run
