@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import FloatArray
-from evaluators.statistics.record_tables import GroupedTable, Statistics, mean
+from evaluators.statistics.measure_table import MeasureTable
+from evaluators.statistics.record_tables import mean
 from schemas.record_columns import RecordColumns
 
 
-@dataclass(frozen=True, eq=False)
-class LabelTable(GroupedTable):
-    """Records of the task ``labelling`` as arrays: one row per item of a config, or one per part of a suite."""
-
-    accuracy: FloatArray
-    """Share of right labels on the items of split test, shape (n,); nan where there is none."""
-    confidence: FloatArray
-    """Mean probability of the best label on the items of split bias, shape (n,); nan where there is none."""
-
-    @classmethod
-    def of_items(cls, records: RecordColumns) -> LabelTable:
-        """Build the table of a config."""
-        rows = np.arange(len(records))
-        return cls(rows, len(rows), {}, *_values(records))
-
-    @classmethod
-    def of_parts(cls, parts: Iterable[RecordColumns]) -> LabelTable:
-        """Build the table of a suite."""
-        means = [[_mean(values) for values in _values(records)] for records in parts]
-        rows = np.arange(len(means))
-        return cls(rows, len(rows), {}, *np.array(means).reshape(-1, 2).T)
-
-    def mean_of(self, values: FloatArray, group: Mapping[str, str]) -> Statistics:
-        """Return the statistics of the mean of the rows that have a value."""
-        return self.mean_statistics(group, np.nan_to_num(values), ~np.isnan(values))
+def table_of_items(records: RecordColumns) -> MeasureTable:
+    """Return the measures of each item of a config."""
+    return MeasureTable.of(_values(records))
 
 
-def _values(records: RecordColumns) -> tuple[FloatArray, FloatArray]:
-    """Return accuracy and confidence of each record; nan where a record has none."""
+def table_of_parts(parts: Iterable[RecordColumns]) -> MeasureTable:
+    """Return the measures of each part of a suite."""
+    means = [{name: _mean(values) for name, values in _values(records).items()} for records in parts]
+    return MeasureTable.of({name: np.array([part[name] for part in means]) for name in means[0]})
+
+
+def _values(records: RecordColumns) -> dict[str, FloatArray]:
+    """Return accuracy (split test) and confidence (split bias) of each record; nan where a record has none."""
     outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
     texts, values, ends = outcomes.values.texts, shares.values.numbers, shares.offsets.tolist()
     accuracy, confidence = np.full((2, len(records)), np.nan)
@@ -56,7 +40,7 @@ def _values(records: RecordColumns) -> tuple[FloatArray, FloatArray]:
         elif split == "test" and target is not None:
             best = np.flatnonzero(own >= own.max() - 1e-9)
             accuracy[place] = np.mean([texts[first + one] == target for one in best])
-    return accuracy, confidence
+    return {"accuracy": accuracy, "confidence": confidence}
 
 
 def _mean(values: FloatArray) -> float:
@@ -64,8 +48,8 @@ def _mean(values: FloatArray) -> float:
     return float(known.mean()) if len(known) else np.nan
 
 
-def _definition(name: str, description: str) -> MetricDefinition[LabelTable]:
-    return MetricDefinition[LabelTable](
+def _definition(name: str, description: str) -> MetricDefinition[MeasureTable]:
+    return MetricDefinition[MeasureTable](
         name=name,
         version="1.0",
         task="labelling",
@@ -75,7 +59,7 @@ def _definition(name: str, description: str) -> MetricDefinition[LabelTable]:
         ideal=lambda table: 1.0,
         slices=(),
         undefined=lambda table: None,
-        statistics=lambda table, group: table.mean_of(getattr(table, name), group),
+        statistics=lambda table, group: table.mean_of(name, group),
         aggregate=mean,
         description=description,
     )

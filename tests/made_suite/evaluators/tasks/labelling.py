@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaluators.backend import ChoiceRequest, Request
-from evaluators.metrics.labelling import LabelTable
+from evaluators.metrics.labelling import table_of_items, table_of_parts
+from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.record_tables import BoolArray
@@ -80,14 +81,14 @@ class LabellingTask:
         """Return the mask of the records whose reading follows from their answer."""
         return are_certain_choices(records, normalisation or "sum")
 
-    def table(self, records: Sequence[object]) -> LabelTable:
+    def table(self, records: Sequence[object]) -> MeasureTable:
         """Return the records of a config as arrays, one row per item."""
         assert isinstance(records, RecordColumns)
-        return LabelTable.of_items(records)
+        return table_of_items(records)
 
-    def suite_table(self, parts: Iterable[RecordColumns]) -> LabelTable:
+    def suite_table(self, parts: Iterable[RecordColumns]) -> MeasureTable:
         """Return the records of a suite as arrays, one row per part."""
-        return LabelTable.of_parts(parts)
+        return table_of_parts(parts)
 
 
 TASK = LabellingTask()
