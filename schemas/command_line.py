@@ -37,6 +37,11 @@ _FOREIGN_BARS = {
 }
 """Settings of the environment with which other libraries, and processes that they start, show no bars of their own."""
 
+if "numpy" not in sys.modules:
+    # The matrices of intervals are small: several threads wait for each other for longer than they compute, and boards
+    # use all cores anyway. Models are not affected, since torch has threads of its own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 _raises: ContextVar[bool] = ContextVar("raises", default=False)
 """True while a command is called from Python, which wants its errors as exceptions."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")

@@ -140,9 +140,16 @@ class StoredParts:
         """
         self._path = place_of(folder, result.records)
 
+        self._is_suite = bool(result.signature.parts)
+        self._only: list[RecordColumns] | None = None
+
     def __iter__(self) -> Iterator[RecordColumns]:
-        """Yield the records of each part."""
-        return iter(_record_files().read_parts_unchecked(self._path))
+        """Yield the records of each part; a single config is read once, the parts of a suite again each time."""
+        if self._is_suite:
+            return iter(_record_files().read_parts_unchecked(self._path))
+        if self._only is None:
+            self._only = list(_record_files().read_parts_unchecked(self._path))
+        return iter(self._only)
 
 
 def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
@@ -160,7 +167,7 @@ def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
         raise DataError(problem)
     for problem in _row_problems(folder, said, tables.n_rows(path)):
         raise DataError(problem)
-    rows = tables.read_rows(path, TextScore)
+    rows: list[TextScore] = importlib.import_module("schemas.score_files").read_text_scores(path)
     for problem in score_problems(folder, said, rows):
         raise DataError(problem)
     return rows

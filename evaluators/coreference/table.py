@@ -134,21 +134,44 @@ class CoreferenceTable(GroupedTable):
         value[self.measured] = desirability(probabilities, np.zeros(len(probabilities), dtype=np.int64))
         return value
 
+    @cached_property
+    def occupation_share(self) -> FloatArray:
+        """The credit of the two occupations for being the more probable one, shape (n, 2); 0 on unusable rows."""
+        share = np.zeros((len(self.clusters), 2))
+        share[self.usable] = predicted_share(self.probabilities[self.usable, :2])
+        return share
+
     def pairs(self, group: Mapping[str, str]) -> MinimalPairs:
-        """Return the minimal pairs of a slice: a side of each gender, both measured, with one reference occupation."""
-        gender, reference = self.column("pronoun_gender"), self.column("occupation")
-        sides: dict[str, list[int]] = {}
-        for index in np.flatnonzero(self.rows(group)):
-            sides.setdefault(self.pair_ids[index], []).append(int(index))
-        complete = []
-        for pair in sides.values():
-            by_gender = {str(gender[index]): index for index in pair}
-            if len(pair) == 2 and by_gender.keys() == {"masculine", "feminine"}:
-                masculine, feminine = by_gender["masculine"], by_gender["feminine"]
-                if reference[masculine] == reference[feminine] and self.measured[pair].all():
-                    complete.append((masculine, feminine))
-        index_array = np.array(complete, dtype=np.int64).reshape(-1, 2)
-        return MinimalPairs(index_array[:, 0], index_array[:, 1], len(sides) - len(complete))
+        """Return the minimal pairs of a slice: a side of each gender, both measured, with one reference occupation.
+
+        They stand in the order in which their first sides do.
+        """
+        rows = np.flatnonzero(self.rows(group))
+        pairs = self._pair_codes[rows]
+        order = np.argsort(pairs, kind="stable")
+        starts = np.flatnonzero(np.diff(pairs[order], prepend=-1))
+        sizes = np.diff(starts, append=len(rows))
+        # The sort is stable, so that the first of two sides comes first.
+        firsts = np.sort(order[starts[sizes == 2]])
+        places = np.empty(len(rows), dtype=np.int64)
+        places[order] = np.arange(len(rows))
+        one, other = rows[firsts], rows[order[places[firsts] + 1]]
+        is_masculine, is_feminine = self._is_of_gender("masculine"), self._is_of_gender("feminine")
+        reference = self.coded("occupation").codes
+        is_complete = (is_masculine[one] & is_feminine[other]) | (is_feminine[one] & is_masculine[other])
+        is_complete &= (reference[one] == reference[other]) & self.measured[one] & self.measured[other]
+        one, other = one[is_complete], other[is_complete]
+        masculine = np.where(is_masculine[one], one, other)
+        return MinimalPairs(masculine, one + other - masculine, len(starts) - len(one))
+
+    def _is_of_gender(self, gender: str) -> npt.NDArray[np.bool_]:
+        return self.coded("pronoun_gender").is_one_of(gender)
+
+    @cached_property
+    def _pair_codes(self) -> IntArray:
+        """A number for each row's minimal pair, shape (n,)."""
+        codes: IntArray = np.unique(np.array(self.pair_ids), return_inverse=True)[1].reshape(-1)
+        return codes
 
 
 def _probabilities(records: RecordColumns, k: int) -> FloatArray:

@@ -30,12 +30,15 @@ def _statistics(
     """
     occupation = group.get("occupation")
     names = (occupation,) if occupation is not None else table.group_values("occupation")
-    feminine = (table.column("pronoun_gender") == "feminine").astype(np.int64)
+    feminine = table.coded("pronoun_gender").is_one_of("feminine").astype(np.int64)
     shape = {"n_clusters": table.n_clusters, "n_columns": len(names) * _CELLS}
     sums = np.zeros((table.n_clusters, len(names) * _CELLS))
     for key, offset, values in (("occupation", 0, positive), ("other_occupation", 4, negative)):
-        used = np.isin(table.column(key), names) & table.scored
-        code = np.searchsorted(names, table.column(key)[used])
+        coded = table.coded(key)
+        places = {name: place for place, name in enumerate(names)}
+        place_of = np.array([places.get(text, -1) for text in coded.texts])[coded.codes]
+        used = (place_of >= 0) & table.scored
+        code = place_of[used]
         column = code * _CELLS + offset + 2 * feminine[used]
         clusters = table.clusters[used]
         sums += sum_by_cluster(clusters, column, values[used], **shape)

@@ -8,14 +8,11 @@ import numpy as np
 
 from evaluators.coreference.table import CoreferenceTable
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import Statistics, mean
 
 
 def _pro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    two = table.probabilities[:, :2]
-    share = np.zeros_like(two)
-    share[table.usable] = predicted_share(two[table.usable])
+    share = table.occupation_share
     takes_reference = table.column("occupation") == table.column("stereotyped_occupation")
     return table.mean_statistics(group, np.where(takes_reference, share[:, 0], share[:, 1]), table.usable)
 

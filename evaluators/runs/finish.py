@@ -16,6 +16,7 @@ from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.errors import DataError, RunError
 from schemas.files import remove_unfinished, sha256_file
+from schemas.memory import machine_memory
 from schemas.progress import working
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
@@ -23,8 +24,10 @@ from schemas.record_counts import Tally
 from schemas.record_files import read_parts_unchecked, writing_records
 from schemas.result import SCHEMA_VERSION, Environment, Model, RecordsFile, Result, ScoresFile, Signature, Usage
 from schemas.run_folder import RECORDS, read_result, write_result
+from schemas.strict_json import JsonValue
 
 _LOCK = ".lock"
+_FOLLOWED = "readings that follow from their answers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +161,27 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
         coverage=written.tally.coverage if signature.parts else (),
     )
     write_result(folder, result)
+    note_followed(written.file, signature)
     return result
+
+
+def note_followed(file: RecordsFile, signature: Signature) -> None:
+    """Remember on this machine that the readings of records follow from their answers by the present code."""
+    machine_memory().put(_FOLLOWED, _depends_on(file, signature), True)
+
+
+def are_known_to_follow(file: RecordsFile, signature: Signature) -> bool:
+    """Return True if this machine knows that the readings of records follow from their answers by the present code.
+
+    Args:
+        file: File of the records, whose hash was checked.
+        signature: Signature of the run.
+    """
+    return machine_memory().get(_FOLLOWED, _depends_on(file, signature)) is True
+
+
+def _depends_on(file: RecordsFile, signature: Signature) -> dict[str, JsonValue]:
+    return {"records": file.sha256, "task": signature.task, "normalisation": signature.normalisation}
 
 
 def scoring_after(folder: Path, scorers: Sequence[TextScorer], *, keep: bool) -> TextScoring:

@@ -70,7 +70,7 @@ def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
         index_resamples={name: resamples[name] for name in index_names},
         items_fingerprint=joined_sha256(told.items),
         coverage=told.tally.coverage,
-        standing=_standing(benchmark, result.signature, StoredParts(path.parent, result), memory),
+        standing=_standing(benchmark, result.signature, told.only or StoredParts(path.parent, result), memory),
         rescored=told.rescored,
         folder=path.parent,
         examples=told.examples.chosen,
@@ -82,6 +82,8 @@ class _Told:
 
     def __init__(self, path: Path, task: str, scores: TextScores) -> None:
         self._path, self._task, self._scores = path, task, scores
+        self.only: list[RecordColumns] = []
+        """The records, if they are a single part; empty if they are several, which are not kept."""
         self.items: list[str] = []
         """Hash of each part's items."""
         self.tally = Tally()
@@ -92,6 +94,7 @@ class _Told:
     def listening(self, parts: Iterable[RecordColumns]) -> Iterator[RecordColumns]:
         """Yield the same parts, and note what each of them tells."""
         for records in parts:
+            self.only = [] if self.items else [records]
             self.items.append(items_sha256(records))
             self.tally.add(records)
             self.examples.add(records)
@@ -216,7 +219,9 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
     return tuple(rescored)
 
 
-def _standing(benchmark: Benchmark, signature: Signature, parts: StoredParts, memory: Memory) -> Standing | None:
+def _standing(
+    benchmark: Benchmark, signature: Signature, parts: Iterable[RecordColumns], memory: Memory
+) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     gate = benchmark.gate(signature.task)
     if gate is None:

@@ -6,6 +6,7 @@ the median of some rounds, as JSON.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import statistics
@@ -42,6 +43,8 @@ def verify(folder: Path) -> None:
 
 def main() -> None:
     """Time the work."""
+    # As every command does first.
+    importlib.import_module("schemas.command_line")
     from schemas import tables
     from schemas.record import Record
     from schemas.run_folder import read_run
