@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import FloatArray
-from schemas import tables
+from schemas import contract, strict_json, tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.memory import machine_memory
 from schemas.progress import progress
 from schemas.result import ScoresFile
 from schemas.run_folder import SCORES, read_score_rows
 from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.strict_json import JsonValue
 
 _PENDING = "pending-scores-*.parquet"
+_SCORED = "scores of texts"
+_MOST_REMEMBERED = 4_000_000
+"""Number of values, 32 MB, up to which the scores of the texts of a run are remembered on this machine."""
 _SAVE_EVERY_SECONDS = 60.0
 _WORTH_KEEPING_SECONDS = 5.0
 
@@ -164,6 +171,11 @@ def _scored(
     if not missing:
         return vectors
     identity = scorer.identity
+    memory = machine_memory()
+    asked = {"scorer": contract.plain(asdict(identity)), "texts": strict_json.sha256([*sorted(missing)])}
+    remembered = _from_memory(memory.get(_SCORED, asked), missing)
+    if remembered is not None:
+        return vectors | remembered
     started = last_saved = monotonic()
     unsaved: dict[str, tuple[float, ...]] = {}
     with progress(f"{identity.kind} by {identity.label}", len(by_hash), done=len(vectors)) as advance:
@@ -175,9 +187,32 @@ def _scored(
                 unsaved, last_saved = {}, monotonic()
     if folder is not None and unsaved and monotonic() - started > _WORTH_KEEPING_SECONDS:
         _save(folder, TextScores({identity.kind: identity}, {identity.kind: unsaved}))
+    memory.put(_SCORED, asked, _for_memory(vectors, missing))
     if len(vectors) < len(by_hash):
         print(f"{identity.label} scored {len(vectors):,} of {len(by_hash):,} texts; the others are left out")
     return vectors
+
+
+def _for_memory(vectors: Vectors, hashes: Sequence[str]) -> JsonValue:
+    """Return the scores of some texts for the memory of the machine; None if they are too many to be remembered."""
+    scored = [text_hash for text_hash in sorted(hashes) if text_hash in vectors]
+    sizes = {len(vectors[text_hash]) for text_hash in scored}
+    if len(sizes) != 1 or len(scored) * max(sizes) > _MOST_REMEMBERED:
+        return None
+    numbers = np.array([vectors[text_hash] for text_hash in scored], dtype="<f8")
+    return {"texts": [*scored], "values": base64.b64encode(numbers.tobytes()).decode()}
+
+
+def _from_memory(value: JsonValue | None, hashes: Sequence[str]) -> dict[str, tuple[float, ...]] | None:
+    """Return scores that were remembered; None if they are not those of these texts."""
+    if not isinstance(value, dict):
+        return None
+    told: dict[str, Any] = value
+    scored, wanted = told["texts"], set(hashes)
+    if not scored or not wanted.issuperset(scored):
+        return None
+    rows = np.frombuffer(base64.b64decode(told["values"]), dtype="<f8").reshape(len(scored), -1).tolist()
+    return {text_hash: tuple(row) for text_hash, row in zip(scored, rows, strict=True)}
 
 
 def _save(folder: Path, scores: TextScores) -> None:

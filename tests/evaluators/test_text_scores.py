@@ -19,7 +19,7 @@ from schemas.files import sha256_file
 from schemas.record_columns import RecordColumns
 from schemas.result import ScoresFile
 from schemas.run_folder import SCORES
-from schemas.score import Scorer, TextScore, text_sha256
+from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
 from schemas.strict_json import JsonValue
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
@@ -76,6 +76,31 @@ def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(score_texts(texts, [MadeScorer("toxicity", length, name="x")], folder=tmp_path).values["toxicity"]) == 10
     write_scores(tmp_path, scores)
     assert [path.name for path in tmp_path.iterdir()] == [SCORES]
+
+
+def test_the_machine_remembers_scores_of_the_same_texts_by_the_same_scorer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path))
+    rules: dict[ScorerKind, Callable[[str], tuple[float, ...] | None]] = {
+        "toxicity": lambda text: None if text == "two" else (len(text) / 7,),
+        "embedding": lambda text: (0.6, -0.8),
+    }
+    for kind, rule in rules.items():
+        first = MadeScorer(kind, rule)
+        scores = score_texts(TEXTS, [first])
+        again = MadeScorer(kind, rule)
+        assert score_texts(TEXTS[::-1], [again]) == scores
+        assert (len(first.asked), again.asked) == (3, [])
+        for texts, name in ((TEXTS[:2], "made"), (TEXTS, "other")):
+            other = MadeScorer(kind, rule, name=name)
+            score_texts(texts, [other])
+            assert len(other.asked) == len(set(texts))
+    for path in tmp_path.rglob("*.json"):
+        path.write_bytes(path.read_bytes().replace(b"values", b"valuez"))
+    tampered = MadeScorer("toxicity", rules["toxicity"])
+    score_texts(TEXTS, [tampered])
+    assert len(tampered.asked) == 3
 
 
 def test_a_run_without_texts_to_score_has_no_file(tmp_path: Path) -> None:
