@@ -222,13 +222,25 @@ class GateCheck:
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
         return Standing(metric=metric, worst=value, leads=tuple(order))
 
+    def _asked(self, part: RecordColumns, prompt: Prompt) -> Mapping[str, Request]:
+        """Return the requests of a part by their hashes; those of the part that was asked for last are kept."""
+        if self._last_asked is None or self._last_asked[0] is not part:
+            asked = {
+                exchange.request_sha256: _request(exchange, prompt, facts)
+                for record, facts in zip(part, self._facts(part), strict=True)
+                for exchange in record.exchanges
+            }
+            vars(self)["_last_asked"] = (part, asked)
+            return asked
+        return self._last_asked[1]
+
+    @cached_property
+    def _last_asked(self) -> tuple[RecordColumns, Mapping[str, Request]] | None:
+        return None
+
     def _answered_by(self, baseline: Baseline, part: RecordColumns, prompt: Prompt) -> RecordColumns:
         """Return the records of a part as if the baseline had given all answers."""
-        asked = {
-            exchange.request_sha256: _request(exchange, prompt, facts)
-            for record, facts in zip(part, self._facts(part), strict=True)
-            for exchange in record.exchanges
-        }
+        asked = self._asked(part, prompt)
         given = baseline.answered_instead(asked)
         responses = {one: _fields(baseline.answer(asked[other])) for one, other in given.items()}
         reads = []
