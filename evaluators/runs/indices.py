@@ -108,7 +108,8 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
                 model.identity_sha256,
             )
             sources = dict.fromkeys(source for definition in indices for source in definition.sources)
-            for source in (Source(signature.task), *(one for one in sources if one.fits(signature))):
+            fitting = [source for source in sources if source.fits(signature)]
+            for source in (Source(signature.task), *fitting) if fitting else ():
                 found[key].setdefault(source, scored)
     return [
         ModelResults(benchmark, dataset, version, protocol, scored)

@@ -94,7 +94,8 @@ class Section:
         n_ranked, n_models = len(self.table.ranked), len(self.table.rows) - self.n_baselines
         models = "1 model" if n_models == 1 else f"{n_models} models"
         baselines = "1 baseline" if self.n_baselines == 1 else f"{self.n_baselines} baselines"
-        sentences = [f"{signature.n_items:,} items, {models} ({n_ranked} ranked) and {baselines}."]
+        parts = f" in {len(signature.parts)} parts" if signature.parts else ""
+        sentences = [f"{signature.n_items:,} items{parts}, {models} ({n_ranked} ranked) and {baselines}."]
         if self.table.primary is None:
             ranks = (
                 "the index of all configs ranks the models, not this table"

@@ -89,28 +89,38 @@ def bench_records(runs: Path, name: str) -> None:
         report(f"{name}, {work}", taken, found[0][0]["n"])
 
 
+@pytest.mark.parametrize("remembers", [False, True], ids=["fresh", "remembered"])
 @pytest.mark.parametrize("name", ["stereotype", "gpt-4o"])
-def bench_rescore(runs: Path, tmp_path: Path, name: str) -> None:
-    """The command ``rescore`` on all runs of a model, as a whole process."""
+def bench_rescore(runs: Path, tmp_path: Path, name: str, remembers: bool) -> None:
+    """The command ``rescore`` on all runs of a model, as a whole process: the first on a machine, and a later one."""
     model = runs_of(runs, name)[0].parent
 
     def once(folder: Path) -> float:
         copy = tmp_path / "runs" / model.parent.name / model.name
         shutil.rmtree(tmp_path / "runs", ignore_errors=True)
         shutil.copytree(model, copy)
-        return called(folder, "-m", "evaluators", "rescore", copy)[0]
+        return called(folder, "-m", "evaluators", "rescore", copy, memory=memory)[0]
 
-    report(f"rescore {name}", in_turns(once))
+    memory = tmp_path / "memory" if remembers else "off"
+    if remembers:
+        once(REPOSITORY)
+    report(f"rescore {name}{', remembered' if remembers else ''}", in_turns(once))
 
 
-def bench_import(runs: Path, shared_data: Path, tmp_path: Path) -> None:
-    """The command ``import gifi``, as a whole process."""
+@pytest.mark.parametrize("remembers", [False, True], ids=["fresh", "remembered"])
+def bench_import(runs: Path, shared_data: Path, tmp_path: Path, remembers: bool) -> None:
+    """The command ``import gifi``, as a whole process: the first on a machine, and a later one."""
 
     def once(folder: Path) -> float:
         shutil.rmtree(tmp_path / "runs", ignore_errors=True)
-        return called(folder, "-m", "evaluators", *imported(runs, shared_data), "--out", tmp_path / "runs")[0]
+        return called(
+            folder, "-m", "evaluators", *imported(runs, shared_data), "--out", tmp_path / "runs", memory=memory
+        )[0]
 
-    report("import gifi", in_turns(once))
+    memory = tmp_path / "memory" if remembers else "off"
+    if remembers:
+        once(REPOSITORY)
+    report(f"import gifi{', remembered' if remembers else ''}", in_turns(once))
 
 
 def bench_second_board(runs: Path, tmp_path: Path) -> None:
