@@ -101,6 +101,11 @@ def _lead(manifest: Manifest) -> str:
     return (
         f"Dataset `{manifest.name}`, version {manifest.version}, benchmark `{manifest.benchmark}`. "
         f"{validated}; this folder {publishing}. `dataset.json` says the same for programs."
+        + "".join(
+            f" The suite `{suite.name}` measures {len(suite.configs)} configs together: "
+            f"`biasboard run --dataset out/datasets/{manifest.name} --config {suite.name}`."
+            for suite in manifest.suites
+        )
     )
 
 

@@ -13,6 +13,8 @@ from evaluators.runs.unread import notes
 from schemas.result import Metric, Result
 from schemas.run_folder import RESULT
 
+_MOST_SPLITS = 3
+
 
 def report(folder: Path, result: Result, advice: str = "") -> None:
     """Print a result: a table of its metrics, its counts, notes on unread answers, its signature and its file.
@@ -29,12 +31,23 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
         f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
         f"{counts.failed} failed; {counts.truncated} truncated"
     )
-    for line in (*_without_value(result), *notes(folder, result, advice)):
+    for line in (*_incomplete(result), *_without_value(result), *notes(folder, result, advice)):
         print(line)
     if result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
         print(f"no rank on the board: {reason}")
     print(f"signature {result.signature}")
     print(f"result {folder / RESULT}")
+
+
+def _incomplete(result: Result) -> list[str]:
+    """Return a line on the splits of a suite with items that have no score, those with most of them first."""
+    lost = [one for one in result.coverage if one.counts.scored < one.counts.items]
+    if not lost:
+        return []
+    worst = sorted(lost, key=lambda one: one.counts.scored / one.counts.items)[:_MOST_SPLITS]
+    told = ", ".join(f"{one.part}/{one.split} {one.counts.scored} of {one.counts.items}" for one in worst)
+    more = "" if len(lost) == len(worst) else ", ..."
+    return [f"{len(lost)} of {len(result.coverage)} splits have items without a score: {told}{more}"]
 
 
 def _without_value(result: Result) -> list[str]:

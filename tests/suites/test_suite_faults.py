@@ -83,7 +83,8 @@ def test_an_altered_probability_of_a_support_split_is_found(runs: Path, tmp_path
 def test_a_rank_needs_every_split_of_every_part(runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
     altered(folder, lambda records: spoilt(records, "wood003", "bias", "failed"))
-    run("-m", "evaluators", "rescore", folder)
+    said = run("-m", "evaluators", "rescore", folder)
+    assert "1 of 20 splits have items without a score: wood003/bias 30 of 32" in said
     counts = told(folder / "result.json")["counts"]
     assert counts["scored"] / counts["items"] > 0.99
     board(tmp_path / "runs", out=tmp_path)

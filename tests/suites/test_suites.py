@@ -54,6 +54,13 @@ def test_a_suite_is_one_result_and_its_parts_are_counted(runs: Path) -> None:
     assert "no problems" in run("-m", "schemas.validate", runs)
 
 
+def test_the_card_names_the_suite(dataset: Path) -> None:
+    card = (dataset / "README.md").read_text(encoding="utf-8")
+    assert (
+        "The suite `woods` measures 5 configs together: `biasboard run --dataset out/datasets/labels --config" in card
+    )
+
+
 def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
     folder = run_of(runs, "lab/first-0.8")
     records = read_records(folder / "records.parquet")
