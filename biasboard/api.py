@@ -159,10 +159,14 @@ def load_result(path: PathLike) -> Result:
     Raises:
         DataError: there is no finished run, a file is invalid, or the records are not those of the result.
     """
-    from schemas.run_folder import RESULT, read_run
+    from schemas.run_folder import RESULT, read_parts, read_result
 
     place = Path(path)
-    return read_run(place.parent if place.name == RESULT else place).result
+    folder = place.parent if place.name == RESULT else place
+    result = read_result(folder)
+    for _ in read_parts(folder, result):
+        pass  # Reading checks them, one part at a time.
+    return result
 
 
 def _all(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError
 from schemas.files import replacing
 from schemas.progress import working
-from schemas.run_folder import RESULT, read_run
+from schemas.run_folder import RESULT, read_parts, read_result
 
 
 @one_line_errors()
@@ -25,15 +25,15 @@ def texts_command(
 
     The texts are answers, and answers without the part that repeats the prompt.
     """
-    with working(f"reading {run}"):
-        result, records = read_run(run.parent if run.name == RESULT else run)
+    folder = run.parent if run.name == RESULT else run
+    result = read_result(folder)
     task = load_task(result.signature.task)
     if not isinstance(task, ReadsScores):
         raise ConfigError(f"{run}: task {task.name} reads no scores of texts")
     if out.exists():
         raise ConfigError(f"--out {out}: exists already; name another file, or remove it")
     with working("collecting the texts"):
-        texts = task.texts(records)
+        texts = list(dict.fromkeys(text for records in read_parts(folder, result) for text in task.texts(records)))
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
     print(f"wrote {len(texts):,} texts to {out}; add a column score, then use --scorer KIND=stored:FILE@NAME-REVISION")
