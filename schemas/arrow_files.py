@@ -119,7 +119,7 @@ def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:
     chunks = [metadata.row_group(group).column(column) for group in groups for column in range(metadata.num_columns)]
     largest = max((chunk.total_uncompressed_size for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"), default=0)
     if sum(chunk.total_uncompressed_size for chunk in chunks) > MOST_BYTES:
-        raise _too_large(path)
+        raise too_large(path)
     n_values = max((chunk.num_values for chunk in chunks), default=0)
     if n_values > MOST_VALUES:
         raise DataError(f"{path}: {n_values:,} values in a column, more than {MOST_VALUES:,}; make it again")
@@ -127,7 +127,8 @@ def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:
     return max(1, min(_ROWS_AT_A_TIME, MOST_BYTES // max(1, largest)))
 
 
-def _too_large(path: Path) -> DataError:
+def too_large(path: Path) -> DataError:
+    """Return the error for rows that must be in memory together and take more than ``MOST_BYTES``."""
     return DataError(f"{path}: its rows take more than {MOST_BYTES >> 30} GiB of memory; split it, or make it again")
 
 
@@ -182,7 +183,7 @@ def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_ty
     for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=wanted.names):
         n_bytes += batch.nbytes
         if n_bytes > MOST_BYTES:
-            raise _too_large(path)
+            raise too_large(path)
         batches.append(batch)
     return pa.Table.from_batches(batches, schema=batches[0].schema if batches else wanted).select(wanted.names)
 

@@ -124,6 +124,8 @@ def _result_problems(result: Result) -> Iterator[str]:
 
 def _coverage_problems(result: Result) -> Iterator[str]:
     signature = result.signature
+    if signature.config in signature.parts:
+        yield f"signature.parts: names '{signature.config}' itself, which is the suite; run the model again"
     if bool(result.coverage) != bool(signature.parts):
         yield "coverage: a suite has counts of each of its parts, and a single config has none; rescore the run"
         return

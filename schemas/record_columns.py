@@ -9,8 +9,9 @@ from typing import Any, overload
 import pyarrow as pa
 
 from schemas import contract
-from schemas.arrow_files import arrow_schema
+from schemas.arrow_files import MOST_BYTES, arrow_schema
 from schemas.columns import BoolArray, Column, IntArray
+from schemas.errors import DataError
 from schemas.record import Record
 
 
@@ -42,8 +43,21 @@ class RecordColumns(Sequence[Record]):
 
     @classmethod
     def joined(cls, parts: Iterable[RecordColumns]) -> RecordColumns:
-        """Return the records of several parts as one sequence; a single part is returned as it is."""
-        found = list(parts)
+        """Return the records of several parts as one sequence; a single part is returned as it is.
+
+        Raises:
+            DataError: together they take too much memory.
+        """
+        found: list[RecordColumns] = []
+        n_bytes = 0
+        for part in parts:
+            found.append(part)
+            n_bytes += part.table.nbytes
+            if n_bytes > MOST_BYTES:
+                raise DataError(
+                    f"its records take more than {MOST_BYTES >> 30} GiB of memory together; a task that reads suites "
+                    "(ReadsSuites) takes them part by part"
+                )
         if len(found) == 1:
             return found[0]
         schema = found[0].table.schema if found else arrow_schema(Record)

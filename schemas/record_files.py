@@ -62,7 +62,7 @@ def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; build the dataset or run the model again")
-    n_parts, first_row = 0, 1
+    n_parts, first_row, n_bytes = 0, 1, 0
     waiting: list[pa.Table] = []
     for table in _tables_by_config(path):
         if waiting and _config(waiting[0]) != _config(table):
@@ -71,7 +71,10 @@ def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
                 raise DataError(f"{path}: more than {MOST_PARTS:,} parts; keep the records of a config together")
             yield RecordColumns(pa.concat_tables(waiting), first_row)
             first_row += sum(part.num_rows for part in waiting)
-            waiting = []
+            waiting, n_bytes = [], 0
+        n_bytes += table.nbytes
+        if n_bytes > arrow_files.MOST_BYTES:
+            raise arrow_files.too_large(path)
         waiting.append(table)
     if waiting:
         yield RecordColumns(pa.concat_tables(waiting), first_row)
@@ -80,6 +83,8 @@ def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
 def _tables_by_config(path: Path) -> Iterator[pa.Table]:
     """Yield tables of records that follow each other and are of one config."""
     for table in arrow_files.read_row_groups(path, Record):
+        if not table.num_rows:
+            continue
         try:
             table.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -91,7 +96,8 @@ def _tables_by_config(path: Path) -> Iterator[pa.Table]:
 
 
 def _config(table: pa.Table) -> str | None:
-    return table.column("config")[0].as_py() if table.num_rows else None
+    name: str | None = table.column("config")[0].as_py()
+    return name
 
 
 def doubtful_values(path: Path, records: RecordColumns) -> Iterator[tuple[int, JsonValue]]:

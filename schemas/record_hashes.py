@@ -17,8 +17,13 @@ def joined_sha256(of_parts: Sequence[str]) -> str:
     return of_parts[0] if len(of_parts) == 1 else strict_json.sha256(list(of_parts))
 
 
-def items_sha256(records: RecordColumns) -> str:
-    """Return a hash of what the records of a part say about their items: all that does not depend on a model."""
+def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
+    """Return a hash of what the records of a part say about their items: all that does not depend on a model.
+
+    Args:
+        records: The records.
+        with_options: True if the options belong to the items, because the prompt has none of its own.
+    """
     digest = hashlib.sha256()
     for name in ("item_id", "split", "cluster", "pair_id", "target", "reference"):
         _add(digest, records.columns[name])
@@ -27,6 +32,9 @@ def items_sha256(records: RecordColumns) -> str:
     for code, key in enumerate(keys.coded.texts):
         places = np.flatnonzero(keys.coded.codes == code).tolist()
         digest.update(strict_json.canonical([key, owners[places].tolist(), [texts[place] for place in places]]))
+    if with_options:
+        digest.update(records.first_exchanges.tobytes())
+        _add_options(digest, records)
     return digest.hexdigest()
 
 
@@ -37,13 +45,18 @@ def requests_sha256(records: RecordColumns) -> str:
         _add(digest, records.exchanges[name])
     samples = records.exchanges["sample"]
     digest.update(samples.known.tobytes() + samples.integers.tobytes())
+    _add_options(digest, records)
+    lengths = records.exchanges["option_byte_counts"].lists
+    digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
+    return digest.hexdigest()
+
+
+def _add_options(digest: hashlib._Hash, records: RecordColumns) -> None:
+    """Add options and the outcomes that they stand for."""
     for name in ("outcomes", "options"):
         lists = records.exchanges[name].lists
         digest.update(lists.offsets.tobytes())
         _add(digest, lists.values)
-    lengths = records.exchanges["option_byte_counts"].lists
-    digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
-    return digest.hexdigest()
 
 
 def _add(digest: hashlib._Hash, column: Column) -> None:

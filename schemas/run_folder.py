@@ -234,18 +234,23 @@ class RecordCheck:
 
     def at_end(self) -> Iterator[str]:
         """Yield a message for each problem of all records together."""
-        result = self._result
-        yield from _row_problems(self._folder, result.records, self._tally.counts.items)
-        for name in result.signature.configs:
-            if name not in {one.part for one in self._tally.coverage} and result.signature.parts:
-                yield f"{self._path}: holds no record of part {name}, which the signature names; run the model again"
+        result, counts, coverage = self._result, self._tally.counts, self._tally.coverage
+        yield from _row_problems(self._folder, result.records, counts.items)
+        parts = list(dict.fromkeys(one.part for one in coverage))
+        expected = list(result.signature.parts)
+        lost = [name for name in expected if name not in {*parts}]
+        for name in lost:
+            yield f"{self._path}: holds no record of part {name}, which the signature names; run the model again"
+        if expected and not lost and parts != expected:
+            # The order decides which parts of two results are compared.
+            yield f"{self._path}: its parts stand in another order than in the signature; run the model again"
         if not self._recount:
             return
         for name in Counts.__dataclass_fields__:
-            said, found = getattr(result.counts, name), getattr(self._tally.counts, name)
+            said, found = getattr(result.counts, name), getattr(counts, name)
             if said != found:
                 yield f"{self._folder / RESULT}: counts.{name}: {said}, but the records have {found}; rescore the run"
-        if result.coverage and result.coverage != self._tally.coverage:
+        if result.coverage and result.coverage != coverage:
             yield f"{self._folder / RESULT}: coverage: is not what the records have; rescore the run"
 
 

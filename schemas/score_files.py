@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas import arrow_files, contract
@@ -30,15 +31,16 @@ def read_text_scores(path: Path) -> list[TextScore]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; score the texts again")
     table = arrow_files.read_table(path, TextScore)
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: holds text that is not UTF-8: {error}; score the texts again") from error
     columns = {name: Column(table.column(name)) for name in table.schema.names}
     for place in np.flatnonzero(~_are_sound(columns)).tolist():
         (value,) = arrow_files.values_of(table.slice(place, 1), where=str(path))
         contract.load(contract.plain(value), TextScore, where=f"{path}: row {place + 1}")
     values, ends = columns["values"].lists.values.numbers.tolist(), columns["values"].lists.offsets.tolist()
-    try:
-        texts = [columns[name].texts for name in ("kind", "scorer", "text_sha256")]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: holds text that is not UTF-8: {error}; score the texts again") from error
+    texts = [columns[name].texts for name in ("kind", "scorer", "text_sha256")]
     return [
         TextScore(
             kind=cast(ScorerKind, kind),
@@ -61,7 +63,8 @@ def _are_sound(columns: Mapping[str, Column]) -> BoolArray:
     lowest, highest = np.full(n_rows, np.inf), np.full(n_rows, -np.inf)
     np.minimum.at(lowest, lists.owners, np.nan_to_num(numbers))
     np.maximum.at(highest, lists.owners, np.nan_to_num(numbers))
-    squares = np.bincount(lists.owners, weights=np.nan_to_num(numbers) ** 2, minlength=n_rows)
+    with np.errstate(over="ignore"):
+        squares = np.bincount(lists.owners, weights=np.nan_to_num(numbers) ** 2, minlength=n_rows)
     is_single = lists.lengths == 1
     fits = {
         "sentiment": is_single & (lowest >= -1) & (highest <= 1),

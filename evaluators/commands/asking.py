@@ -25,6 +25,7 @@ from evaluators.runs.unread import check_read
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.stores.maintenance import check_cache
 from evaluators.task import ReadsScores, ShowsExamples, Task, prompt_of, task_for
+from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
 from schemas.progress import working
@@ -163,8 +164,7 @@ def _plans(choice: RunChoice) -> list[Plan]:
     plans = []
     for dataset in dict.fromkeys(choice.datasets):
         manifest = read_manifest(dataset)
-        suites = tuple(suite.name for suite in manifest.suites)
-        for name in choice.configs or (suites if choice.parts else manifest.whole_names):
+        for name in choice.configs or _whole_names(manifest, choice.parts):
             task = task_for(shape_listed(manifest, name), choice.task)
             selection = select(
                 dataset,
@@ -182,6 +182,17 @@ def _plans(choice: RunChoice) -> list[Plan]:
             asked = ", ".join(dict.fromkeys(f"{plan.selection.config} with {plan.prompt.id}" for plan in plans))
             raise ConfigError(f"--prompt {name} is not used; the run would ask {asked}; leave it out")
     return plans
+
+
+def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
+    """Return the configs and suites that are asked if none is named; with parts, the suites that have them."""
+    if not parts or len(manifest.suites) == 1:
+        return [suite.name for suite in manifest.suites] if parts else manifest.whole_names
+    found = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
+    if not found:
+        have = ", ".join(suite.name for suite in manifest.suites) or "none"
+        raise ConfigError(f"no suite of dataset '{manifest.name}' has all of --part {', '.join(parts)}; suites: {have}")
+    return found
 
 
 def _plans_of(selection: Selection, task: Task, choice: RunChoice, normalisation: Normalisation | None) -> list[Plan]:

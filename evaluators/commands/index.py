@@ -76,7 +76,8 @@ def _indices(of_model: ModelResults) -> tuple[Index, ...]:
 
 def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     model = next(iter(of_model.scored.values())).result.model
-    title = f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}"
+    normalisation = f", {of_model.normalisation}" if of_model.normalisation else ""
+    title = f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}{normalisation}"
     if of_model.missing:
         print(f"{title}: no index, no result of task {', '.join(map(str, of_model.missing))}")
         return

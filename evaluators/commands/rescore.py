@@ -9,6 +9,7 @@ import typer
 
 from evaluators.commands.options import normalisation_named, opened_scorers
 from evaluators.commands.report import report
+from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.rescore import Rescored, rescore
 from schemas.command_line import one_line_errors
 from schemas.progress import steps
@@ -32,6 +33,9 @@ def rescore_command(
             help="Score the texts again, as in 'run'; none drops the scores. If left out, stored scores are kept."
         ),
     ] = None,
+    max_failure_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of items that may have failed; with more, a run is left alone.")
+    ] = MAX_FAILURE_RATE,
 ) -> None:
     """Compute every metric again from stored answers, without the model and without the dataset."""
     mode = normalisation_named(normalisation)
@@ -42,7 +46,14 @@ def rescore_command(
             if number:
                 print()
             step("computing runs again", number, len(folders))
-            outcome = rescore(folder, normalisation=mode, root=out, scorers=scorers, named=tuple(scorer or ()))
+            outcome = rescore(
+                folder,
+                normalisation=mode,
+                root=out,
+                max_failure_rate=max_failure_rate,
+                scorers=scorers,
+                named=tuple(scorer or ()),
+            )
             _report_changes(outcome)
 
 

@@ -16,13 +16,17 @@ from schemas.command_line import one_line_errors
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 
-_CONFIG_HELP = "Config or suite of the dataset; by default all. Repeatable."
+_CONFIG_HELP = (
+    "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable."
+)
 _LIMIT = typer.Option(
-    min=1, help="Largest number of items per config; sets such as minimal pairs are taken as a whole."
+    min=1,
+    help="Largest number of items per config; sets such as minimal pairs are taken as a whole, and splits that only "
+    "support a measurement are spared.",
 )
 _PROMPT = typer.Option(
-    help="Prompt, by default the task's first; CONFIG=PROMPT for one config. Repeatable: each config is asked with "
-    "every one that its task has."
+    help="Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Repeatable: each config is asked "
+    "with every one that its task has."
 )
 _CONFIG_FILE = typer.Option(
     "--config-file", is_eager=True, callback=take_options, help="TOML file of options; those given here win."

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.backend import Backend, Request, Response, Runtime
-from evaluators.runs.plan import Plan, PlannedPart, like_runs, run_folder
+from evaluators.runs.plan import Plan, PlannedPart, like_runs, run_folder, runs_of_prompt
 from evaluators.stores.reading import Pace, kept, known, pace
 from evaluators.stores.store import STORE
 from schemas.errors import RunError
@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterable[bytes]) -> Found:
-    """Read answers from the stores of other runs with the same model, config and prompt.
+    """Read answers from the stores of other runs with the same model, dataset and prompt.
 
     Args:
         root: Folder of all runs.
@@ -53,7 +53,7 @@ def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterab
     runtimes: list[Runtime] = []
     left_out = []
     own = run_folder(root, signature, model)
-    for path in _stores(root, signature, model.id) if wanted else ():
+    for path in _askable(root, signature, model.id) if wanted else ():
         if path.parent == own:
             continue
         try:
@@ -98,7 +98,7 @@ def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, store
     left_out = []
     for path in (own, *([stores.cache] if stores.cache else [])):
         unique = _without(unique, known(path, unique))
-    for path in _stores(stores.root, plan.signature, backend.model.id) if unique else ():
+    for path in _askable(stores.root, plan.signature, backend.model.id) if unique else ():
         if path == own:
             continue
         try:
@@ -132,8 +132,17 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: StoredAnswers) -
     return total if total.n_answers else None
 
 
+def _askable(root: Path, signature: Signature, model_id: str) -> list[Path]:
+    """Return the stores of runs that may hold answers to the same requests, those of the same config first."""
+    folders = dict.fromkeys([*like_runs(root, signature, model_id), *runs_of_prompt(root, signature, model_id)])
+    return _existing(folder / STORE for folder in folders)
+
+
 def _stores(root: Path, signature: Signature, model_id: str) -> list[Path]:
-    stores = (folder / STORE for folder in like_runs(root, signature, model_id))
+    return _existing(folder / STORE for folder in like_runs(root, signature, model_id))
+
+
+def _existing(stores: Iterable[Path]) -> list[Path]:
     return [path for path in stores if path.is_file() and path.stat().st_size]
 
 

@@ -43,6 +43,7 @@ class Estimate:
     model: str
     dataset: str
     config: str
+    prompt: str
     n_items: int
     n_requests: int
     n_distinct_requests: int
@@ -110,6 +111,7 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
         model=name if model is None else model.id,
         dataset=selection.manifest.name,
         config=selection.config,
+        prompt=plan.prompt.id,
         n_items=selection.n_items,
         n_requests=sum(group.n_requests for group in groups),
         n_distinct_requests=sum(group.n_to_ask + group.n_answered for group in groups),
@@ -225,6 +227,10 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         title=f"what would be asked of {model}", title_justify="left", box=None, pad_edge=False, collapse_padding=True
     )
     table.add_column("config", overflow="fold")
+    # Several prompts of one config would look alike.
+    has_prompts = len({one.config for one in estimates}) < len(estimates)
+    if has_prompts:
+        table.add_column("prompt", overflow="fold")
     # Headings in two lines, so that the table fits into a narrow window.
     counts = ("items", "requests", "distinct", "answered", "prompt\ntokens", "answer tokens\nat most")
     for column in (*counts, "US$", "store\nMB"):
@@ -242,7 +248,8 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         price = "none" if not one.is_priced else "unknown" if one.cost_usd is None else f"{one.cost_usd:.4f}"
         if one.n_prompt_tokens_at_most is not None:
             shown[4] = f"≤ {one.n_prompt_tokens_at_most:,}"
-        table.add_row(one.config, *shown, price, f"{one.store_bytes / 1e6:.2f}")
+        names = (one.config, one.prompt) if has_prompts else (one.config,)
+        table.add_row(*names, *shown, price, f"{one.store_bytes / 1e6:.2f}")
     Console().print(table)
 
 
@@ -251,6 +258,7 @@ def _as_json(one: Estimate) -> strict_json.JsonValue:
         "model": one.model,
         "dataset": one.dataset,
         "config": one.config,
+        "prompt": one.prompt,
         "n_items": one.n_items,
         "n_requests": one.n_requests,
         "n_distinct_requests": one.n_distinct_requests,
@@ -271,8 +279,8 @@ def _store_bytes(requests: Sequence[Request]) -> int:
     total = 0
     for request in requests:
         head = heads.head_of(request.prompt)
-        # A beginning that prompts share is stored once, with an index entry of the same size.
-        total += 0 if head in known else 2 * len(head.encode())
+        # A beginning that prompts share is stored once.
+        total += 0 if head in known else len(head.encode())
         known.add(head)
         total += len(request_bytes(request, head)) + _BYTES_PER_ANSWER
         if isinstance(request, ChoiceRequest):

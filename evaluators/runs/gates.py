@@ -212,7 +212,7 @@ class GateCheck:
         if metric.value is None or not defined:
             return Standing(metric=metric, worst=metric.value, leads=())
         # Baselines answer everything: a model must not pass because it left out what it would have got wrong.
-        sums = self._definition.statistics(self._table, {}).cluster_sums
+        sums = self._definition.statistics(self._table, {}).cluster_sums * self._answered_shares
         n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
         counted = np.column_stack([sums[:, 0], np.maximum(n_asked, sums[:, 1])])
         value = float(self._definition.aggregate(counted.sum(axis=0)))
@@ -221,6 +221,21 @@ class GateCheck:
         leads = [_lead(reference, value, resamples, n_clusters) for reference in defined]
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
         return Standing(metric=metric, worst=value, leads=tuple(order))
+
+    @cached_property
+    def _answered_shares(self) -> FloatArray:
+        """The factors by which the sums of the clusters shrink if missing answers count as wrong, shape (n, 1).
+
+        A config counts its answers, so that those that are missing are seen there. A part of a suite counts as one,
+        however few of its answers its value rests on. Its factor is the smallest share of answers in any of its splits
+        with right answers.
+        """
+        if not self.signature.parts:
+            return np.ones((1, 1))
+        shares = np.array([_least_share(part) for part in self.parts])
+        # If the rows of the table are not its parts, the worst part decides for all.
+        is_by_part = self._table.n_clusters == len(shares)
+        return shares[:, None] if is_by_part else np.full((1, 1), shares.min())
 
     def _asked(self, part: RecordColumns, prompt: Prompt) -> Mapping[str, Request]:
         """Return the requests of a part by their hashes; those of the part that was asked for last are kept."""
@@ -277,6 +292,17 @@ class GateCheck:
         if not isinstance(self._task, TellsBaselines):
             return [{}] * len(part)
         return [_facts_of(self._task, record) for record in part]
+
+
+def _least_share(part: RecordColumns) -> float:
+    """Return the smallest share of records with a reading in any split of a part, among those with a right answer."""
+    splits, has_target = part.columns["split"].coded, part.columns["target"].known
+    shares = [
+        float(part.has_reading[rows].mean())
+        for code in range(len(splits.texts))
+        if (rows := has_target & (splits.codes == code)).any()
+    ]
+    return min(shares, default=1.0)
 
 
 def _facts_of(task: TellsBaselines, record: Record) -> Mapping[str, str]:

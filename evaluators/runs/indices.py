@@ -61,10 +61,13 @@ class ModelResults(NamedTuple):
     dataset: str
     dataset_version: str
     protocol: str
+    normalisation: str
+    """Normalisation of the log-probabilities; empty for generated texts."""
     scored: Mapping[Source, ScoredResult]
     """Result of each task under any prompt, and under each prompt that an index needs.
 
     Of several results of a task, the one with the most items is taken, then the one whose prompt names the protocol.
+    Results that an index pairs are of the same items if there are such.
     """
 
     @property
@@ -94,7 +97,7 @@ class ModelResults(NamedTuple):
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
-    found: dict[tuple[str, ...], dict[Source, ScoredResult]] = defaultdict(dict)
+    found: dict[tuple[str, ...], dict[Source, list[ScoredResult]]] = defaultdict(lambda: defaultdict(list))
     for scored in sorted(results, key=_preference):
         signature, model = scored.result.signature, scored.result.model
         indices = load_benchmark(signature.benchmark).indices
@@ -106,15 +109,45 @@ def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
                 protocol_of(signature.task, signature.prompt),
                 model.id,
                 model.identity_sha256,
+                signature.normalisation or "",
             )
             sources = dict.fromkeys(source for definition in indices for source in definition.sources)
             fitting = [source for source in sources if source.fits(signature)]
             for source in (Source(signature.task), *fitting) if fitting else ():
-                found[key].setdefault(source, scored)
+                found[key][source].append(scored)
     return [
-        ModelResults(benchmark, dataset, version, protocol, scored)
-        for (benchmark, dataset, version, protocol, *_), scored in sorted(found.items(), key=lambda entry: entry[0])
+        ModelResults(
+            benchmark, dataset, version, protocol, norm, _chosen(load_benchmark(benchmark).indices, of_sources)
+        )
+        for (benchmark, dataset, version, protocol, _, _, norm), of_sources in sorted(
+            found.items(), key=lambda entry: entry[0]
+        )
     ]
+
+
+def _chosen(
+    indices: Sequence[IndexDefinition], found: Mapping[Source, Sequence[ScoredResult]]
+) -> dict[Source, ScoredResult]:
+    """Return one result for each source: the preferred one, and results of the same items where an index pairs them.
+
+    Args:
+        indices: The indices of the benchmark.
+        found: Results of each source, the preferred ones first.
+    """
+    chosen = {source: results[0] for source, results in found.items()}
+    for definition in indices:
+        if not definition.paired or not all(source in found for source in definition.sources):
+            continue
+        by_items = [
+            {one.result.signature.items_sha256: one for one in reversed(found[source])} for source in definition.sources
+        ]
+        # In the order of preference of the first source.
+        first = found[definition.sources[0]]
+        common = (one.result.signature.items_sha256 for one in first)
+        items = next((items for items in common if all(items in of_source for of_source in by_items)), None)
+        if items is not None:
+            chosen |= {source: of[items] for source, of in zip(definition.sources, by_items, strict=True)}
+    return chosen
 
 
 def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
@@ -171,7 +204,7 @@ def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredRes
         return None
     first, *others = (scored[source].result.signature for source in definition.sources)
     for other in others:
-        if other.items_sha256 != first.items_sha256:
+        if (other.items_sha256, other.parts, other.splits) != (first.items_sha256, first.parts, first.splits):
             return f"the results under {first.prompt} and {other.prompt} are of different items"
     return None
 

@@ -236,6 +236,16 @@ def like_runs(root: Path, signature: Signature, model_id: str) -> list[Path]:
     return sorted(path for path in found if _KEY.fullmatch(path.name[len(beginning) :]))
 
 
+def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path]:
+    """Return the existing folders of runs with the prompt of a signature on any config or suite, sorted.
+
+    A config and a suite that contains it are asked the same.
+    """
+    end = re.compile(rf"-{re.escape(signature.prompt)}-{_KEY.pattern}")
+    found = (path for path in model_folder(root, signature, model_id).glob("*/") if end.search(path.name))
+    return sorted(path for path in found if _KEY.fullmatch(path.name[-_N_KEY:]))
+
+
 def _beginning(signature: Signature) -> str:
     return f"{signature.config}-{signature.prompt}-"
 

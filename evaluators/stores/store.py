@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS responses (
     key BLOB NOT NULL UNIQUE, model_id INTEGER NOT NULL, request BLOB NOT NULL, response BLOB NOT NULL,
     stored_at INTEGER NOT NULL, head_id INTEGER
 );
-CREATE TABLE IF NOT EXISTS heads (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS heads (id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS usage (n_attempts INTEGER NOT NULL, seconds REAL NOT NULL, cost_usd REAL);
 CREATE TABLE IF NOT EXISTS runtimes (
     model_id INTEGER NOT NULL, runtime TEXT NOT NULL, PRIMARY KEY (model_id, runtime)
@@ -222,8 +222,9 @@ class ResponseStore:
         """Return the number of a beginning of prompts, which is stored if it is new; None for no beginning."""
         if not head:
             return None
-        self._connection.execute("INSERT OR IGNORE INTO heads (text) VALUES (?)", (head,))
-        (found,) = self._connection.execute("SELECT id FROM heads WHERE text = ?", (head,)).fetchone()
+        digest = hashlib.sha256(head.encode()).digest()
+        self._connection.execute("INSERT OR IGNORE INTO heads (sha256, text) VALUES (?, ?)", (digest, head))
+        (found,) = self._connection.execute("SELECT id FROM heads WHERE sha256 = ?", (digest,)).fetchone()
         return int(found)
 
     def responses(self, keys: Iterable[bytes]) -> dict[bytes, Response]:

@@ -102,6 +102,8 @@ def why_unranked(entry: Entry) -> str | None:
     counts = entry.result.counts
     if counts.scored < MIN_COVERAGE * counts.items:
         return f"{counts.scored} of {counts.items} items scored; a rank needs at least {MIN_COVERAGE:.0%}"
+    if (lost := _lost_split(entry)) is not None:
+        return lost
     # A few items that support a measurement are a small share of all, and a part that is lost must not raise a mean.
     lacking = [one for one in entry.coverage if one.counts.scored < MIN_COVERAGE * one.counts.items]
     if lacking:
@@ -111,6 +113,17 @@ def why_unranked(entry: Entry) -> str | None:
             f"{first.counts.scored} of {first.counts.items} items of {first.part}/{first.split} scored{more}; a rank "
             f"needs at least {MIN_COVERAGE:.0%} of each split"
         )
+    return None
+
+
+def _lost_split(entry: Entry) -> str | None:
+    """Return which part of a suite lacks a split that most of its parts have; None if none does."""
+    parts = entry.result.signature.parts
+    for split in entry.result.signature.splits if parts else ():
+        having = {one.part for one in entry.coverage if one.split == split}
+        if len(parts) / 2 < len(having) < len(parts):
+            lacking = next(part for part in parts if part not in having)
+            return f"part {lacking} has no items of split {split}, which most parts have; a rank needs every part"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
@@ -14,11 +15,12 @@ from evaluators.runs.gates import GateCheck, Standing
 from evaluators.runs.measuring import Measurement
 from evaluators.scorer import quick_scorers
 from evaluators.statistics.record_tables import BoolArray
-from evaluators.task import ReadsColumns, ReadsScores, Task, load_task, prompt_of
+from evaluators.task import ReadsColumns, ReadsScores, ShowsExamples, Task, load_task, prompt_of
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.examples import ExampleChoice
 from leaderboard.checking.recomputing import differences, shown_metrics
+from schemas.columns import Column
 from schemas.errors import DataError
 from schemas.memory import Memory
 from schemas.metric_comparison import TOLERANCE, key_of
@@ -29,6 +31,8 @@ from schemas.record_hashes import items_sha256, joined_sha256
 from schemas.result import Result, Signature
 from schemas.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result
 from schemas.score import text_sha256
+
+_NO_EXAMPLES = hashlib.sha256().hexdigest()
 
 
 def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
@@ -47,7 +51,7 @@ def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
     _check_signature(path, result)
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
-    told = _Told(path, task, scores)
+    told = _Told(path, result.signature, scores)
     parts = told.listening(_checked_parts(path, result))
     measurement = Measurement(parts, task, scores, is_suite=bool(result.signature.parts))
     computed = measurement.metrics()
@@ -80,14 +84,14 @@ def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
 class _Told:
     """All that the records of a result tell besides its metrics, gathered in the pass that measures them."""
 
-    def __init__(self, path: Path, task: str, scores: TextScores) -> None:
-        self._path, self._task, self._scores = path, task, scores
+    def __init__(self, path: Path, signature: Signature, scores: TextScores) -> None:
+        self._path, self._signature, self._scores = path, signature, scores
         self.only: list[RecordColumns] = []
         """The records, if they are a single part; empty if they are several, which are not kept."""
         self.items: list[str] = []
         """Hash of each part's items."""
         self.tally = Tally()
-        self.examples = ExampleChoice(task)
+        self.examples = ExampleChoice(signature.task)
         self.rescored: tuple[str, ...] = ()
         """Labels of the scorers whose scores were computed again."""
 
@@ -95,10 +99,10 @@ class _Told:
         """Yield the same parts, and note what each of them tells."""
         for records in parts:
             self.only = [] if self.items else [records]
-            self.items.append(items_sha256(records))
+            self.items.append(items_sha256(records, with_options=_brings_options(self._signature)))
             self.tally.add(records)
             self.examples.add(records)
-            self.rescored = _check_scores(self._path, self._task, records, self._scores)
+            self.rescored = _check_scores(self._path, self._signature.task, records, self._scores)
             yield records
 
 
@@ -131,6 +135,14 @@ def _check_signature(path: Path, result: Result) -> None:
     prompt = prompt_of(task, signature.prompt)
     if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != prompt.n_outcomes:
         raise DataError(f"{path}: prompt '{signature.prompt}' differs from the one in this code; run the model again")
+    shows = isinstance(task, ShowsExamples)
+    if shows != (signature.examples_sha256 is not None):
+        raise DataError(
+            f"{path}: task {task.name} {'shows' if shows else 'shows no'} examples, and examples_sha256 is "
+            f"{signature.examples_sha256}; run the model again"
+        )
+    if shows and not prompt.n_examples and signature.examples_sha256 != _NO_EXAMPLES:
+        raise DataError(f"{path}: prompt '{prompt.id}' shows no examples, but the signature names some; run it again")
 
 
 def _check_records(path: Path, result: Result, records: RecordColumns) -> None:
@@ -153,7 +165,9 @@ def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
     exchanges = records.exchanges
     options = exchanges["options"].lists
     is_sound: BoolArray = np.ones(len(records.owners), dtype=np.bool_)
-    if not _brings_options(signature):
+    if _brings_options(signature):
+        is_sound &= _have_distinct(exchanges["outcomes"]) & _have_distinct(exchanges["options"])
+    else:
         is_sound &= exchanges["outcomes"].lists.lengths == (signature.n_outcomes or 0)
     prompts, hashes, texts = exchanges["prompt"].texts, exchanges["request_sha256"].texts, options.values.texts
     ends = options.offsets.tolist()
@@ -161,6 +175,16 @@ def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
         offered = cast(tuple[str, ...], tuple(texts[ends[place] : ends[place + 1]]))
         is_sound[place] &= choice_sha256(prompts[place] or "", offered) == hashes[place]
     return is_sound
+
+
+def _have_distinct(column: Column) -> BoolArray:
+    """Return the mask of the lists of texts in which no text stands twice."""
+    lists = column.lists
+    n_codes = len(lists.values.coded.texts) + 1
+    cells, counts = np.unique(lists.owners * n_codes + lists.values.coded.codes, return_counts=True)
+    found: BoolArray = np.ones(len(lists.lengths), dtype=np.bool_)
+    found[cells[counts > 1] // n_codes] = False
+    return found
 
 
 def _brings_options(signature: Signature) -> bool:
@@ -174,13 +198,19 @@ def _check_record(where: str, signature: Signature, task: Task, record: Record) 
         is_choice = exchange.kind == "choice" and exchange.prompt is not None
         if is_choice and choice_sha256(exchange.prompt or "", exchange.options) != exchange.request_sha256:
             raise DataError(f"{where}: request_sha256 is not the hash of its prompt and options; run the model again")
-        if not _brings_options(signature) and len(exchange.outcomes) != (signature.n_outcomes or 0):
+        if _brings_options(signature):
+            if len({*exchange.options}) < len(exchange.options) or len({*exchange.outcomes}) < len(exchange.outcomes):
+                raise DataError(f"{where}: offers an option or an outcome twice; run the model again")
+        elif len(exchange.outcomes) != (signature.n_outcomes or 0):
             raise DataError(
                 f"{where}: has {len(exchange.outcomes)} outcomes, the signature {signature.n_outcomes}; rescore the run"
             )
     if not record.exchanges:
         raise DataError(f"{where}: holds no answer of the model; run the model again")
-    read = task.read(record.exchanges, signature.normalisation)
+    try:
+        read = task.read(record.exchanges, signature.normalisation)
+    except (ValueError, LookupError) as error:
+        raise DataError(f"{where}: task {task.name} cannot read its answers: {error}; run the model again") from error
     if read.status != record.status:
         raise DataError(f"{where}: status is '{record.status}', its answers give '{read.status}'; rescore the run")
     stored, computed = record.reading, read.reading

@@ -13,6 +13,7 @@ from leaderboard.ranking.columns import Undefined, choose, undefined
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
+from schemas import strict_json
 from schemas.result import Metric, Signature
 
 
@@ -83,6 +84,9 @@ class Board:
         return tuple(sorted({table.signature.benchmark for table in self.tables}))
 
 
+_MOST_NAMED = 3
+
+
 def table_title(table: ResultTable, tables: Sequence[ResultTable]) -> str:
     """Return the title of a table: dataset, config and prompt, and more if another table would have the same title."""
     signature = table.signature
@@ -95,10 +99,17 @@ def table_title(table: ResultTable, tables: Sequence[ResultTable]) -> str:
     if len({other.splits for other in same}) > 1:
         title += f", {'+'.join(signature.splits)}"
     if len({other.parts for other in same}) > 1:
-        title += f", {len(signature.parts)} parts"
+        title += f", {_named_parts(signature.parts)}"
     if len({other.examples_sha256 for other in same}) > 1 and signature.examples_sha256 is not None:
         title += f", examples {signature.examples_sha256[:8]}"
     return title
+
+
+def _named_parts(parts: Sequence[str]) -> str:
+    """Return the names of a few parts; of many their number, with a hash by which choices of as many differ."""
+    if len(parts) <= _MOST_NAMED:
+        return ", ".join(parts)
+    return f"{len(parts)} parts ({strict_json.sha256([*parts])[:8]})"
 
 
 def _short_title(signature: Signature) -> str:

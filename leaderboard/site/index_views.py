@@ -148,6 +148,8 @@ def _title(table: IndexTable, tables: Sequence[IndexTable]) -> str:
         title += f", {' + '.join(f'{n:,}' for n in _n_items(table))} items"
     if len({_prompts(other) for other in same}) > 1:
         title += f", {' + '.join(dict.fromkeys(_prompts(table)))}"
+    if len({_normalisations(other) for other in same}) > 1:
+        title += f", {' + '.join(dict.fromkeys(_normalisations(table)))}"
     if len({other.version for other in same}) > 1:
         title += f", {table.version}"
     return title
@@ -163,6 +165,10 @@ def _n_items(table: IndexTable) -> tuple[int, ...]:
 
 def _prompts(table: IndexTable) -> tuple[str, ...]:
     return tuple(entry.result.signature.prompt for entry in table.rows[0].entries)
+
+
+def _normalisations(table: IndexTable) -> tuple[str, ...]:
+    return tuple(entry.result.signature.normalisation or "none" for entry in table.rows[0].entries)
 
 
 def _view(table: IndexTable, title: str) -> IndexView:

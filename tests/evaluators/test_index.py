@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
-from evaluators.runs.indices import ScoredResult, index_of, results_by_model
+from evaluators.runs.indices import ScoredResult, _chosen, index_of, results_by_model
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES
 from schemas.errors import ConfigError
@@ -155,6 +155,38 @@ def test_parts_can_be_named_by_prompt_and_paired_over_the_same_items() -> None:
     index = index_of(of_prompts(paired=True), results | {Source("continuation", "sampled-twice-v1"): other})
     assert index.metric.reason == "the results under sampled-v1 and sampled-twice-v1 are of different items"
     assert np.isnan(index.resamples).all()
+
+
+def test_paired_results_are_of_common_items_where_there_are_such() -> None:
+    """The largest result of each prompt is preferred, but not if the other prompt has none of the same items."""
+    definition = of_prompts(paired=True)
+    prompts = [part.prompt or "" for part in definition.parts]
+
+    def of_items(prompt: str, n_items: int) -> ScoredResult:
+        one = scored("continuation", prompt, n_items=n_items)
+        items = f"{n_items:064}"
+        return one._replace(result=replace(one.result, signature=replace(one.result.signature, items_sha256=items)))
+
+    found = {
+        Source("continuation", prompts[0]): [of_items(prompts[0], 447), of_items(prompts[0], 372)],
+        Source("continuation", prompts[1]): [of_items(prompts[1], 372)],
+    }
+    chosen = _chosen([definition], found)
+    assert {one.result.signature.n_items for one in chosen.values()} == {372}
+    assert index_of(definition, chosen).metric.value is not None
+    apart = _chosen([of_prompts()], found)
+    assert {one.result.signature.n_items for one in apart.values()} == {447, 372}
+
+
+def test_results_of_other_normalisations_are_not_mixed() -> None:
+    results = list(all_four().values())
+    other = results[0]
+    signature = replace(other.result.signature, normalisation="token_mean", items_sha256="1" * 64)
+    mixed = other._replace(result=replace(other.result, signature=signature))
+    families = results_by_model([*results, mixed])
+    usual = results[1].result.signature.normalisation or ""
+    found = {family.normalisation: len(family.missing) for family in families}
+    assert found == {usual: 0, "token_mean": 3}
 
 
 def test_an_index_has_the_ideal_and_range_that_it_declares() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from evaluators.runs.finish import TextScoring, scoring_after
@@ -215,3 +217,15 @@ def test_a_repeated_run_takes_over_what_the_same_scorers_said(tmp_path: Path) ->
     (folder / SCORES).unlink()
     assert scoring_after(folder, [same], keep=True) == TextScoring((same,))
     assert scoring_after(tmp_path / "none", [same], keep=True) == TextScoring((same,))
+
+
+def test_a_score_file_with_text_that_is_no_utf8_is_an_error_of_one_line(tmp_path: Path) -> None:
+    said = write_scores(tmp_path, score_texts(TEXTS, [MadeScorer("toxicity", length)]))
+    assert said is not None
+    path = tmp_path / SCORES
+    table = pq.read_table(path)
+    names = pa.array([b"tox\xff"] * table.num_rows, type=pa.binary())
+    broken = pa.StringArray.from_buffers(len(names), *names.buffers()[1:])
+    pq.write_table(table.set_column(0, table.schema.field("kind"), broken), path)
+    with pytest.raises(DataError, match="holds text that is not UTF-8"):
+        read_scores(tmp_path, replace(said, sha256=sha256_file(path)))

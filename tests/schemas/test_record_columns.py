@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas import contract, tables
+from schemas import arrow_files, contract, tables
 from schemas.arrow_files import arrow_schema
 from schemas.errors import DataError
 from schemas.record import Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_faults import doubtful_rows
-from schemas.record_files import read_records, write_records
+from schemas.record_files import read_parts, read_records, write_records, writing_records
 from schemas.record_hashes import requests_sha256
 from tests.schemas import examples
 
@@ -186,3 +186,16 @@ def test_long_lists_are_looked_at_one_by_one() -> None:
     assert doubtful_rows(RecordColumns.of([replace(SCORED, reading=even)])).tolist() == [0]
     exchanges = tuple(replace(one, outcomes=texts) for one in SCORED.exchanges)
     assert doubtful_rows(RecordColumns.of([replace(SCORED, exchanges=exchanges)])).tolist() == [0]
+
+
+def test_rows_that_must_be_in_memory_together_are_limited_whatever_the_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "records.parquet"
+    with writing_records(path) as add:
+        n_bytes = [add(RECORDS).table.nbytes for _ in range(3)]
+    monkeypatch.setattr(arrow_files, "MOST_BYTES", sum(n_bytes) - 1)
+    with pytest.raises(DataError, match="GiB of memory"):
+        list(read_parts(path))
+    monkeypatch.setattr(arrow_files, "MOST_BYTES", sum(n_bytes) + 1000)
+    assert [len(part) for part in read_parts(path)] == [3 * len(RECORDS)]

@@ -9,11 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
+from evaluators.backend import ChoiceRequest
+from evaluators.statistics.option_scores import option_probabilities
 from schemas.files import sha256_file
+from schemas.record import Reading, Record
 from schemas.record_columns import RecordColumns
-from schemas.record_files import read_records, write_records, writing_records
+from schemas.record_files import read_parts, read_records, write_records, writing_records
 from tests.suites.commands import (
     N_SUPPORT,
+    SIZES,
     ask,
     board,
     copied,
@@ -46,6 +52,19 @@ def altered(folder: Path, change: Callable[[RecordColumns], list[Any]]) -> None:
     (folder / "result.json").write_text(json.dumps(value), encoding="utf-8")
 
 
+def failed(record: Record) -> Record:
+    (exchange,) = record.exchanges
+    without = replace(
+        exchange,
+        status="failed",
+        error="made to fail",
+        option_logprobs=(),
+        option_end_logprobs=(),
+        option_token_counts=(),
+    )
+    return replace(record, status="failed", reason="made to fail", reading=None, exchanges=(without,))
+
+
 def spoilt(records: RecordColumns, part: str, split: str, status: str | None) -> list[Any]:
     """Return records with other probabilities in one item of a split, or with another status in two of them."""
     found = list(records)
@@ -57,16 +76,7 @@ def spoilt(records: RecordColumns, part: str, split: str, status: str | None) ->
         found[places[5]] = replace(found[places[5]], reading=replace(reading, probabilities=shares))
         return found
     for place in places[:2]:
-        (exchange,) = found[place].exchanges
-        failed = replace(
-            exchange,
-            status="failed",
-            error="made to fail",
-            option_logprobs=(),
-            option_end_logprobs=(),
-            option_token_counts=(),
-        )
-        found[place] = replace(found[place], status="failed", reason="made to fail", reading=None, exchanges=(failed,))
+        found[place] = failed(found[place])
     return found
 
 
@@ -131,3 +141,97 @@ def test_many_failures_end_a_suite_and_keep_its_answers(dataset: Path, tmp_path:
     assert re.search(r"requests failed, more than the \d+ that --max-failure-rate allows; last error: planted", said)
     assert not list(tmp_path.rglob("*.parquet"))
     assert len(list(tmp_path.rglob("responses.sqlite"))) == 1
+
+
+def with_options(record: Record, options: tuple[str, ...]) -> Record:
+    """Return a record as if more options, all of them improbable, had been offered."""
+    (exchange,) = record.exchanges
+    n_new = len(options)
+    asked = ChoiceRequest(
+        prompt=exchange.prompt or "",
+        options=(*exchange.options, *options),
+        outcomes=(*exchange.outcomes, *(option.strip() for option in options)),
+    )
+    changed = replace(
+        exchange,
+        request_sha256=asked.sha256,
+        outcomes=asked.outcomes,
+        options=asked.options,
+        option_logprobs=(*exchange.option_logprobs, *(-30.0,) * n_new),
+        option_end_logprobs=(*exchange.option_end_logprobs, *(0.0,) * n_new),
+        option_token_counts=(*exchange.option_token_counts, *(1,) * n_new),
+        option_byte_counts=(*exchange.option_byte_counts, *(len(option) for option in options)),
+    )
+    found = option_probabilities(changed, "sum")
+    assert not isinstance(found, str)
+    reading = Reading(outcomes=asked.outcomes, probabilities=tuple(found), answers=())
+    return replace(record, exchanges=(changed,), reading=reading)
+
+
+def test_other_options_than_those_of_others_are_other_items(runs: Path, tmp_path: Path) -> None:
+    """Baselines that are offered nonsense do badly, so that a model would pass them by offering it."""
+    sound = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "a")
+    folder = copied(run_of(runs, "lab/second-0.8"), tmp_path / "runs" / "b")
+    altered(folder, lambda records: [with_options(record, (" qq", " zz")) for record in records])
+    run("-m", "evaluators", "rescore", folder)
+    said = board(tmp_path / "runs", out=tmp_path / "site1", status=1)
+    assert "b/result.json: its records describe other items" in said
+    assert sound.is_dir()
+    altered(folder, lambda records: [with_options(record, (" qq", " qq")) for record in records])
+    run("-m", "evaluators", "rescore", folder)
+    said = board(tmp_path / "runs", out=tmp_path / "site2", status=1)
+    assert "offers an option or an outcome twice" in said
+
+
+def test_missing_answers_of_a_part_count_as_wrong_at_the_gate(runs: Path, tmp_path: Path) -> None:
+    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
+
+    def right_ones(records: RecordColumns) -> list[Record]:
+        """Return the records with two right answers of split test in each part, and failures in place of the others."""
+        kept: dict[str, int] = {}
+        found = []
+        for record in records:
+            reading = record.reading
+            if record.split == "test" and reading is not None:
+                best = max(zip(reading.probabilities, reading.outcomes, strict=True))[1]
+                if best != record.target or kept.get(record.config, 0) == 2:
+                    record = failed(record)
+                else:
+                    kept[record.config] = kept.get(record.config, 0) + 1
+            found.append(record)
+        return found
+
+    altered(folder, right_ones)
+    said = run("-m", "evaluators", "rescore", folder, "--max-failure-rate", "0.5")
+    worst = sum(2 / n for n in SIZES) / len(SIZES)
+    assert f"accuracy 1.000, or {worst:.3f} with missing answers as wrong ones, is separably below" in said
+    assert "items failed, more than --max-failure-rate 0.05 allows" in run(
+        "-m", "evaluators", "rescore", folder, status=3
+    )
+
+
+def test_parts_in_another_order_are_refused_and_empty_row_groups_ignored(runs: Path, tmp_path: Path) -> None:
+    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "turned")
+    path = folder / "records.parquet"
+    records = read_records(path)
+    parts = [[one for one in records if one.config == name] for name in dict.fromkeys(one.config for one in records)]
+    with writing_records(path) as add:
+        for part in parts:
+            add([])
+            add(part)
+    assert pq.ParquetFile(path).num_row_groups == 10
+    assert [len(part) for part in read_parts(path)] == [len(part) for part in parts]
+    with writing_records(path) as add:
+        for part in parts[::-1]:
+            add(part)
+    said = run("-m", "schemas.validate", folder, status=1)
+    assert "its parts stand in another order than in the signature; run the model again" in said
+
+
+def test_a_config_takes_over_the_answers_of_its_suite(dataset: Path, tmp_path: Path) -> None:
+    ask(dataset, tmp_path)
+    log = tmp_path / "log"
+    ask(dataset, tmp_path, "--config", "wood001", PLANTED_LOG=log)
+    assert not log.exists()
+    ask(dataset, tmp_path, "--config", "wood002", "--prompt", "shown-v1", PLANTED_LOG=log)
+    assert log.exists()
