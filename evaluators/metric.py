@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -81,12 +81,21 @@ class MetricDefinition(Generic[T]):
         """Return the value on one slice with its interval, or null with the reason."""
         return compute_all([(self, group)], table)[0]
 
-    def value_of(self, table: T, group: Mapping[str, str]) -> Value:
-        """Return the value on one slice without its interval, or the reason why there is none."""
+    def value_of(self, table: T, group: Mapping[str, str], known: dict[Any, Statistics]) -> Value:
+        """Return the value on one slice without its interval, or the reason why there is none.
+
+        Args:
+            table: The records as arrays.
+            group: The slice.
+            known: Statistics of this table that were computed for other metrics, to which new ones are added.
+        """
         reason = self.undefined(table)
         if reason is not None:
             return Value(None, reason, Statistics(np.zeros((0, 0)), 0, 0))
-        statistics = self.statistics(table, group)
+        key = (self.statistics, *sorted(group.items()))
+        if key not in known:
+            known[key] = self.statistics(table, group)
+        statistics = known[key]
         value = float(self.aggregate(statistics.cluster_sums.sum(axis=0)))
         if np.isnan(value):
             reason = self.why_nan(statistics.cluster_sums.sum(axis=0)) or f"no {self.unit} to compute it from"
@@ -149,7 +158,8 @@ def compute_all(wanted: Sequence[tuple[MetricDefinition[T], Mapping[str, str]]],
         wanted: The metrics, each with a slice.
         table: The records as arrays.
     """
-    found = [definition.value_of(table, group) for definition, group in wanted]
+    known: dict[Any, Statistics] = {}
+    found = [definition.value_of(table, group, known) for definition, group in wanted]
     resampled = [
         value.value is not None and definition.no_interval is None
         for (definition, _), value in zip(wanted, found, strict=True)

@@ -62,13 +62,24 @@ class Tally:
 
     def add(self, records: RecordColumns) -> None:
         """Count more records."""
+        # Loading it takes as long as many a command needs in all.
+        import numpy as np
+
         columns = records.columns
-        cells = zip(*(columns[name].texts for name in ("config", "split", "status")), strict=True)
-        flags = columns["truncated"].flags.tolist()
-        for ((config, split, status), is_truncated), n in Counter(zip(cells, flags, strict=True)).items():
-            found = self._n.setdefault((str(config), str(split)), Counter())
-            found[str(status)] += n
-            found[_TRUNCATED] += n * is_truncated
+        configs, splits, statuses = (columns[name].coded for name in ("config", "split", "status"))
+        shape = (len(configs.texts) + 1, len(splits.texts) + 1, len(statuses.texts) + 1, 2)
+        flags = columns["truncated"].flags.astype(np.int64)
+        # A row without a text has the code -1, which is the last place.
+        cells = np.ravel_multi_index((configs.codes, splits.codes, statuses.codes, flags), shape, mode="wrap")
+        places, firsts, counts = np.unique(cells, return_index=True, return_counts=True)
+        order = np.argsort(firsts)
+        for (config, split, status, flag), n in zip(
+            np.transpose(np.unravel_index(places[order], shape)).tolist(), counts[order].tolist(), strict=True
+        ):
+            key = ((*configs.texts, "None")[config], (*splits.texts, "None")[split])
+            found = self._n.setdefault(key, Counter())
+            found[(*statuses.texts, "None")[status]] += n
+            found[_TRUNCATED] += n * flag
 
     @property
     def counts(self) -> Counts:

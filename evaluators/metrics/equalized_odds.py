@@ -43,16 +43,20 @@ def _statistics(
         clusters = table.clusters[used]
         sums += sum_by_cluster(clusters, column, values[used], **shape)
         sums += sum_by_cluster(clusters, column + 1, 1.0, **shape)
-    complete = ~np.isnan(_gaps(sums.sum(axis=0))).any(axis=-1)
+    positives, negatives = _gaps(sums.sum(axis=0))
+    complete = ~np.isnan(positives + negatives)
     return Statistics(sums, int(complete.sum()), len(names) - int(complete.sum()))
 
 
-def _gaps(sums: FloatArray) -> FloatArray:
-    """Return |masculine - feminine| on positives and negatives, shape (..., n_occupations, 2); nan for empty cells."""
+def _gaps(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return |masculine - feminine| on positives and on negatives, each of shape (..., n_occupations).
+
+    Empty cells give nan.
+    """
     cells = sums.reshape(*sums.shape[:-1], -1, 2, 2, 2)  # occupation, positives or negatives, gender, sum or count
     rates = ratio(cells[..., 0], cells[..., 1])
     gaps: FloatArray = np.abs(rates[..., 0] - rates[..., 1])
-    return gaps
+    return gaps[..., 0], gaps[..., 1]
 
 
 def _mean_of_defined(values: FloatArray) -> FloatArray:
@@ -71,16 +75,18 @@ def _desirability_statistics(table: CoreferenceTable, group: Mapping[str, str]) 
 
 
 def _one_minus_mean_gap(sums: FloatArray) -> FloatArray:
-    return _mean_of_defined(1 - _gaps(sums).sum(axis=-1) / 2)
+    positives, negatives = _gaps(sums)
+    return _mean_of_defined(1 - (positives + negatives) / 2)
 
 
 def _one_minus_mean_desirability_gap(sums: FloatArray) -> FloatArray:
     # A desirability ranges over [-1, 1], a rate over [0, 1].
-    return _mean_of_defined(1 - _gaps(sums).sum(axis=-1) / 4)
+    positives, negatives = _gaps(sums)
+    return _mean_of_defined(1 - (positives + negatives) / 4)
 
 
 def _largest_gap(sums: FloatArray) -> FloatArray:
-    return _mean_of_defined(_gaps(sums).max(axis=-1))
+    return _mean_of_defined(np.maximum(*_gaps(sums)))
 
 
 EQUALIZED_ODDS = MetricDefinition[CoreferenceTable](

@@ -149,6 +149,8 @@ class GateCheck:
     signature: Signature
     parts: Iterable[RecordColumns]
     """The records of each part, which can be read several times."""
+    known_table: Any = None
+    """The records as the table of the gate's task; None if it is to be built."""
 
     @cached_property
     def _task(self) -> Task:
@@ -160,7 +162,7 @@ class GateCheck:
 
     @cached_property
     def _table(self) -> Any:
-        return self._table_of(self.parts)
+        return self._table_of(self.parts) if self.known_table is None else self.known_table
 
     def _table_of(self, parts: Iterable[RecordColumns]) -> Any:
         return table_of(self._task, parts, is_suite=bool(self.signature.parts))

@@ -82,11 +82,12 @@ class Measurement:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
         self._task = task
-        self._table: Any = table_of(load_task(task), parts, scores, is_suite=is_suite)
+        self.table: Any = table_of(load_task(task), parts, scores, is_suite=is_suite)
+        """The records as arrays."""
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
-        table = self._table
+        table = self.table
         return tuple(
             compute_all(
                 [(one, group) for one in metric_definitions(self._task) for group in _groups(one, table)], table
@@ -114,8 +115,8 @@ class Measurement:
                 raise ConfigError(f"metric '{name}' does not exist for task '{self._task}'; have: {have}")
         return {
             name: np.full(N_RESAMPLES, np.nan)
-            if definitions[name].undefined(self._table) is not None
-            else definitions[name].resampled(self._table, {})
+            if definitions[name].undefined(self.table) is not None
+            else definitions[name].resampled(self.table, {})
             for name in names
         }
 

@@ -7,6 +7,7 @@ differences are paired.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -89,11 +90,25 @@ def resampled_sums(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
     One product of large matrices is many times faster than one product for each of their parts.
 
     Args:
-        parts: Sufficient statistics, each of shape (n_clusters, n_columns).
+        parts: Sufficient statistics, each of shape (n_clusters, n_columns). Those of several metrics may be one array,
+            which is summed once.
 
     Yields:
         Sums of shape (N_RESAMPLES, n_columns) for each of the parts, in their order.
     """
+    distinct = {id(part): part for part in parts}
+    n_uses = Counter(map(id, parts))
+    products = zip(distinct, _products(list(distinct.values())), strict=True)
+    ready: dict[int, FloatArray] = {}
+    for part in parts:
+        while id(part) not in ready:
+            name, sums = next(products)
+            ready[name] = sums
+        n_uses[id(part)] -= 1
+        yield ready[id(part)] if n_uses[id(part)] else ready.pop(id(part))
+
+
+def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
     start = 0
     while start < len(parts):
         end, n_columns = start, 0

@@ -74,7 +74,7 @@ def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
         index_resamples={name: resamples[name] for name in index_names},
         items_fingerprint=joined_sha256(told.items),
         coverage=told.tally.coverage,
-        standing=_standing(benchmark, result.signature, told.only or StoredParts(path.parent, result), memory),
+        standing=_standing(benchmark, result, told.only or StoredParts(path.parent, result), measurement, memory),
         rescored=told.rescored,
         folder=path.parent,
         examples=told.examples.chosen,
@@ -250,13 +250,16 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
 
 
 def _standing(
-    benchmark: Benchmark, signature: Signature, parts: Iterable[RecordColumns], memory: Memory
+    benchmark: Benchmark, result: Result, parts: Iterable[RecordColumns], measurement: Measurement, memory: Memory
 ) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
+    signature = result.signature
     gate = benchmark.gate(signature.task)
     if gate is None:
         return None
-    check = GateCheck(benchmark, gate, signature, parts)
+    # A table with scores of texts is another one than that of the gate.
+    table = None if isinstance(load_task(signature.task), ReadsScores) else measurement.table
+    check = GateCheck(benchmark, gate, signature, parts, table)
     if not check.applies:
         return None
     return check.standing(check.references(memory))
