@@ -74,7 +74,7 @@ def verified_entry(path: Path, root: Root, memory: Memory) -> Entry:
         index_resamples={name: resamples[name] for name in index_names},
         items_fingerprint=joined_sha256(told.items),
         coverage=told.tally.coverage,
-        standing=_standing(benchmark, result, told.only or StoredParts(path.parent, result), measurement, memory),
+        standing=_standing(benchmark, result, told, measurement, memory),
         rescored=told.rescored,
         folder=path.parent,
         examples=told.examples.chosen,
@@ -86,6 +86,7 @@ class _Told:
 
     def __init__(self, path: Path, signature: Signature, scores: TextScores) -> None:
         self._path, self._signature, self._scores = path, signature, scores
+        self.folder = path.parent
         self.only: list[RecordColumns] = []
         """The records, if they are a single part; empty if they are several, which are not kept."""
         self.items: list[str] = []
@@ -250,7 +251,7 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
 
 
 def _standing(
-    benchmark: Benchmark, result: Result, parts: Iterable[RecordColumns], measurement: Measurement, memory: Memory
+    benchmark: Benchmark, result: Result, told: _Told, measurement: Measurement, memory: Memory
 ) -> Standing | None:
     """Return the standing of a model among the baselines; None without a gate or without right answers."""
     signature = result.signature
@@ -259,7 +260,9 @@ def _standing(
         return None
     # A table with scores of texts is another one than that of the gate.
     table = None if isinstance(load_task(signature.task), ReadsScores) else measurement.table
-    check = GateCheck(benchmark, gate, signature, parts, table)
+    parts = told.only or StoredParts(told.folder, result)
+    items = None if _brings_options(signature) else joined_sha256(told.items)
+    check = GateCheck(benchmark, gate, signature, parts, table, items)
     if not check.applies:
         return None
     return check.standing(check.references(memory))
