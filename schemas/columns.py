@@ -91,6 +91,11 @@ class Column:
         """The number of bytes of each text; 0 for a row without one."""
         return cast(IntArray, pc.binary_length(self.array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
 
+    def matches(self, pattern: str) -> BoolArray:
+        """Return the mask of the rows whose text matches a regular expression, shape (n,); False without a text."""
+        found = pc.match_substring_regex(self.array, pattern).fill_null(False)
+        return cast(BoolArray, found.to_numpy(zero_copy_only=False).astype(np.bool_))
+
     @cached_property
     def numbers(self) -> FloatArray:
         """The number of each row as a float, rounded if it is a large integer; nan for a row without one."""

@@ -30,7 +30,7 @@ _PER_ANSWER = ("option_logprobs", "option_end_logprobs", "option_token_counts")
 def doubtful_rows(records: RecordColumns) -> IntArray:
     """Return the indices of the records that may break a rule, in order."""
     columns = records.columns
-    found: BoolArray = ~_fits(columns["config"], _NAME) | ~_fits(columns["split"], _NAME)
+    found: BoolArray = ~columns["config"].matches(_NAME) | ~columns["split"].matches(_NAME)
     for name in ("item_id", "cluster"):
         found |= columns[name].text_lengths == 0
     for name in ("reason", "pair_id", "target", "reference"):
@@ -50,12 +50,6 @@ def doubtful_rows(records: RecordColumns) -> IntArray:
     return np.flatnonzero(found)
 
 
-def _fits(column: Column, pattern: str) -> BoolArray:
-    matches = pc.match_substring_regex(column.array, pattern).fill_null(False)
-    result: BoolArray = matches.to_numpy(zero_copy_only=False).astype(np.bool_)
-    return result
-
-
 def _is_empty(column: Column) -> BoolArray:
     found: BoolArray = column.known & (column.text_lengths == 0)
     return found
@@ -73,7 +67,7 @@ def _repeated_groups(groups: Column, n: int) -> BoolArray:
 def _doubtful_exchanges(fields: Mapping[str, Column]) -> BoolArray:
     status, kind = fields["status"].coded, fields["kind"].coded
     found = ~status.is_one_of(*get_args(ExchangeStatus)) | ~kind.is_one_of(*get_args(RequestKind))
-    found |= ~_fits(fields["request_sha256"], _SHA256)
+    found |= ~fields["request_sha256"].matches(_SHA256)
     found |= _is_empty(fields["finish_reason"]) | _is_empty(fields["error"])
     for name in ("n_moved_tokens", "sample", "n_prompt_tokens", "n_completion_tokens"):
         found |= fields[name].numbers < 0

@@ -1,7 +1,7 @@
 """Finds, reads and checks the folder of a run: its result, its records and the scores of its texts.
 
-All code that reads a run uses this module, so that each error has the same message everywhere. :func:`read_run` stops
-at the first error; ``python -m schemas.validate`` lists all of them.
+All code that reads a run uses this module, so that each error has the same message everywhere. :func:`read_parts`,
+and :func:`read_run` for a run as a whole, stop at the first error; ``python -m schemas.validate`` lists all of them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from schemas import arrow_files, contract
 from schemas.columns import BoolArray, Column
@@ -56,7 +55,9 @@ def _are_sound(columns: Mapping[str, Column]) -> BoolArray:
     """Return the mask of the rows that certainly break no rule."""
     lists = columns["values"].lists
     numbers = lists.values.numbers
-    found = _fits(columns["scorer"], r"^[A-Za-z0-9][A-Za-z0-9.-]*$") & _fits(columns["text_sha256"], r"^[0-9a-f]{64}$")
+    found = columns["scorer"].matches(r"^[A-Za-z0-9][A-Za-z0-9.-]*$") & columns["text_sha256"].matches(
+        r"^[0-9a-f]{64}$"
+    )
     found &= columns["kind"].known & columns["values"].known
     found[lists.owners[~np.isfinite(numbers)]] = False
     n_rows = len(found)
@@ -75,8 +76,3 @@ def _are_sound(columns: Mapping[str, Column]) -> BoolArray:
     for kind, are_right in fits.items():
         of_kind |= columns["kind"].coded.is_one_of(kind) & are_right
     return found & of_kind
-
-
-def _fits(column: Column, pattern: str) -> BoolArray:
-    matches = pc.match_substring_regex(column.array, pattern).fill_null(False)
-    return cast(BoolArray, matches.to_numpy(zero_copy_only=False).astype(np.bool_))

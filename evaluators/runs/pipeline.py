@@ -22,7 +22,7 @@ from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore
 from schemas.errors import ConfigError, RunError
 from schemas.progress import Advance, progress
-from schemas.record import Record
+from schemas.record_columns import RecordColumns
 from schemas.result import Result, Usage
 
 _STATE = "pending.json"
@@ -161,7 +161,7 @@ class _Asking:
             cost_usd=totals.cost_usd,
         )
 
-    def records(self, advance: Advance) -> Iterator[Sequence[Record]]:
+    def records(self, advance: Advance) -> Iterator[RecordColumns]:
         """Ask what is not answered yet, and yield the records of each part.
 
         Raises:
@@ -173,7 +173,7 @@ class _Asking:
             responses = self._responses(asked, advance)
             for part, keys in asked:
                 answers = [[responses[key] for key in of_item] for of_item in keys]
-                records = records_of(self.plan, part, part.requests, answers, chat=chat)
+                records = RecordColumns.of(records_of(self.plan, part, part.requests, answers, chat=chat))
                 self.failures.add(records)
                 yield records
         self.failures.check(self.options.max_failure_rate)

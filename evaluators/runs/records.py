@@ -122,14 +122,13 @@ class FailureCount:
     n_failed: int = 0
     last_reason: str | None = None
 
-    def add(self, records: Sequence[Record]) -> None:
+    def add(self, records: RecordColumns) -> None:
         """Count more records."""
-        columns = RecordColumns.of(records)
-        failed = np.flatnonzero(columns.columns["status"].coded.is_one_of("failed")).tolist()
-        self.n += len(columns)
+        failed = np.flatnonzero(records.columns["status"].coded.is_one_of("failed")).tolist()
+        self.n += len(records)
         self.n_failed += len(failed)
         if failed:
-            self.last_reason = columns.columns["reason"].texts[failed[-1]]
+            self.last_reason = records.columns["reason"].texts[failed[-1]]
 
     def check(self, max_failure_rate: float) -> None:
         """Check that not too many records failed.

@@ -145,7 +145,7 @@ def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) 
 
 def _reread_parts(
     folder: Path, result: Result, signature: Signature, max_failure_rate: float
-) -> Iterator[Sequence[Record]]:
+) -> Iterator[RecordColumns]:
     """Yield the records of each part of a run, with readings under another signature.
 
     Raises:
@@ -156,7 +156,7 @@ def _reread_parts(
     for records in _shown_parts(folder, result):
         is_read_alike = result.signature.normalisation == signature.normalisation
         stays = is_read_alike and _surely_follow(load_task(signature.task), records, signature.normalisation)
-        changed = records if stays else reread(records, signature.task, signature.normalisation)
+        changed = records if stays else RecordColumns.of(reread(records, signature.task, signature.normalisation))
         failures.add(changed)
         yield changed
     failures.check(max_failure_rate)

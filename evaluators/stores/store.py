@@ -23,7 +23,7 @@ from typing import NamedTuple, Self
 from pydantic import TypeAdapter, ValidationError
 
 from evaluators.backend import Request, Response, Runtime, Sent
-from evaluators.stores.heads import Heads
+from evaluators.stores.heads import MOST_HEADS, Heads
 from schemas import contract, strict_json
 from schemas.errors import RunError
 from schemas.result import Model
@@ -48,7 +48,6 @@ CREATE TABLE IF NOT EXISTS choices (
     model_id INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (model_id, name)
 ) WITHOUT ROWID;
 """
-_LATEST_HEADS = 16
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
 _PATIENCE = 0.05
@@ -127,7 +126,7 @@ class ResponseStore:
                 )
             row = self._connection.execute("SELECT id FROM models WHERE model_sha256 = ?", (model.identity_sha256,))
             (self._model_id,) = row.fetchone()
-            latest = self._connection.execute("SELECT text FROM heads ORDER BY id DESC LIMIT ?", (_LATEST_HEADS,))
+            latest = self._connection.execute("SELECT text FROM heads ORDER BY id DESC LIMIT ?", (MOST_HEADS,))
             self._heads = Heads(reversed([text for (text,) in latest.fetchall()]))
 
     def __enter__(self) -> Self:
