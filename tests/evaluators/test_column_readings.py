@@ -172,6 +172,14 @@ def test_many_sums_equal_single_products_to_the_bit() -> None:
         assert np.array_equal(sums, cluster_draws(len(part)) @ part)
 
 
+def test_sums_of_equal_columns_equal_single_products_to_the_bit() -> None:
+    table = made_parts([(40, 9)])[0]
+    parts = [table[:, [0, 0, 1]], table[:, [1, 8]], table[:, [3, 3]] * 0, table[:, ::-1], table[:, [5, 5]]]
+    for many in (parts, parts[-1:], [parts[2]] * 2 + [table[:, [4, 4]]]):
+        for part, sums in zip(many, resampled_sums(many), strict=True):
+            assert np.array_equal(sums, cluster_draws(len(part)) @ part)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 40, 1999, 2000])
 def test_quantiles_equal_those_of_numpy_to_the_bit(n: int) -> None:
     rng = np.random.default_rng(n)
