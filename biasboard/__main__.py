@@ -14,7 +14,9 @@ app = command_group(
         ),
         **EVALUATORS,
         "board": LEADERBOARD["build"],
+        "keys": LEADERBOARD["keys"],
         "serve": LEADERBOARD["serve"],
+        "verify": LEADERBOARD["verify"],
         "validate": Place(
             "schemas.validate:app",
             "Check datasets, runs and results against the contract; exit with 1 if anything is wrong.",

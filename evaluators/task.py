@@ -227,11 +227,7 @@ def task_for(listed: str, name: str | None = None) -> Task:
         DataError: there is no such item shape.
     """
     shape = shape_of(listed, where="manifest").name
-    tasks = [load_task(known) for known in plugins.names(_PACKAGE)]
-    fitting = {task.name: task for task in tasks if task.item_shape == shape}
-    if not fitting:
-        shapes = ", ".join(sorted({task.item_shape for task in tasks}))
-        raise ConfigError(f"no task can ask about items of shape '{shape}'; have tasks for: {shapes}")
+    fitting = _fitting(shape)
     chosen = name or (listed if listed in fitting else next(iter(fitting)) if len(fitting) == 1 else None)
     if chosen is None:
         raise ConfigError(
@@ -242,6 +238,29 @@ def task_for(listed: str, name: str | None = None) -> Task:
             f"--task {chosen} cannot ask about items of shape '{shape}'; tasks that can: {', '.join(fitting)}"
         )
     return fitting[chosen]
+
+
+def tasks_for(listed: str) -> Sequence[Task]:
+    """Return the tasks that a config is made for: the one of its listed name, or else all that fit its items.
+
+    Args:
+        listed: The item shape in the manifest.
+
+    Raises:
+        ConfigError: no task fits such items.
+        DataError: there is no such item shape.
+    """
+    fitting = _fitting(shape_of(listed, where="manifest").name)
+    return [fitting[listed]] if listed in fitting else list(fitting.values())
+
+
+def _fitting(shape: str) -> Mapping[str, Task]:
+    tasks = [load_task(known) for known in plugins.names(_PACKAGE)]
+    fitting = {task.name: task for task in tasks if task.item_shape == shape}
+    if not fitting:
+        shapes = ", ".join(sorted({task.item_shape for task in tasks}))
+        raise ConfigError(f"no task can ask about items of shape '{shape}'; have tasks for: {shapes}")
+    return fitting
 
 
 def prompt_of(task: Task, prompt_id: str | None) -> Prompt:

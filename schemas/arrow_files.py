@@ -93,6 +93,16 @@ def n_rows(path: Path) -> int:
         return int(file.metadata.num_rows)
 
 
+def metadata(path: Path) -> pq.FileMetaData:
+    """Return what a file tells about its rows and columns, without reading them.
+
+    Raises:
+        DataError: the file is not a readable parquet file.
+    """
+    with _opened(path) as file:
+        return file.metadata
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
@@ -164,6 +174,12 @@ def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
         raise DataError(
             f"{path}: column {', '.join(missing)} is missing; have: {', '.join(schema.names)}; "
             f"rows of {row_type.__name__} need: {', '.join(wanted.names)}"
+        )
+    strange = [name for name in schema.names if name not in wanted.names]
+    if strange:
+        raise DataError(
+            f"{path}: column {', '.join(strange[:5])} is none of {row_type.__name__}; leave it out, have: "
+            f"{', '.join(wanted.names)}"
         )
     for field in wanted:
         if schema.names.count(field.name) > 1:

@@ -6,10 +6,12 @@ The rules for items are in the files of their shapes.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from schemas.dataset import Manifest
 from schemas.record import Record
+from schemas.register import Register
 from schemas.result import Counts, Result
 from schemas.score import TextScore
 
@@ -27,6 +29,8 @@ def problems(document: object) -> Iterator[str]:
             yield from _record_problems(document)
         case Result():
             yield from _result_problems(document)
+        case Register():
+            yield from _register_problems(document)
         case Manifest():
             yield from _manifest_problems(document)
 
@@ -64,6 +68,16 @@ def _record_problems(record: Record) -> Iterator[str]:
             yield "reading: outcomes and probabilities differ in length; give one probability per outcome"
         elif abs(math.fsum(reading.probabilities) - 1) > _PROBABILITY_TOLERANCE:
             yield f"reading.probabilities: sum to {math.fsum(reading.probabilities)}, not to 1; renormalise them"
+
+
+def _register_problems(register: Register) -> Iterator[str]:
+    places = Counter(one.place for one in register.results)
+    for place, n in places.items():
+        if n > 1:
+            yield f"results: {place} stands {n} times; keep one decision about it"
+    for one in register.results:
+        if one.rerun is not None and one.rerun.n_agreeing > one.rerun.n_items:
+            yield f"results: {one.place}: more items agree than were asked again; correct it"
 
 
 def _score_problems(score: TextScore) -> Iterator[str]:
@@ -117,8 +131,8 @@ def _result_problems(result: Result) -> Iterator[str]:
         kinds = [scorer.kind for scorer in result.scores.scorers]
         for kind in sorted({kind for kind in kinds if kinds.count(kind) > 1}):
             yield f"scores.scorers: names {kinds.count(kind)} scorers of kind {kind}; keep one"
-    keys = [(metric.name, *sorted(metric.group.items())) for metric in result.metrics]
-    for key in {key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ():
+    places = Counter((metric.name, *sorted(metric.group.items())) for metric in result.metrics)
+    for key in (key for key, n in places.items() if n > 1):
         yield f"metrics: {key} stands twice; keep one"
 
 

@@ -14,16 +14,18 @@ from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
 
 from schemas import strict_json
+from schemas.answer_key import AnswerKey
 from schemas.checks import problems
 from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
 from schemas.item_shape import Item, item_shapes
 from schemas.record import Record
+from schemas.register import Register
 from schemas.result import Result
 from schemas.score import TextScore
 from schemas.strict_json import JsonValue
 
-Document: TypeAlias = Manifest | Reject | Item | Record | TextScore | Result
+Document: TypeAlias = Manifest | Reject | Item | Record | TextScore | Result | AnswerKey | Register
 D = TypeVar("D", bound=Document)
 
 _FILES: Mapping[type[Any], str] = {
@@ -32,6 +34,8 @@ _FILES: Mapping[type[Any], str] = {
     Record: "record",
     TextScore: "score",
     Result: "result",
+    AnswerKey: "answer_key",
+    Register: "register",
 }
 
 
@@ -113,7 +117,7 @@ def as_python(document: Document) -> dict[str, Any]:
     """Return a dataclass as nested dictionaries and lists for a parquet file, with minus infinity as a float."""
     # Several times faster than dataclasses.asdict, which copies every string. Fields with a default came to manifests
     # and results later; files without them stay as they were. The columns of a parquet file are always complete.
-    optional = isinstance(document, Manifest | Result)
+    optional = isinstance(document, Manifest | Result | AnswerKey)
     adapter = schemas()[type(document)].adapter
     return cast(dict[str, Any], adapter.dump_python(document, mode="json", exclude_defaults=optional))
 

@@ -6,10 +6,13 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from schemas import strict_json
 from schemas.columns import Column
+from schemas.record import Record
 from schemas.record_columns import RecordColumns
+from schemas.strict_json import JsonValue
 
 
 def joined_sha256(of_parts: Sequence[str]) -> str:
@@ -49,6 +52,52 @@ def requests_sha256(records: RecordColumns) -> str:
     lengths = records.exchanges["option_byte_counts"].lists
     digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
     return digest.hexdigest()
+
+
+def asked_sha256(records: RecordColumns) -> str:
+    """Return a hash of the requests of a part, the same with and without the texts of the prompts."""
+    digest = hashlib.sha256(records.owners.tobytes())
+    for name in ("kind", "request_sha256"):
+        _add(digest, records.exchanges[name])
+    samples = records.exchanges["sample"]
+    digest.update(samples.known.tobytes() + samples.integers.tobytes())
+    _add_options(digest, records)
+    return digest.hexdigest()
+
+
+def answers_sha256(records: RecordColumns) -> str:
+    """Return a hash of the answers of a part: statuses, generated texts and log-probabilities of options."""
+    digest = hashlib.sha256(records.owners.tobytes())
+    for name in ("status", "text"):
+        _add(digest, records.exchanges[name])
+    logprobs = records.exchanges["option_logprobs"].lists
+    digest.update(logprobs.offsets.tobytes() + logprobs.values.numbers.tobytes())
+    return digest.hexdigest()
+
+
+def item_hashes(records: Sequence[Record], *, with_requests: bool) -> npt.NDArray[np.uint8]:
+    """Return the SHA-256 of each record's facts about its item, and of its requests.
+
+    Args:
+        records: The records.
+        with_requests: False to leave out the requests, which nobody can rebuild if the answers were given elsewhere.
+
+    Returns:
+        One hash per row, shape (n, 32).
+    """
+    hashes = [hashlib.sha256(strict_json.canonical(_told(record, with_requests))).digest() for record in records]
+    return np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), 32)
+
+
+def _told(record: Record, with_requests: bool) -> JsonValue:
+    facts: list[JsonValue] = [record.item_id, record.config, record.split, record.cluster, record.pair_id]
+    facts += [record.target, record.reference, dict(record.groups)]
+    if with_requests:
+        facts += [
+            [one.kind, one.request_sha256, one.sample, list(one.outcomes), list(one.options)]
+            for one in record.exchanges
+        ]
+    return facts
 
 
 def _add_options(digest: hashlib._Hash, records: RecordColumns) -> None:

@@ -32,6 +32,9 @@ class Model:
     """SHA-256 of the chat template; None if prompts are sent as they are."""
     endpoint: Endpoint
     identity_sha256: str
+    """SHA-256 of everything about the model that can change an answer."""
+    identity: dict[str, str | None] | None = None
+    """Parts that the hash is taken of, by name; None in older results, or if one is an address, which is not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ and :func:`read_run` for a run as a whole, stop at the first error; ``python -m 
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -39,10 +40,14 @@ class Run(NamedTuple):
 def find_runs(folder: Path) -> list[Path]:
     """Return the folders of all finished runs in a folder and below it, sorted.
 
-    Hidden folders, whose names begin with a dot, are skipped, because they are still being written.
+    Hidden folders, whose names begin with a dot, are skipped, because they are still being written. Links to folders
+    are not followed.
     """
-    found = (path.parent for path in folder.glob(f"**/{RESULT}"))
-    return sorted(run for run in found if not any(part.startswith(".") for part in run.relative_to(folder).parts))
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(place)] if RESULT in files else []
+    return sorted(found)
 
 
 def finished_runs(path: Path) -> list[Path]:

@@ -84,6 +84,7 @@ def open_backend(model: str, options: BackendOptions) -> BaselineBackend:
     if baseline is None:
         have = dict.fromkeys(baseline.name for benchmark in benchmarks() for baseline in benchmark.baselines)
         raise ConfigError(f"baseline '{model}' does not exist; have: {', '.join(have)}, all")
+    identity = {"backend": "baseline", "kind": name, "version": _VERSION}
     return BaselineBackend(
         baseline=baseline,
         arguments=(f"--model {name}",),
@@ -94,6 +95,7 @@ def open_backend(model: str, options: BackendOptions) -> BaselineBackend:
             precision=None,
             chat_template_sha256=None,
             endpoint="baseline",
-            identity_sha256=model_identity({"backend": "baseline", "kind": name, "version": _VERSION}),
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
         ),
     )

@@ -126,6 +126,7 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
         raise DataError(f"{model}: holds no answers")
     content = {key: contract.plain(asdict(answer)) for key, answer in answers.items()}
     name = check_model_id(options.name or (who.id if who else f"replay/{path.stem}"))
+    identity = {"backend": "replay", "id": name, "answers": strict_json.sha256(content)}
     return Replay(
         answers=answers,
         arguments=(f"--model {path.resolve().name}", *([f"--name {options.name}"] if options.name else [])),
@@ -136,7 +137,8 @@ def open_backend(model: str, options: BackendOptions) -> Replay:
             precision=who.precision if who else None,
             chat_template_sha256=who.chat_template_sha256 if who else None,
             endpoint="replay",
-            identity_sha256=model_identity({"backend": "replay", "id": name, "answers": strict_json.sha256(content)}),
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
         ),
     )
 

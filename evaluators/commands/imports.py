@@ -102,6 +102,7 @@ def _model(files: Sequence[AnswerFile], name: str) -> Model:
         chat_template_sha256=None,
         endpoint="replay",
         identity_sha256=model_identity(identity),
+        identity=dict(identity),
     )
 
 

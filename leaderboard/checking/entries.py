@@ -11,8 +11,10 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.gates import Standing
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.task import load_task
+from leaderboard.checking.commands import plain_command
 from leaderboard.checking.examples import Examples
 from schemas.metric_comparison import MetricKey, key_of
+from schemas.register import Acceptance
 from schemas.result import Metric, Result, SplitCounts
 
 MIN_COVERAGE = 0.95
@@ -32,6 +34,19 @@ class Root(NamedTuple):
         return path.parent.relative_to(self.folder).as_posix()
 
 
+Provenance: TypeAlias = Literal["claimed", "recomputed", "rerun"]
+Extent: TypeAlias = Literal["whole", "slice", "unknown"]
+
+
+class Match(NamedTuple):
+    """The part of a known dataset that a result asks about."""
+
+    extent: Extent
+    """Part of the config or suite; ``unknown`` if the board has no answer key of it."""
+    reason: str | None
+    """Reason why the result gets no rank; None if it asks about the whole config or suite."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A result whose metrics were recomputed and agree with the stored ones."""
@@ -41,7 +56,7 @@ class Entry:
     place: str
     """Folder of the result, relative to the folder that was searched."""
     metrics: Mapping[MetricKey, Metric]
-    """Metrics that tables may show: all that the current code computes; without a value if the result lacks it."""
+    """All metrics of the current code, computed from the records, whatever the result says."""
     n_recomputed: int
     """Number of stored metrics that were compared with recomputed ones."""
     primary_resamples: FloatArray | None
@@ -49,10 +64,18 @@ class Entry:
     metric has no value."""
     index_resamples: Mapping[str, FloatArray] = field(default_factory=dict)
     """The same arrays for the metrics that an index of the benchmark averages, by name."""
+    match: Match
+    """The part of a known dataset whose items the records were compared with."""
+    answers_sha256: str
+    """Hash of the model's answers; results of different models do not have the same one by chance."""
+    acceptance: Acceptance | None = None
+    """Decision of a maintainer about exactly this result; None if there is none."""
+    double: str | None = None
+    """Reason why another result on the board keeps this one from a rank of its own; None if none does."""
+    earlier: tuple[Metric, ...] = ()
+    """Metrics that the result has in other versions than the current code."""
     coverage: tuple[SplitCounts, ...] = ()
     """Counts of each split of each part, as the records have them."""
-    items_fingerprint: str
-    """Hash of what the records say about the items; the same for all results of one signature."""
     standing: Standing | None = None
     """Standing of the model among the baselines of the benchmark; None if the items have no right answers or the task
     has no gate."""
@@ -79,6 +102,41 @@ class Entry:
         return self.result.model.endpoint == "baseline"
 
     @property
+    def command(self) -> str | None:
+        """The command that gave the answers; None if the stored text is none that a reader may run."""
+        return plain_command(self.result.command)
+
+    @property
+    def claim(self) -> str | None:
+        """The claim that the numbers rest on and that no computation can confirm; None if there is none."""
+        if self.result.environment.corruption is not None:
+            return f"the answers look changed ({self.result.environment.corruption})"
+        if self.is_imported:
+            return "the answers were given elsewhere and published"
+        if self.result.model.endpoint == "replay":
+            return "the answers come from a file"
+        taken = [label for label in self._scorers if label not in self.rescored]
+        return f"scores of {', '.join(taken)} are taken as stored" if taken else None
+
+    @property
+    def _scorers(self) -> tuple[str, ...]:
+        stored = self.result.scores
+        return () if stored is None else tuple(scorer.label for scorer in stored.scorers)
+
+    @property
+    def provenance(self) -> Provenance:
+        """The origin of the numbers: claims, stored answers from which they were computed, or answers asked again."""
+        if self.claim is not None:
+            return "claimed"
+        rerun = None if self.acceptance is None else self.acceptance.rerun
+        return "rerun" if rerun is not None and rerun.n_agreeing == rerun.n_items else "recomputed"
+
+    @property
+    def is_replayed(self) -> bool:
+        """True if the answers come from a file and not from the model itself."""
+        return self.result.model.endpoint == "replay"
+
+    @property
     def is_imported(self) -> bool:
         """True if the answers were published elsewhere and imported, so that they only share tables with others."""
         signature = self.result.signature
@@ -97,8 +155,14 @@ def why_unranked(entry: Entry) -> str | None:
     """Return why a result cannot be ranked, whatever its metrics are; None if it can be."""
     if entry.is_baseline:
         return "baselines are shown for comparison and never ranked"
+    if entry.match.reason is not None:
+        return entry.match.reason
+    if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
+        return f"withdrawn on {entry.acceptance.accepted}: {entry.acceptance.reason}"
     if entry.result.model.endpoint == "replay" and not entry.is_imported:
         return "replayed: its answers come from an earlier run or a file and may repeat another row"
+    if entry.double is not None:
+        return entry.double
     counts = entry.result.counts
     if counts.scored < MIN_COVERAGE * counts.items:
         return f"{counts.scored} of {counts.items} items scored; a rank needs at least {MIN_COVERAGE:.0%}"

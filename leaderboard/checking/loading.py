@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from leaderboard.checking.entries import Entry, LeftOut, Root
+from leaderboard.checking.isolation import Stopped, isolated
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.register import acceptances, read_register
 from leaderboard.checking.remembered import entry_to_remember, remembered_entry
 from schemas.errors import BiasboardError
+from schemas.files import sha256_file
 from schemas.memory import Memory, machine_memory
 from schemas.run_folder import RESULT, find_runs
 
@@ -29,12 +32,17 @@ class Loaded(NamedTuple):
 
 
 def load(
-    roots: Sequence[Root], memory: Memory | None = None, *, progress: Callable[[int, int], None] | None = None
+    roots: Sequence[Root],
+    keys: KeyBook,
+    memory: Memory | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Loaded:
     """Load and verify every result below some folders, on all cores if there is much to read.
 
     Args:
         roots: Folders to search; one that does not exist is treated as empty.
+        keys: The answer keys of the datasets that the board knows.
         memory: Memory of the results that this machine has verified before; None for that of the user.
         progress: Function called after each result with the number of results done and the number of all results.
 
@@ -44,38 +52,41 @@ def load(
     found = [(path, root) for root in roots for path in (folder / RESULT for folder in find_runs(root.folder))]
     entries: list[Entry] = []
     left_out: list[LeftOut] = []
-    first_of_signature: dict[str, Entry] = {}
     done = itertools.count(1)
 
     def advance() -> None:
         if progress is not None:
             progress(next(done), len(found))
 
-    for outcome in _outcomes(found, memory or machine_memory(), advance):
-        checked = _with_same_items(outcome, first_of_signature) if isinstance(outcome, Entry) else outcome
-        if isinstance(checked, Entry):
-            entries.append(checked)
+    decisions = {root: acceptances(read_register(root.folder)) for root in roots if root.origin == "accepted"}
+    outcomes = _outcomes(found, memory or machine_memory(), keys, advance)
+    for (path, root), outcome in zip(found, outcomes, strict=True):
+        if isinstance(outcome, Entry):
+            decision = decisions.get(root, {}).get(outcome.place)
+            is_same = decision is not None and decision.result_sha256 == sha256_file(path)
+            entries.append(replace(outcome, acceptance=decision) if is_same else outcome)
         else:
-            left_out.append(checked)
+            left_out.append(outcome)
     return Loaded(entries=tuple(entries), left_out=tuple(left_out))
 
 
 def _outcomes(
-    found: Sequence[tuple[Path, Root]], memory: Memory, advance: Callable[[], None]
+    found: Sequence[tuple[Path, Root]], memory: Memory, keys: KeyBook, advance: Callable[[], None]
 ) -> Iterator[Entry | LeftOut]:
     """Yield the verified entry of each result, or the reason why it is left out, in the order of ``found``.
 
     Args:
         found: Path and root of each result.
         memory: Memory of the results that were verified before; these are looked up first.
+        keys: The answer keys of the datasets that the board knows.
         advance: Function called when the outcome of one more result is known.
     """
     known: list[Entry | None] = []
     for path, root in found:
-        known.append(remembered_entry(path, root, memory))
+        known.append(remembered_entry(path, root, memory, keys))
         if known[-1] is not None:
             advance()
-    computed = _computed([one for one, entry in zip(found, known, strict=True) if entry is None], memory)
+    computed = _computed([one for one, entry in zip(found, known, strict=True) if entry is None], memory, keys)
     for entry in known:
         if entry is not None:
             yield entry
@@ -84,22 +95,35 @@ def _outcomes(
             advance()
 
 
-def _computed(found: Sequence[tuple[Path, Root]], memory: Memory) -> Iterator[Entry | LeftOut]:
-    outcome = partial(_outcome, memory=memory)
-    n_bytes = sum(file.stat().st_size for path, _ in found for file in path.parent.glob("*.parquet"))
-    n_workers = min(os.cpu_count() or 1, len(found))
-    if n_bytes < _MUCH_TO_READ or n_workers < 2:
+def _computed(found: Sequence[tuple[Path, Root]], memory: Memory, keys: KeyBook) -> Iterator[Entry | LeftOut]:
+    outcome = partial(verified_outcome, memory=memory, keys=keys)
+    is_foreign = any(root.origin == "accepted" for _, root in found)
+    if not is_foreign and (len(found) < 2 or sum(map(_n_bytes, found)) < _MUCH_TO_READ):
         yield from map(outcome, found)
         return
-    # Spawn processes: a forked one would inherit the locks of the threads that pyarrow has started.
-    with ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(outcome, found)
+    n_workers = min(os.cpu_count() or 1, len(found))
+    for (path, root), ended in zip(found, isolated(outcome, found, n_workers=n_workers), strict=True):
+        if isinstance(ended, Stopped):
+            yield LeftOut(place=root.place(path), origin=root.origin, reason=f"{root.place(path)}: {ended.reason}")
+        else:
+            yield ended
 
 
-def _outcome(found: tuple[Path, Root], memory: Memory) -> Entry | LeftOut:
+def _n_bytes(found: tuple[Path, Root]) -> int:
+    return sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(found[0].parent))
+
+
+def verified_outcome(found: tuple[Path, Root], memory: Memory, keys: KeyBook) -> Entry | LeftOut:
+    """Verify one result, and return why it is left out if anything is wrong with it.
+
+    Args:
+        found: Path of the ``result.json``, and the root that it was found in.
+        memory: The memory of this machine.
+        keys: The answer keys of the datasets that the board knows.
+    """
     path, root = found
     try:
-        return entry_to_remember(path, root, memory)
+        return entry_to_remember(path, root, memory, keys)
     # The path in a result from outside can be too long for the system or contain a null character.
     except (BiasboardError, OSError, ValueError, ArithmeticError, LookupError) as error:
         # Pages must not depend on the location of the folders.
@@ -118,18 +142,3 @@ def _told(path: Path, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return f"{str(path)!a}: is not UTF-8; rename the folder"
     return str(error)
-
-
-def _with_same_items(entry: Entry, first_of_signature: dict[str, Entry]) -> Entry | LeftOut:
-    """Return the entry, or why it is left out if its items differ from those of the first entry with its signature.
-
-    Each record carries the right answer of its item, so results of one signature must agree on the items.
-    """
-    first = first_of_signature.setdefault(entry.result.signature_sha256, entry)
-    if first.items_fingerprint == entry.items_fingerprint:
-        return entry
-    reason = (
-        f"{entry.place}/{RESULT}: its records describe other items (target, cluster or group) than those of "
-        f"{first.place}, though the signature is the same; run one of them again"
-    )
-    return LeftOut(place=entry.place, origin=entry.origin, reason=reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from schemas.metric_comparison import MetricKey, is_close, label, metric_key, same_interval
+from schemas.metric_comparison import is_close, label, metric_key, same_interval
 from schemas.plugins import HINT
 from schemas.result import Interval, Metric
 
@@ -59,44 +59,12 @@ def _spelt(interval: Interval | None) -> str:
     )
 
 
-def shown_metrics(stored: Iterable[Metric], computed: Iterable[Metric]) -> dict[MetricKey, Metric]:
-    """Return the metrics that a table may show; a stored metric of another version has no value, but a reason.
+def earlier_metrics(stored: Iterable[Metric], computed: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Return the stored metrics of other versions than the computed ones, which stay visible beside them.
 
     Args:
         stored: Metrics in ``result.json``, without ``differences`` from the computed ones.
-        computed: Metrics computed from the records; tables show their versions.
-
-    Returns:
-        One metric for each computed one, by key.
+        computed: Metrics computed from the records.
     """
-    theirs = {metric_key(metric): metric for metric in stored}
-    shown = {}
-    for metric in computed:
-        key = metric_key(metric)
-        found = theirs.get(key)
-        if found is None:
-            shown[key] = _unknown(metric, "not in this result; rescore the run")
-        elif found.version != metric.version:
-            reason = f"scored with {metric.name} {found.version}, the table shows {metric.version}; rescore the run"
-            shown[key] = _unknown(metric, reason)
-        else:
-            shown[key] = found
-    return shown
-
-
-def _unknown(metric: Metric, reason: str) -> Metric:
-    return Metric(
-        name=metric.name,
-        version=metric.version,
-        value=None,
-        reason=reason,
-        interval=None,
-        interval_reason=reason,
-        n=0,
-        n_excluded=metric.n + metric.n_excluded,
-        unit=metric.unit,
-        ideal=metric.ideal,
-        minimum=metric.minimum,
-        maximum=metric.maximum,
-        group=metric.group,
-    )
+    versions = {metric_key(metric): metric.version for metric in computed}
+    return tuple(metric for metric in stored if versions.get(metric_key(metric)) != metric.version)

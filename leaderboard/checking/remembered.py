@@ -12,11 +12,13 @@ from pydantic import TypeAdapter
 
 from evaluators.runs.gates import Standing
 from evaluators.statistics.bootstrap import FloatArray
-from leaderboard.checking.entries import Entry, Root
+from leaderboard.checking.entries import Entry, Match, Root
 from leaderboard.checking.examples import Example, Examples, Kind
-from leaderboard.checking.verification import check_links, verified_entry
+from leaderboard.checking.intake import MOST_RESULT_BYTES, check_own_file, check_tables
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.verification import verified_entry
 from schemas import contract
-from schemas.errors import DataError
+from schemas.errors import BiasboardError
 from schemas.files import sha256_file
 from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
@@ -28,45 +30,49 @@ from schemas.strict_json import JsonValue
 _VERIFIED = "verified result"
 
 
-def remembered_entry(path: Path, root: Root, memory: Memory) -> Entry | None:
+def remembered_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry | None:
     """Return a result that was verified before, if every byte of its files and of the code is the same as then.
 
     Args:
         path: Path of the ``result.json``.
         root: Folder in which it was found.
         memory: The memory of this machine.
+        keys: The answer keys of the datasets that the board knows.
 
     Returns:
         The verified result; None if it is not remembered or cannot be read.
     """
     try:
+        check_own_file(path, MOST_RESULT_BYTES)
         result = read_result(path.parent)
-        check_links(path, result)
-        known = memory.get(_VERIFIED, _hashes(path, result))
-    except (DataError, OSError, ValueError):
+        check_tables(path, result)
+        known = memory.get(_VERIFIED, _hashes(path, result) | _key_hash(result, keys, memory))
+    except (BiasboardError, OSError, ValueError):
         return None
     return None if known is None else _entry(known, result, path, root)
 
 
-def entry_to_remember(path: Path, root: Root, memory: Memory) -> Entry:
+def entry_to_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
     """Verify a result and keep the outcome in memory.
 
     Args:
         path: Path of the ``result.json``.
         root: Folder in which it was found.
         memory: The memory of this machine.
+        keys: The answer keys of the datasets that the board knows.
 
     Raises:
         DataError: as from :func:`leaderboard.checking.verification.verified_entry`.
     """
+    check_own_file(path, MOST_RESULT_BYTES)
     before = sha256_file(path)
-    entry = verified_entry(path, root, memory)
+    entry = verified_entry(path, root, memory, keys)
     files = _hashes(path, entry.result)
     said = {"records": entry.result.records, "scores": entry.result.scores}
     read = {"result": before} | {name: file.sha256 for name, file in said.items() if file is not None}
     # The files may have changed while they were read.
     if files == read:
-        memory.put(_VERIFIED, files, _as_json(entry))
+        memory.put(_VERIFIED, files | _key_hash(entry.result, keys, memory), _as_json(entry))
     return entry
 
 
@@ -76,14 +82,21 @@ def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
     return {"result": sha256_file(path), **found}
 
 
+def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
+    known = keys.find(result.signature, memory)
+    return {"key": None if known is None else known.sha256}
+
+
 def _as_json(entry: Entry) -> JsonValue:
     return {
         "metrics": _plain(list[Metric], list(entry.metrics.values())),
         "n_recomputed": entry.n_recomputed,
         "primary_resamples": None if entry.primary_resamples is None else _packed(entry.primary_resamples),
         "index_resamples": {name: _packed(values) for name, values in entry.index_resamples.items()},
+        "match": list(entry.match),
+        "answers_sha256": entry.answers_sha256,
+        "earlier": _plain(list[Metric], list(entry.earlier)),
         "coverage": _plain(list[SplitCounts], list(entry.coverage)),
-        "items_fingerprint": entry.items_fingerprint,
         "standing": None if entry.standing is None else _plain(Standing, entry.standing),
         "rescored": list(entry.rescored),
         "examples": [[example.kind, contract.dump(example.record)] for example in entry.examples.chosen],
@@ -104,8 +117,10 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
         n_recomputed=told["n_recomputed"],
         primary_resamples=None if primary is None else _unpacked(primary),
         index_resamples={name: _unpacked(values) for name, values in told["index_resamples"].items()},
+        match=Match(*told["match"]),
+        answers_sha256=told["answers_sha256"],
+        earlier=tuple(_adapter(list[Metric]).validate_python(told["earlier"])),
         coverage=tuple(_adapter(list[SplitCounts]).validate_python(told["coverage"])),
-        items_fingerprint=told["items_fingerprint"],
         standing=None if told["standing"] is None else _adapter(Standing).validate_python(told["standing"]),
         rescored=tuple(told["rescored"]),
         folder=path.parent,

@@ -10,6 +10,7 @@ import typer
 
 from leaderboard.benchmark import check_plug_ins, load_pages
 from leaderboard.checking.entries import Root
+from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.site import publishing
@@ -28,8 +29,11 @@ from schemas.result import Metric
 def build(
     results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
     runs: Annotated[Path, typer.Option(help="Folder of local runs; may be absent.")] = Path("out/runs"),
-    datasets: Annotated[Path, typer.Option(help="Folder of built datasets, for the data page; may be absent.")] = Path(
-        "out/datasets"
+    datasets: Annotated[
+        Path, typer.Option(help="Folder of built datasets, to which results are compared; may be absent.")
+    ] = Path("out/datasets"),
+    keys: Annotated[Path, typer.Option(help="Folder of answer keys, by which results are checked.")] = Path(
+        "leaderboard/keys"
     ),
     site: Annotated[Path, typer.Option(help="Folder of mkdocs.yml and the hand-written pages.")] = Path("site"),
     out: Annotated[Path | None, typer.Option(help="Folder of the finished site; _build in --site by default.")] = None,
@@ -49,6 +53,7 @@ def build(
     with steps("recomputing results") as step:
         loaded = load(
             (Root(results, "accepted"), Root(runs, "local")),
+            KeyBook(keys, datasets),
             memory,
             progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
         )
@@ -66,6 +71,8 @@ def build(
             is_new = publishing.render(site, pages, target, memory)
     memory.tidy()
     _print_rankings(board)
+    for entry in board.apart:
+        _say(f"apart: {entry.place}: {entry.match.reason}")
     elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
     done = "wrote" if is_new else "nothing changed since the last build of"
     _say(f"{done} {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")

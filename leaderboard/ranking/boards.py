@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import Column
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from leaderboard.ranking.columns import Undefined, choose, undefined
+from leaderboard.ranking.doubles import Duplicate, precedence, singled
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
@@ -57,16 +57,14 @@ class ResultTable:
     """Comparisons of all pairs of ranked models, which are named by ``model_label``."""
 
     @property
+    def is_whole(self) -> bool:
+        """True if the rows answer all items of the config or suite, as the board knows it."""
+        return self.rows[0].entry.match.extent == "whole"
+
+    @property
     def ranked(self) -> tuple[Row, ...]:
         """The rows that have a rank."""
         return tuple(row for row in self.rows if row.rank is not None)
-
-
-class Duplicate(NamedTuple):
-    """A valid result that is not shown, because another result of the same model and signature is shown."""
-
-    entry: Entry
-    shown: Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +75,8 @@ class Board:
     duplicates: tuple[Duplicate, ...]
     indices: Indices
     """Tables of the indices, for benchmarks that have an index over their configs."""
+    apart: tuple[Entry, ...] = ()
+    """Results on datasets that the board does not know; no table shows them."""
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
@@ -119,24 +119,27 @@ def _short_title(signature: Signature) -> str:
 def assemble(entries: Sequence[Entry]) -> Board:
     """Group results by signature, one row per model identity.
 
-    If a model has several results with one signature, only one is shown: an accepted one before a local one, then the
-    first by place. The others are listed as duplicates. A different revision, precision or backend makes a different
-    model.
+    If a model has several results with one signature and the same answers, only one is shown: an accepted one before a
+    local one, then the first by place. The others are listed as duplicates. If their answers differ, all are shown and
+    none is ranked. A different revision, precision or backend makes a different model. Results on unknown datasets
+    stand apart, since nothing can be said about their items.
     """
-    by_signature: dict[str, dict[str, Entry]] = {}
-    duplicates = []
-    for entry in sorted(entries, key=lambda entry: (entry.origin != "accepted", entry.place)):
-        rows = by_signature.setdefault(entry.result.signature_sha256, {})
-        shown = rows.setdefault(entry.result.model.identity_sha256, entry)
-        if shown is not entry:
-            duplicates.append(Duplicate(entry=entry, shown=shown))
-    every_row = [entry for rows in by_signature.values() for entry in rows.values()]
+    by_signature: dict[str, list[Entry]] = {}
+    apart = tuple(entry for entry in entries if entry.match.extent == "unknown")
+    known = [entry for entry in entries if entry.match.extent != "unknown"]
+    for entry in sorted(known, key=precedence):
+        by_signature.setdefault(entry.result.signature_sha256, []).append(entry)
+    found = [singled(of_table) for of_table in by_signature.values()]
+    # Of results that contradict each other, one stands for all of them where results are put together.
+    alone = {(entry.result.signature_sha256, _identity(entry)): entry for one in found for entry in one.shown[::-1]}
+    every_row = list(alone.values())
     gates = Gates(every_row)
-    tables = [_table(list(rows.values()), gates) for rows in by_signature.values()]
+    tables = [_table(one.shown, gates) for one in found]
     return Board(
         tables=tuple(sorted(tables, key=_table_order)),
-        duplicates=tuple(duplicates),
+        duplicates=tuple(duplicate for one in found for duplicate in one.duplicates),
         indices=index_tables(every_row, gates),
+        apart=apart,
     )
 
 
@@ -157,17 +160,14 @@ def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, st
 
 def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
     signature = entries[0].result.signature
-    shut = {_identity(entry): gates.why_shut(entry) for entry in entries}
-    reasons = {_identity(entry): _why_unranked(entry) or shut[_identity(entry)] for entry in entries}
-    ranking = _rank([entry for entry in entries if reasons[_identity(entry)] is None])
+    judged = [(entry, gates.why_shut(entry)) for entry in sorted(entries, key=_row_order)]
+    reasons = [_why_unranked(entry) or shut for entry, shut in judged]
+    ranked = [entry for (entry, _), reason in zip(judged, reasons, strict=True) if reason is None]
+    ranking = _rank(ranked)
+    ranks = {id(entry): ranking.ranges[_identity(entry)] for entry in ranked if _identity(entry) in ranking.ranges}
     rows = [
-        Row(
-            entry=entry,
-            rank=ranking.ranges.get(_identity(entry)),
-            unranked=reasons[_identity(entry)],
-            shut=shut[_identity(entry)],
-        )
-        for entry in sorted(entries, key=_row_order)
+        Row(entry=entry, rank=ranks.get(id(entry)), unranked=reason, shut=shut)
+        for (entry, shut), reason in zip(judged, reasons, strict=True)
     ]
     rows.sort(key=lambda row: row.is_below)
     labels = {_identity(entry): model_label(entry) for entry in entries}
@@ -225,8 +225,8 @@ def _rank(entries: Sequence[Entry]) -> Ranking:
     return rank(candidates, ideal=ideal)
 
 
-def _row_order(entry: Entry) -> tuple[bool, float, str, str]:
-    return (*distance_to_ideal(entry.primary), model_label(entry), _identity(entry))
+def _row_order(entry: Entry) -> tuple[bool, float, str, str, str]:
+    return (*distance_to_ideal(entry.primary), model_label(entry), _identity(entry), entry.place)
 
 
 def distance_to_ideal(metric: Metric | None) -> tuple[bool, float]:

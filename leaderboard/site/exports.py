@@ -81,7 +81,10 @@ def placed(model: Model, rank: RankRange | None, unranked: str | None, shut: str
 
 def _row_line(table: ResultTable, row: Row) -> Line:
     result = row.entry.result
-    line = placed(result.model, row.rank, row.unranked, row.shut) | {"origin": row.entry.origin}
+    line = placed(result.model, row.rank, row.unranked, row.shut) | {
+        "origin": row.entry.origin,
+        "provenance": row.entry.provenance,
+    }
     for column in table.columns:
         line |= metric_fields(column.of(row.entry), prefix=column.key)
     counts = result.counts
@@ -93,7 +96,7 @@ def _row_line(table: ResultTable, row: Row) -> Line:
         "n_failed": counts.failed,
         "n_truncated": counts.truncated,
         "n_metrics_recomputed": row.entry.n_recomputed,
-        "command": result.command,
+        "command": row.entry.command,
         "signature": str(result.signature),
         "signature_sha256": result.signature_sha256,
         "identity_sha256": result.model.identity_sha256,
@@ -168,10 +171,12 @@ def audit_lines(board: Board, left_out: Sequence[LeftOut]) -> list[Line]:
         _audit_line(
             duplicate.entry,
             "duplicate",
-            f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown instead",
+            f"{duplicate.shown.origin} result {duplicate.shown.place} of the same model and signature is shown instead"
+            + ("" if duplicate.agrees else ", whose answers differ"),
         )
         for duplicate in board.duplicates
     ]
+    lines += [_audit_line(entry, "apart", entry.match.reason) for entry in board.apart]
     lines += [
         {
             "place": result.place,

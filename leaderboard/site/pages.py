@@ -222,8 +222,8 @@ def _fullest(sections: Sequence[Section]) -> list[Section]:
     best: dict[tuple[str, ...], Section] = {}
     for section in sections:
         signature = section.table.signature
-        if load_benchmark(signature.benchmark).indices:
-            continue  # The index ranks its models.
+        if load_benchmark(signature.benchmark).indices or not section.table.is_whole:
+            continue  # The index ranks its models, or a slice of the items ranks none.
         key = (signature.dataset, signature.dataset_version, signature.config, signature.prompt)
         if key not in best or signature.n_items > best[key].table.signature.n_items:
             best[key] = section

@@ -8,7 +8,7 @@ from typing import Any
 from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.measuring import compute_metrics
 from evaluators.runs.records import exchange_of
-from evaluators.task import Task
+from evaluators.task import Prompt, Task
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
@@ -73,14 +73,23 @@ def prompts(n: int, attribute: str = "occupation") -> list[AssignmentItem]:
     ]
 
 
-def recorded(task: Task, items: Sequence[Any], answer: Callable[[Any], Sequence[str]]) -> list[Record]:
+def recorded(
+    task: Task, items: Sequence[Any], answer: Callable[[Any], Sequence[str]], prompt: Prompt | None = None
+) -> list[Record]:
     """A record per item, from the texts that were given to it."""
+    told: dict[str, Any] = (
+        {} if prompt is None else {"temperature": prompt.temperature or 0.0, "top_p": prompt.top_p or 1.0}
+    )
+    told |= {} if prompt is None else {"stop": prompt.stop or ()}
+    max_tokens = 9 if prompt is None else prompt.max_tokens or 9
     records = []
     for item in items:
         texts = answer(item)
         exchanges = tuple(
             exchange_of(
-                GenerateRequest(prompt=item.text, max_tokens=9, sample=number if len(texts) > 1 else None),
+                GenerateRequest(
+                    prompt=item.text, max_tokens=max_tokens, sample=number if len(texts) > 1 else None, **told
+                ),
                 Response(status="answered", text=text),
                 show_prompt=True,
                 chat=False,

@@ -43,6 +43,7 @@ from schemas.record import Exchange, Record
 from schemas.result import Model
 from schemas.run_folder import read_run
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.leaderboard.known import MadeKeys
 
 UNDETERMINED = "undetermined"
 TWO = ("guard", "nurse")
@@ -196,7 +197,7 @@ def test_a_result_of_texts_can_be_recounted(tmp_path: Path, prompt_id: str) -> N
 
 
 def verified(folder: Path) -> Entry:
-    return verified_entry(folder / "result.json", Root(folder.parents[2], "local"), Memory(None))
+    return verified_entry(folder / "result.json", Root(folder.parents[2], "local"), Memory(None), MadeKeys(folder))
 
 
 def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from builders.gifi.drafts import draft_of, split_of
 from builders.output import write_dataset
 from evaluators.pronouns.published_generations import generation_files
 from leaderboard.checking.entries import Root
-from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import make_view
 from schemas.dataset import Source
@@ -23,6 +22,7 @@ from schemas.run_folder import read_run
 from schemas.validate import problems
 from tests.evaluators.pronoun_records import problems as word_problems
 from tests.evaluators.pronoun_records import prompts, sentences
+from tests.leaderboard.known import load_known
 
 GDR, SAOF, MATH = (
     "tango_GDR-all-genders_made-1.csv",
@@ -148,7 +148,7 @@ def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path
 def test_imported_results_stand_on_the_board_and_are_marked(dataset: Path, tmp_path: Path) -> None:
     write(tmp_path / "files" / GDR, recognition_rows())
     assert run_import(tmp_path / "files", dataset, "--model", "made-1").returncode == 0
-    loaded = load([Root(tmp_path / "out/runs", "local")])
+    loaded = load_known(Root(tmp_path / "out/runs", "local"))
     assert loaded.left_out == ()
     board = assemble(loaded.entries)
     (table,) = board.tables

@@ -91,7 +91,9 @@ def write_gifi_model(
     """Write the results of a model; gives the folder of each by task. ``told`` gives the texts of all answers."""
     folders = {}
     for task in tasks:
-        records = recorded(load_task(task), items_of(task, n_templates), told or answers(skill, model_id)[task])
+        asked = load_task(task)
+        given = told or answers(skill, model_id)[task]
+        records = recorded(asked, items_of(task, n_templates), given, asked.prompts["sampled-v1"])
         records = [replace(record, config=CONFIGS[task]) for record in records]
         folders[task] = root / model_id.replace("/", "__") / task
         _write(folders[task], model_id, task, records, scorer)

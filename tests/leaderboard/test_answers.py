@@ -14,7 +14,6 @@ import pytest
 from evaluators.task import JudgesRecords, load_task
 from leaderboard.checking.entries import Root
 from leaderboard.checking.examples import ExampleChoice, Examples
-from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import copies, generate, make_view
 from leaderboard.site.publishing import combined
@@ -23,6 +22,7 @@ from schemas.lexicon import pronoun_families
 from schemas.record import Reading, Record
 from tests.evaluators.pronoun_records import problems, recorded, sentences
 from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, make_records, replace_reading, uniform, write_model
 from tests.schemas.examples import items, manifest
 
@@ -31,7 +31,7 @@ TEXTS = ("she left.", "they left.", "", "I'm sorry, but I cannot do that.", HOST
 
 
 def pages_of(root: Path, manifests: Sequence[Manifest] = ()) -> tuple[dict[str, str], dict[str, Path]]:
-    view = make_view(assemble(load([Root(root, "local")]).entries), (), manifests)
+    view = make_view(assemble(load_known(Root(root, "local")).entries), (), manifests)
     return generate(view, {}), copies(view)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from leaderboard.checking.entries import Entry, Root
-from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.ranking.rank_ranges import RankRange
+from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import (
     leaning,
     make_records,
@@ -23,7 +23,7 @@ from tests.leaderboard.synthetic import (
 
 
 def board_of(root: Path) -> Board:
-    loaded = load([Root(root / "accepted", "accepted"), Root(root / "local", "local")])
+    loaded = load_known(Root(root / "accepted", "accepted"), Root(root / "local", "local"))
     assert loaded.left_out == ()
     return assemble(loaded.entries)
 
@@ -136,31 +136,48 @@ def test_another_revision_is_another_row(tmp_path: Path) -> None:
     board = board_of(tmp_path)
     assert len(board.tables[0].rows) == 2
     assert board.duplicates == ()
-    # Equal answers cannot be told apart.
-    assert [str(row.rank) for row in board.tables[0].rows] == ["1\N{EN DASH}2"] * 2
+    assert [row.rank for row in board.tables[0].rows] == [RankRange(1, 1, 1), None]
+    label = f"acme/small ({'a' * 40}, float32)"
+    assert board.tables[0].rows[1].unranked == f"gives exactly the answers of {label}, so it has no rank of its own"
 
 
-def test_an_older_metric_is_not_ranked_with_the_newer_one(tmp_path: Path) -> None:
+def test_a_result_with_an_older_metric_is_scored_again_and_ranked(tmp_path: Path) -> None:
     write_model(tmp_path / "local", "acme/new", leaning(1.0, 0.5))
     records = make_records(leaning(2.0, 0.1))
     result = make_result(records, "acme/old")
     older = [replace(metric, version="0.9") if metric.name == "ucerf" else metric for metric in result.metrics]
     write_result(tmp_path / "local" / "old", replace(result, metrics=tuple(older)), records)
     rows = board_of(tmp_path).tables[0].rows
-    assert [row.entry.result.model.id for row in rows] == ["acme/new", "acme/old"]
-    assert rows[1].rank is None
-    assert rows[1].unranked == "scored with ucerf 0.9, the table shows 1.0; rescore the run"
+    assert [row.entry.result.model.id for row in rows] == ["acme/old", "acme/new"]
+    assert rows[0].rank == RankRange(1, 1, 2)
+    assert {(metric.name, metric.version) for metric in rows[0].entry.earlier} == {("ucerf", "0.9")}
+    assert rows[0].entry.primary is not None
+    assert rows[0].entry.primary.version == "1.0"
 
 
-def test_another_benchmark_is_shown_but_not_ranked(tmp_path: Path) -> None:
+def test_a_metric_that_a_result_leaves_out_is_computed(tmp_path: Path) -> None:
+    write_model(tmp_path / "local", "acme/other", leaning(1.0, 0.5))
+    records = make_records(stereotyped(0.9))
+    result = make_result(records, "acme/hides-it")
+    without = tuple(metric for metric in result.metrics if metric.name != "accuracy")
+    write_result(tmp_path / "local" / "hides", replace(result, metrics=without), records)
+    (table,) = board_of(tmp_path).tables
+    shown = {row.entry.result.model.id: row.entry.metric("accuracy") for row in table.rows}
+    assert shown["acme/hides-it"] == next(one for one in result.metrics if one.name == "accuracy" and not one.group)
+
+
+def test_a_benchmark_without_a_plug_in_has_no_table(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     result = make_result(records, "acme/small")
     signature = replace(result.signature, benchmark="winning")
     moved = replace(result, signature=signature, signature_sha256=signature.sha256())
     write_result(tmp_path / "local" / "a", moved, records)
-    table = board_of(tmp_path).tables[0]
-    assert table.primary is None
-    assert table.rows[0].unranked == "benchmark winning has no metric that ranks models"
+    board = board_of(tmp_path)
+    assert board.tables == ()
+    assert [entry.match.reason for entry in board.apart] == [
+        "no benchmark 'winning' is known here; have: gifi, synthbias; if a plug-in defines it, name its folder in "
+        "BIASBOARD_PLUGINS"
+    ]
 
 
 def test_the_order_of_results_changes_nothing(board: Board) -> None:
@@ -171,7 +188,7 @@ def test_the_order_of_results_changes_nothing(board: Board) -> None:
 def test_replayed_answers_are_shown_without_a_rank(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     write_model(tmp_path, "acme/echo", leaning(1.0, 0.5), endpoint="replay")
-    loaded = load([Root(tmp_path, "local")])
+    loaded = load_known(Root(tmp_path, "local"))
     assert loaded.left_out == ()
     (table,) = assemble(loaded.entries).tables
     found = {row.entry.result.model.id: (row.rank is not None, row.unranked) for row in table.rows}

@@ -17,11 +17,15 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from leaderboard.site.serving import open_server
+from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 REPOSITORY = Path(__file__).parents[2]
+ANY_NAME = (
+    "from leaderboard.checking import claims; claims.check_model_id = str; from leaderboard.__main__ import app; app()"
+)
 HOSTILE = "evil/<img src=x onerror=alert(1)>"
 ARGUMENTS = [
     "--no-sandbox",
@@ -57,8 +61,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_model(runs, "acme/large", leaning(2.0, 0.2), ambiguous=ambiguous)
     write_model(runs, "acme/silent", lambda reference, other, gender, pair: None)
     write_model(runs, HOSTILE, leaning(1.0, 1.0))
+    write_keys(root / "leaderboard" / "keys", runs)
     done = subprocess.run(
-        [sys.executable, "-m", "leaderboard", "build", "--runs", str(runs), "--site", str(root / "site")],
+        # Verification refuses hostile names; pages must bear them all the same.
+        [sys.executable, "-c", ANY_NAME, "build", "--runs", str(runs), "--site", str(root / "site")],
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,

@@ -13,6 +13,7 @@ import pytest
 
 from leaderboard.site.serving import open_server
 from schemas.errors import ConfigError
+from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.terminal import on_terminal
 
@@ -35,6 +36,7 @@ def places(tmp_path: Path) -> Places:
     shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
     write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
     write_model(tmp_path / "runs", "baseline/uniform", uniform, endpoint="baseline")
+    write_keys(tmp_path / "leaderboard" / "keys", tmp_path / "runs")
     return Places(tmp_path / "site", tmp_path / "runs")
 
 

@@ -9,9 +9,9 @@ import json
 import pytest
 
 from leaderboard.checking.entries import LeftOut, Root
-from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.site import exports
+from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 
 
@@ -21,7 +21,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     write_model(root, "=cmd|' /C calc'!A0", leaning(1.0, 0.9))
     write_model(root, "acme/small", leaning(1.0, 0.2))
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
-    return assemble(load([Root(root, "local")]).entries)
+    return assemble(load_known(Root(root, "local"), any_name=True).entries)
 
 
 def test_cells_that_a_spreadsheet_would_run_are_defused() -> None:

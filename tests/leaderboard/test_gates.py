@@ -20,6 +20,7 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of, task_for
 from leaderboard.checking.entries import Root
+from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import Board, assemble
 from schemas.dataset_folder import read_manifest
@@ -28,6 +29,7 @@ from schemas.memory import Memory
 from schemas.run_folder import read_run, write_result
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.gifi_results import scorers
+from tests.leaderboard.known import load_known, write_keys
 from tests.leaderboard.synthetic import Gender, leaning, make_records, make_result, write_model
 from tests.leaderboard.synthetic import write_result as write_made
 
@@ -49,7 +51,7 @@ def hand_in(runs: Path, target: Path) -> None:
     for result_file in sorted(runs.rglob("result.json")):
         result, records = read_run(result_file.parent)
         name = result.model.id.removeprefix("baseline/")
-        model = replace(result.model, id=f"lab/{name}", endpoint="local", backend="transformers")
+        model = replace(result.model, id=f"lab/{name}", endpoint="local", backend="transformers", identity=None)
         folder = target / result_file.parent.relative_to(runs)
         folder.mkdir(parents=True)
         for file in result_file.parent.glob("*.parquet"):
@@ -59,7 +61,7 @@ def hand_in(runs: Path, target: Path) -> None:
 
 
 def board_of(root: Path) -> Board:
-    loaded = load([Root(root, "local")])
+    loaded = load_known(Root(root, "local"))
     assert loaded.left_out == ()
     return assemble(loaded.entries)
 
@@ -118,7 +120,7 @@ def test_items_without_right_answers_are_judged_by_those_that_have_some(tmp_path
     write_model(tmp_path, "acme/knowing", leaning(2.0, 0.1))
     write_model(tmp_path, "acme/wrong", leaning(-2.0, 0.1), ambiguous=True)
     write_model(tmp_path, "acme/wrong", leaning(-2.0, 0.1))
-    write_model(tmp_path, "acme/alone", leaning(2.0, 0.1), ambiguous=True)
+    write_model(tmp_path, "acme/alone", leaning(2.0, 0.2), ambiguous=True)
     ambiguous, right = board_of(tmp_path).tables
     told = {row.entry.result.model.id: (row.rank is not None, row.shut) for row in ambiguous.rows}
     assert told["acme/knowing"] == (True, None)
@@ -177,10 +179,11 @@ def test_a_result_that_could_not_be_ranked_opens_no_gate_for_others(tmp_path: Pa
 
 
 def test_a_record_that_lacks_what_baselines_read_is_left_out_alone(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/honest", leaning(2.0, 0.1))
+    honest = write_model(tmp_path, "acme/honest", leaning(2.0, 0.1))
+    keys = KeyBook(write_keys(tmp_path / "keys", honest.parent))
     records = make_records(leaning(2.0, 0.1))
     groups = {key: value for key, value in records[0].groups.items() if key != "first_occupation"}
     records[0] = replace(records[0], groups=groups)
     write_made(tmp_path / "aaa", make_result(records, "aaa/damaged"), records)
-    (left_out,) = load([Root(tmp_path, "local")]).left_out
-    assert "some records lack what baselines read (first_mentioned, last_mentioned)" in left_out.reason
+    (left_out,) = load([Root(tmp_path, "local")], keys).left_out
+    assert "row 1: item 'p0000-m' is not asked or described as in synthbias@1.0.0" in left_out.reason

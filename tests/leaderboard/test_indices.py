@@ -16,7 +16,7 @@ from evaluators.runs.rescore import rescore
 from evaluators.scorer import quick_scorers
 from leaderboard.benchmark import load_pages
 from leaderboard.checking.entries import Entry, Root, why_unranked
-from leaderboard.checking.loading import Loaded, load
+from leaderboard.checking.loading import Loaded
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.site.index_views import index_placements, index_views
@@ -26,10 +26,11 @@ from schemas.files import sha256_file
 from schemas.run_folder import read_run, write_result
 from schemas.score import TextScore
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
+from tests.leaderboard.known import load_known
 
 
 def loaded_from(root: Path) -> Loaded:
-    return load([Root(root, "local")])
+    return load_known(Root(root, "local"))
 
 
 @pytest.fixture(scope="module")

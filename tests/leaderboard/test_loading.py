@@ -15,10 +15,10 @@ import pytest
 
 from evaluators.runs.measuring import compute_metrics
 from leaderboard.checking.entries import Root
-from leaderboard.checking.loading import load
 from schemas import strict_json, tables
 from schemas.files import sha256_file
 from schemas.record import Record
+from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import (
     TASK,
     leaning,
@@ -38,7 +38,7 @@ def written(tmp_path: Path) -> Path:
 
 def reason(root: Path) -> str:
     """Why the only result below a folder is left out."""
-    loaded = load([Root(root, "local")])
+    loaded = load_known(Root(root, "local"))
     assert loaded.entries == ()
     assert len(loaded.left_out) == 1
     assert "\n" not in loaded.left_out[0].reason
@@ -52,7 +52,7 @@ def edit(path: Path, change: Callable[[dict[str, object]], None]) -> None:
 
 
 def test_a_sound_result_is_loaded_with_every_number_recomputed(written: Path, tmp_path: Path) -> None:
-    loaded = load([Root(tmp_path, "local"), Root(tmp_path / "absent", "accepted")])
+    loaded = load_known(Root(tmp_path, "local"), Root(tmp_path / "absent", "accepted"))
     assert loaded.left_out == ()
     entry = loaded.entries[0]
     assert entry.place == "synthbias@1.0.0/acme__small/type2"
@@ -76,14 +76,14 @@ def _ucerf_by_hand(records: list[Record]) -> float:
 def test_progress_counts_every_result(written: Path, tmp_path: Path) -> None:
     write_model(tmp_path, "acme/other", leaning(2.0, 0.1))
     seen: list[tuple[int, int]] = []
-    load([Root(tmp_path, "local")], progress=lambda n_done, n_found: seen.append((n_done, n_found)))
+    load_known(Root(tmp_path, "local"), progress=lambda n_done, n_found: seen.append((n_done, n_found)))
     assert seen == [(1, 2), (2, 2)]
 
 
 def test_unfinished_folders_are_not_results(written: Path, tmp_path: Path) -> None:
     (tmp_path / ".tmp").mkdir()
     (tmp_path / ".tmp" / "result.json").write_text("half", encoding="utf-8")
-    assert len(load([Root(tmp_path, "local")]).entries) == 1
+    assert len(load_known(Root(tmp_path, "local")).entries) == 1
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_results_of_one_signature_must_agree_on_the_right_answers(tmp_path: Path
         swapped.append(replace(record, target=other, reference=other, groups=groups))
     result = replace(make_result(records, "acme/swapper"), metrics=compute_metrics(swapped, TASK))
     write_result(tmp_path / "synthbias@1.0.0" / "acme__swapper" / "type2", result, swapped)
-    loaded = load([Root(tmp_path, "local")])
+    loaded = load_known(Root(tmp_path, "local"))
     assert [entry.result.model.id for entry in loaded.entries] == ["acme/honest"]
-    assert "its records describe other items" in loaded.left_out[0].reason
+    assert "item 'p0000-m' is not asked or described as in synthbias@1.0.0" in loaded.left_out[0].reason
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_hostile_json_is_left_out_and_nothing_else(written: Path, tmp_path: Path
     folder = tmp_path / "evil"
     folder.mkdir()
     (folder / "result.json").write_text(text, encoding="utf-8")
-    loaded = load([Root(tmp_path, "local")])
+    loaded = load_known(Root(tmp_path, "local"))
     assert len(loaded.entries) == 1
     assert [left_out.place for left_out in loaded.left_out] == ["evil"]
 
@@ -279,10 +279,10 @@ def test_much_to_read_is_shared_out_and_gives_the_same(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write_model(tmp_path, f"acme/{name}", leaning(1.0, len(name) / 3))
     (tmp_path / "synthbias@1.0.0" / "acme__b" / "type2" / "result.json").write_text("{", encoding="utf-8")
-    alone = load([Root(tmp_path, "local")])
+    alone = load_known(Root(tmp_path, "local"))
     # A big file beside the records is what makes the work look large.
     (tmp_path / "synthbias@1.0.0" / "acme__a" / "type2" / "ballast.parquet").write_bytes(bytes(3_000_000))
-    together = load([Root(tmp_path, "local")])
+    together = load_known(Root(tmp_path, "local"))
     assert [entry.place for entry in together.entries] == [entry.place for entry in alone.entries]
     assert [dict(entry.metrics) for entry in together.entries] == [dict(entry.metrics) for entry in alone.entries]
     assert together.left_out == alone.left_out

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from leaderboard.checking.entries import LeftOut, Root
-from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import View, generate, make_view
 from schemas.errors import ConfigError
+from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 
 HOSTILE = "evil/<script>alert(1)</script> *b* `c` {{ x }} [l](javascript:x) \"q\" 'a' &amp; | # $"
@@ -32,7 +32,7 @@ def view_of(root: Path) -> View:
     records = write_model(root / "hostile", "acme/tmp", leaning(1.0, 0.6))
     text = records.read_text(encoding="utf-8")
     records.write_text(text.replace('"acme/tmp"', json.dumps(HOSTILE)), encoding="utf-8")
-    board = assemble(load([Root(root, "local")]).entries)
+    board = assemble(load_known(Root(root, "local"), any_name=True).entries)
     left_out = [LeftOut(place="x/y", origin="accepted", reason="metric ucerf is <b>0.999</b>")]
     return make_view(board, left_out, ())
 
@@ -168,7 +168,7 @@ def test_charts_come_in_two_schemes_without_outside_references(texts: dict[str, 
 
 def test_a_model_that_lacks_one_number_says_so(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/mute", lambda reference, other, gender, pair: None)
-    board = assemble(load([Root(tmp_path, "local")]).entries)
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
     page = generate(make_view(board, (), ()), {})["benchmarks/synthbias.md"]
     assert "not ranked: 0 of 100 items scored; a rank needs at least 95%" in page
     assert "nan" not in page.lower()

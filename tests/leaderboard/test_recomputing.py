@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evaluators.runs.measuring import compute_metrics
-from leaderboard.checking.recomputing import differences, shown_metrics
-from schemas.metric_comparison import key_of
+from leaderboard.checking.recomputing import differences, earlier_metrics
 from schemas.result import Metric
 from tests.leaderboard.synthetic import TASK, leaning, make_records
 
@@ -28,7 +27,7 @@ def changed(metrics: tuple[Metric, ...], name: str, **fields: object) -> list[Me
 
 def test_equal_metrics_do_not_differ(computed: tuple[Metric, ...]) -> None:
     assert list(differences(computed, computed)) == []
-    assert len(shown_metrics(computed, computed)) == len(computed) > 40
+    assert earlier_metrics(computed, computed) == ()
 
 
 @pytest.mark.parametrize(
@@ -73,17 +72,15 @@ def test_a_metric_that_nobody_computes_is_refused(computed: tuple[Metric, ...]) 
     ]
 
 
-def test_another_version_is_shown_as_unknown_with_the_reason(computed: tuple[Metric, ...]) -> None:
+def test_another_version_stays_beside_the_computed_one(computed: tuple[Metric, ...]) -> None:
     older = [replace(metric, version="0.9", value=0.123) if metric.name == "ucerf" else metric for metric in computed]
     assert list(differences(older, computed)) == []
-    shown = shown_metrics(older, computed)[key_of("ucerf", {})]
-    assert shown.value is None
-    assert shown.interval is None
-    assert shown.reason == "scored with ucerf 0.9, the table shows 1.0; rescore the run"
-    assert shown_metrics(older, computed)[key_of("accuracy", {})].value is not None
+    kept = earlier_metrics(older, computed)
+    assert {(metric.name, metric.version, metric.value) for metric in kept} == {("ucerf", "0.9", 0.123)}
+    assert len(kept) == sum(metric.name == "ucerf" for metric in computed)
 
 
-def test_a_metric_that_the_result_lacks_is_shown_as_unknown(computed: tuple[Metric, ...]) -> None:
+def test_a_metric_that_the_result_lacks_is_no_difference(computed: tuple[Metric, ...]) -> None:
     without = [metric for metric in computed if metric.name != "ucerf_macro"]
     assert list(differences(without, computed)) == []
-    assert shown_metrics(without, computed)[key_of("ucerf_macro", {})].reason == "not in this result; rescore the run"
+    assert earlier_metrics(without, computed) == ()

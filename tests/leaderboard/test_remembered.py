@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from evaluators.runs import gates
-from leaderboard.checking import verification
+from leaderboard.checking import requests, verification
 from leaderboard.checking.entries import Entry, Root
-from leaderboard.checking.loading import load
 from schemas import tables
 from schemas.files import sha256_file
 from schemas.memory import Memory
 from schemas.record import Record
 from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, write_model
 
 
@@ -46,18 +46,18 @@ class Verified:
 def verified(monkeypatch: pytest.MonkeyPatch) -> Verified:
     """Count the calls of what verification must do and memory must not: check the rows of a result."""
     seen = Verified()
-    check = verification._check_records
+    check = requests.check_requests
 
     def counted(*arguments: object) -> None:
         seen.n += 1
         check(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verification, "_check_records", counted)
+    monkeypatch.setattr(verification, "check_requests", counted)
     return seen
 
 
 def entries(results: Path, memory: Memory) -> list[Entry]:
-    loaded = load([Root(results, "local")], memory)
+    loaded = load_known(Root(results, "local"), memory=memory)
     assert loaded.left_out == ()
     return list(loaded.entries)
 
@@ -134,7 +134,7 @@ def test_a_changed_file_is_not_taken_from_memory(
     path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
     entries(tmp_path / "runs", memory)
     change(path.parent)
-    (left_out,) = load([Root(tmp_path / "runs", "local")], memory).left_out
+    (left_out,) = load_known(Root(tmp_path / "runs", "local"), memory=memory).left_out
     assert reason in left_out.reason
 
 
@@ -144,7 +144,7 @@ def test_a_link_to_elsewhere_is_refused_though_its_bytes_are_known(tmp_path: Pat
     records = path.parent / "records.parquet"
     shutil.move(records, tmp_path / "elsewhere.parquet")
     records.symlink_to(tmp_path / "elsewhere.parquet")
-    (left_out,) = load([Root(tmp_path / "runs", "local")], memory).left_out
+    (left_out,) = load_known(Root(tmp_path / "runs", "local"), memory=memory).left_out
     assert "is a link that leaves this folder" in left_out.reason
 
 

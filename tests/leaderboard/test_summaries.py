@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from leaderboard.checking.entries import Root
-from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import generate, make_view
 from leaderboard.site.summaries import Rival, claim, uneven
 from schemas.result import Interval, Metric
+from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
 
@@ -120,7 +120,7 @@ def test_the_page_of_a_model_begins_with_what_it_does_well_and_badly(tmp_path: P
     write_model(tmp_path, "baseline/stereotype", stereotyped(1.0), endpoint="baseline")
     write_model(tmp_path, "acme/skilled", leaning(3.0, 0.5))
     write_model(tmp_path, "acme/mute", lambda reference, other, gender, pair: None)
-    files = generate(make_view(assemble(load([Root(tmp_path, "local")]).entries), (), ()), {})
+    files = generate(make_view(assemble(load_known(Root(tmp_path, "local")).entries), (), ()), {})
     page = files["models/acme__skilled.md"]
     summary, results = page.split("<table", 1)
     assert "Of 1 value that can be compared with baselines or other models, 1 is good (Accuracy)" in summary

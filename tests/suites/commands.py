@@ -64,12 +64,19 @@ def copied(run_folder: Path, target: Path) -> Path:
     return target
 
 
-def board(*roots: Path, out: Path, status: int = 0) -> str:
+def board(*roots: Path, dataset: Path, out: Path, status: int = 0) -> str:
     """Build the board of some folders of runs, and return what is printed."""
     site = out / "site"
     shutil.copytree(REPOSITORY / "site" / "docs", site / "docs")
     shutil.copy(REPOSITORY / "site" / "mkdocs.yml", site)
-    folders = ("--runs", roots[0], "--results", roots[1] if len(roots) > 1 else out / "none", "--datasets", out)
+    folders = (
+        "--runs",
+        roots[0],
+        "--results",
+        roots[1] if len(roots) > 1 else out / "none",
+        "--datasets",
+        dataset.parent,
+    )
     return run("-m", "leaderboard", "build", *folders, "--site", site, "--out", out / "built", status=status)
 
 

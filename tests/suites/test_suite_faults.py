@@ -80,24 +80,24 @@ def spoilt(records: RecordColumns, part: str, split: str, status: str | None) ->
     return found
 
 
-def test_an_altered_probability_of_a_support_split_is_found(runs: Path, tmp_path: Path) -> None:
+def test_an_altered_probability_of_a_support_split_is_found(dataset: Path, runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "altered")
     altered(folder, lambda records: spoilt(records, "wood003", "bias", None))
     assert "no problems" in run("-m", "schemas.validate", folder)
     assert "the answers are read differently now" in run("-m", "evaluators", "rescore", folder, status=1)
     row = 40 + 30 + 20 + 3 * N_SUPPORT + 20 + 6
-    said = board(tmp_path / "runs", out=tmp_path, status=1)
+    said = board(tmp_path / "runs", dataset=dataset, out=tmp_path, status=1)
     assert f"altered/records.parquet: row {row}: the reading does not follow from the stored answers" in said
 
 
-def test_a_rank_needs_every_split_of_every_part(runs: Path, tmp_path: Path) -> None:
+def test_a_rank_needs_every_split_of_every_part(dataset: Path, runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
     altered(folder, lambda records: spoilt(records, "wood003", "bias", "failed"))
     said = run("-m", "evaluators", "rescore", folder)
     assert "1 of 20 splits have items without a score: wood003/bias 30 of 32" in said
     counts = told(folder / "result.json")["counts"]
     assert counts["scored"] / counts["items"] > 0.99
-    board(tmp_path / "runs", out=tmp_path)
+    board(tmp_path / "runs", dataset=dataset, out=tmp_path)
     (row,) = rows_of(tmp_path, "woods")
     assert row["rank_best"] is None
     assert row["unranked_reason"] == ("30 of 32 items of wood003/bias scored; a rank needs at least 95% of each split")
@@ -168,18 +168,18 @@ def with_options(record: Record, options: tuple[str, ...]) -> Record:
     return replace(record, exchanges=(changed,), reading=reading)
 
 
-def test_other_options_than_those_of_others_are_other_items(runs: Path, tmp_path: Path) -> None:
+def test_other_options_than_those_of_the_dataset_are_other_items(dataset: Path, runs: Path, tmp_path: Path) -> None:
     """Baselines that are offered nonsense do badly, so that a model would pass them by offering it."""
     sound = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "a")
     folder = copied(run_of(runs, "lab/second-0.8"), tmp_path / "runs" / "b")
     altered(folder, lambda records: [with_options(record, (" qq", " zz")) for record in records])
     run("-m", "evaluators", "rescore", folder)
-    said = board(tmp_path / "runs", out=tmp_path / "site1", status=1)
-    assert "b/result.json: its records describe other items" in said
+    said = board(tmp_path / "runs", dataset=dataset, out=tmp_path / "site1", status=1)
+    assert re.search(r"b/records.parquet: row 1: item '\S+' is not asked or described as in labels@1.0.0", said)
     assert sound.is_dir()
     altered(folder, lambda records: [with_options(record, (" qq", " qq")) for record in records])
     run("-m", "evaluators", "rescore", folder)
-    said = board(tmp_path / "runs", out=tmp_path / "site2", status=1)
+    said = board(tmp_path / "runs", dataset=dataset, out=tmp_path / "site2", status=1)
     assert "offers an option or an outcome twice" in said
 
 

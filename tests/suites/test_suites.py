@@ -89,8 +89,8 @@ def test_rescoring_gives_the_same_bytes_and_another_normalisation_a_new_run(runs
     assert pq.ParquetFile(other / "records.parquet").num_row_groups == 5
 
 
-def test_the_board_ranks_suites_and_shows_parts_apart(runs: Path, tmp_path: Path) -> None:
-    board(runs, out=tmp_path)
+def test_the_board_ranks_suites_and_shows_parts_apart(dataset: Path, runs: Path, tmp_path: Path) -> None:
+    board(runs, dataset=dataset, out=tmp_path)
     page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     assert "labels 1.0.0, woods, plain-v1" in text
@@ -202,7 +202,7 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(dataset: Path, tmp_pa
         parts = {part["prompt"]: part["value"] for part in index["parts"]}
         assert parts == {name: values[found["model"], name] for name in ("shown-v1", "shown-other-v1")}
         assert index["value"] == pytest.approx(sum(parts.values()) / 2)
-    board(out, out=tmp_path)
+    board(out, dataset=dataset, out=tmp_path)
     page = (tmp_path / "built" / "benchmarks" / "labels.html").read_text(encoding="utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     assert "labels 1.0.0, index, shown" in text

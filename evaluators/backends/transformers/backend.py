@@ -331,6 +331,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
             chat_template_sha256=tokenizer.chat_template_sha256,
             endpoint="local",
             identity_sha256=model_identity(identity),
+            identity=identity,
         ),
     )
 

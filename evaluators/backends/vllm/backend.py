@@ -319,6 +319,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
             chat_template_sha256=tokenizer.chat_template_sha256,
             endpoint="local",
             identity_sha256=model_identity(identity),
+            identity=identity,
         ),
     )
 

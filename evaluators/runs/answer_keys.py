@@ -1,0 +1,108 @@
+"""Makes answer keys: the hashes that every result on a dataset under a prompt must have in common with it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.backend import Response
+from evaluators.runs.plan import Plan
+from evaluators.runs.records import records_of
+from evaluators.task import load_task, prompt_of
+from schemas.answer_key import SCHEMA_VERSION, AnswerKey, KeyPart
+from schemas.record_columns import RecordColumns
+from schemas.record_hashes import asked_sha256, item_hashes, items_sha256
+from schemas.result import Signature
+
+ItemHashes: TypeAlias = npt.NDArray[np.uint8]
+"""SHA-256 of each item, shape (n, 32)."""
+
+_UNASKED = Response(status="failed", error="nobody was asked")
+
+
+class MadeKey(NamedTuple):
+    """An answer key, and the contents of the file of item hashes that it names."""
+
+    key: AnswerKey
+    items: bytes
+
+
+def answer_key(plan: Plan) -> MadeKey:
+    """Return the answer key of a plan that asks about all items of a config or suite.
+
+    The key is made from the items by the code that asks about them, and from no answer.
+    """
+    return key_of_parts(plan.signature, plan.selection.manifest.content_sha256, _unanswered(plan))
+
+
+def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
+    """Yield the records of each part as they are before a model has answered."""
+    for part in plan.parts:
+        responses = [[_UNASKED] * len(asked) for asked in part.requests]
+        yield RecordColumns.of(records_of(plan, part, part.requests, responses, chat=False))
+
+
+def key_of_parts(signature: Signature, dataset_sha256: str, parts: Iterable[RecordColumns]) -> MadeKey:
+    """Return the answer key of some records, whatever they answer.
+
+    Args:
+        signature: Signature of a result on all items.
+        dataset_sha256: Hash of the contents of the dataset, from its manifest.
+        parts: The records of each config.
+    """
+    told, hashes = [], []
+    with_requests = has_known_requests(signature)
+    for records in parts:
+        told.append(
+            KeyPart(
+                config=records[0].config,
+                n_items=len(records),
+                facts_sha256=items_sha256(records),
+                requests_sha256=asked_sha256(records) if with_requests else None,
+            )
+        )
+        hashes.append(item_hashes(records, with_requests=with_requests))
+    items = _as_file(np.concatenate(hashes))
+    key = AnswerKey(
+        schema_version=SCHEMA_VERSION,
+        dataset_sha256=dataset_sha256,
+        signature=signature,
+        parts=tuple(told),
+        items_path=f"{key_name(signature)}.npy",
+        items_file_sha256=hashlib.sha256(items).hexdigest(),
+    )
+    return MadeKey(key, items)
+
+
+def has_known_requests(signature: Signature) -> bool:
+    """Return True if the requests follow from the items and the prompt; imported answers were given elsewhere."""
+    return prompt_of(load_task(signature.task), signature.prompt).requires != "import"
+
+
+def key_name(signature: Signature) -> str:
+    """Return the name of the key for results with the config, task and prompt of a signature, without an ending."""
+    return f"{signature.config}-{signature.task}-{signature.prompt}"
+
+
+def _as_file(hashes: ItemHashes) -> bytes:
+    content = io.BytesIO()
+    np.save(content, hashes, allow_pickle=False)
+    return content.getvalue()
+
+
+def item_hashes_in(content: bytes) -> ItemHashes:
+    """Return the item hashes in the contents of a file, shape (n, 32).
+
+    Raises:
+        ValueError: the contents are no such array.
+    """
+    found = np.load(io.BytesIO(content), allow_pickle=False)
+    if found.dtype != np.uint8 or found.ndim != 2 or found.shape[1] != hashlib.sha256().digest_size:
+        raise ValueError(f"holds an array of {found.dtype} of shape {found.shape}, not of SHA-256 hashes")
+    hashes: ItemHashes = found
+    return hashes

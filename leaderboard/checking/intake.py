@@ -1,0 +1,132 @@
+"""Looks at folders from strangers before anything in them is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluators.stores.store import STORE
+from schemas import arrow_files
+from schemas.errors import DataError
+from schemas.result import Result
+from schemas.run_folder import RECORDS, RESULT, SCORES
+
+MOST_RESULT_BYTES = 16 << 20
+"""Maximum size of a ``result.json``; that of a suite of 279 parts has a quarter of a megabyte."""
+MOST_TABLE_BYTES = 512 << 20
+"""Maximum size of a file of records or scores; 300,000 records have 20 megabytes."""
+_OF_RUNS = {STORE, f"{STORE}-wal", f"{STORE}-shm", "pending.json"}
+_KNOWN = {RESULT, RECORDS, SCORES, "submission.json", *_OF_RUNS}
+_BYTES_OF_ALL, _BYTES_PER_ROW = 32 << 20, 64 << 10
+"""Maximum size of the columns of a file before compression: a constant, and 64 kB for each row."""
+_MOST_DEPTH = 12
+"""Maximum number of folders between the folder that is searched and a result."""
+
+
+class Found(NamedTuple):
+    """A place in a folder that is searched: a result, or something that cannot be one."""
+
+    path: Path
+    """Path of the ``result.json``, or of what cannot be searched."""
+    problem: str | None
+    """Reason why it cannot be searched; None if it is a result."""
+
+
+def results_in(folder: Path) -> Iterator[Found]:
+    """Yield every result in a folder and below it, sorted, and every link and folder that is not followed.
+
+    Hidden files and folders, whose names begin with a dot, are skipped, because they are still being written.
+    """
+    yield from sorted(_walk(folder, _MOST_DEPTH))
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Found]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        yield Found(folder, f"{folder}: cannot be listed ({error.strerror}); make it readable")
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.name.startswith("."):
+            continue
+        if entry.name == RESULT:
+            yield Found(path, None)
+        elif entry.is_dir(follow_symlinks=False):
+            if depth:
+                yield from _walk(path, depth - 1)
+            else:
+                yield Found(path, f"{path}: lies more than {_MOST_DEPTH} folders deep; move it up")
+        elif entry.is_symlink() and not path.is_file():
+            yield Found(path, f"{path}: is a link, which is not followed; put the folder itself there")
+
+
+def check_own_file(path: Path, most_bytes: int) -> None:
+    """Check that a path is a regular file of its folder, and not too large, before it is opened.
+
+    Args:
+        path: Path of the file.
+        most_bytes: Maximum size.
+
+    Raises:
+        DataError: there is no such file, it is a link that leaves the folder, a pipe, a device or a folder, or it is
+            too large.
+    """
+    try:
+        if path.is_symlink() and not path.resolve(strict=True).is_relative_to(path.parent.resolve()):
+            raise DataError(f"{path}: is a link that leaves this folder; put the file itself there")
+        found = path.stat()
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"{path}: cannot be opened ({_reason(error)}); put the file itself there") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise DataError(f"{path}: is not a regular file; put the file itself there")
+    if found.st_size > most_bytes:
+        raise DataError(f"{path}: has {found.st_size:,} bytes, more than the {most_bytes:,} of any such file")
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "a loop of links"
+
+
+def check_tables(path: Path, result: Result) -> None:
+    """Check the files that a result names before they are opened.
+
+    Args:
+        path: Path of the ``result.json``.
+        result: The result in it.
+
+    Raises:
+        DataError: as from :func:`check_own_file`.
+    """
+    for file in (result.records, result.scores):
+        # The code that reads a file has the words for one that is missing or lies elsewhere.
+        if file is not None and Path(file.path).name == file.path and os.path.lexists(path.parent / file.path):
+            check_own_file(path.parent / file.path, MOST_TABLE_BYTES)
+            _check_told_size(path.parent / file.path, file.n_rows)
+
+
+def _check_told_size(path: Path, n_rows: int) -> None:
+    """Check what a Parquet file tells about its size before any of its columns is read."""
+    metadata = arrow_files.metadata(path)
+    if metadata.num_rows != n_rows:
+        raise DataError(f"{path}: {metadata.num_rows:,} rows, {RESULT} says {n_rows:,}; run or import the model again")
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    n_bytes = sum(group.total_byte_size for group in groups)
+    most = _BYTES_OF_ALL + _BYTES_PER_ROW * n_rows
+    if n_bytes > most:
+        raise DataError(
+            f"{path}: its {n_rows:,} rows take {n_bytes:,} bytes, more than the {most:,} of any result of such a size"
+        )
+
+
+def strange_files(path: Path) -> tuple[str, ...]:
+    """Return the names of files beside a result that neither runs nor submissions hold, sorted; without hidden ones.
+
+    Args:
+        path: Path of the ``result.json``.
+    """
+    names = (entry.name for entry in os.scandir(path.parent))
+    return tuple(sorted(name for name in names if name not in _KNOWN and not name.startswith(".")))

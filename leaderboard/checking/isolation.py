@@ -1,0 +1,73 @@
+"""Runs work on files from strangers in processes of their own, which may fail without harm to anything else."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import TimeoutError as TimeLimitError
+from typing import NamedTuple, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Limits(NamedTuple):
+    """The limits of one process."""
+
+    n_bytes: int = 1 << 30
+    """Maximum number of bytes of memory that it can write to."""
+    seconds: float = 600.0
+    """Maximum time for one piece of work."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class Stopped(NamedTuple):
+    """A piece of work that did not end by itself, and the reason."""
+
+    reason: str
+
+
+def isolated(
+    work: Callable[[T], R], pieces: Sequence[T], limits: Limits = DEFAULT_LIMITS, *, n_workers: int = 1
+) -> Iterator[R | Stopped]:
+    """Yield the result of each piece of work in order, or why there is none.
+
+    A process that ends or takes too long is replaced by a new one, and the other pieces are not affected.
+
+    Args:
+        work: Function that can be pickled; its exceptions must be caught in it.
+        pieces: One argument for each call.
+        limits: Limits of each process. The limit of memory is kept on Linux, where the system can keep it.
+        n_workers: Number of processes.
+    """
+    # Spawn processes: a forked one would inherit the locks of the threads that pyarrow has started.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPool(max_workers=n_workers, initializer=_limit, initargs=[limits.n_bytes], context=context) as pool:
+        futures = [pool.schedule(work, args=[piece], timeout=limits.seconds) for piece in pieces]
+        try:
+            for future in futures:
+                try:
+                    yield future.result()
+                except TimeLimitError:
+                    yield Stopped(f"checking it takes longer than {limits.seconds:g} s")
+                except MemoryError:
+                    yield Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory")
+                except ProcessExpired as error:
+                    yield Stopped(f"the process that checks it ended with status {error.exitcode}")
+        finally:
+            # If the caller stops early, what was not begun is not begun any more.
+            for future in futures:
+                future.cancel()  # type: ignore[no-untyped-call]
+
+
+def _limit(n_bytes: int) -> None:
+    if sys.platform == "linux":
+        import resource
+
+        # Files and reserved addresses do not count, as they do for RLIMIT_AS, which breaks allocators.
+        resource.setrlimit(resource.RLIMIT_DATA, (n_bytes, n_bytes))

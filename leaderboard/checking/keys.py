@@ -1,0 +1,279 @@
+"""Finds the answer keys of the datasets that the board knows, and compares the records of a result with them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from evaluators.benchmark import benchmarks
+from evaluators.runs.answer_keys import (
+    ItemHashes,
+    MadeKey,
+    answer_key,
+    has_known_requests,
+    item_hashes_in,
+    key_name,
+)
+from evaluators.runs.plan import Plan
+from evaluators.runs.selection import select
+from evaluators.task import load_task, prompt_of
+from leaderboard.checking.entries import Match
+from schemas import contract, strict_json
+from schemas.answer_key import AnswerKey
+from schemas.dataset import Manifest
+from schemas.dataset_folder import MANIFEST, read_manifest
+from schemas.errors import DataError
+from schemas.files import check_readable, replacing, sha256_file
+from schemas.memory import Memory
+from schemas.plugins import HINT
+from schemas.record_columns import RecordColumns
+from schemas.record_hashes import asked_sha256, item_hashes, items_sha256
+from schemas.result import Signature
+
+_MADE = "answer key of a dataset"
+
+
+@dataclass(frozen=True)
+class KnownKey:
+    """An answer key that the board trusts, from a file or from a dataset on this machine."""
+
+    key: AnswerKey
+    place: str
+    """Path of the key, or of the dataset, for messages."""
+    read_items: Path | bytes
+    """File of the item hashes, or its contents."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of everything in the key."""
+        return strict_json.sha256(contract.dump(self.key))
+
+    @cached_property
+    def items(self) -> ItemHashes:
+        """The SHA-256 of each item in order, shape (n, 32).
+
+        Raises:
+            DataError: the file is missing or is not the one that the key names.
+        """
+        if isinstance(self.read_items, bytes):
+            return item_hashes_in(self.read_items)
+        check_readable(self.read_items)
+        if sha256_file(self.read_items) != self.key.items_file_sha256:
+            raise DataError(f"{self.read_items}: is not the file that {self.place} names; make the keys again")
+        return item_hashes_in(self.read_items.read_bytes())
+
+    @cached_property
+    def place_of(self) -> dict[bytes, int]:
+        """The place of each item by its hash."""
+        return {hashed.tobytes(): place for place, hashed in enumerate(self.items)}
+
+
+class KeyBook:
+    """The answer keys that a board knows: those in a folder, and those of the datasets on this machine."""
+
+    def __init__(self, keys: Path | None, datasets: Path | None = None) -> None:
+        """Name the folders; each key is read or made when it is first needed.
+
+        Args:
+            keys: Folder of keys, which come before those of datasets; None for none.
+            datasets: Folder of built datasets, from which keys are made; None for none.
+        """
+        self._keys, self._datasets = keys, datasets
+        self._known: dict[tuple[str, str], KnownKey | None] = {}
+
+    def __reduce__(self) -> tuple[Callable[..., KeyBook], tuple[Any, ...]]:
+        """Return how to make the book in another process, which makes it once and then reads each key once."""
+        return _book, (self._keys, self._datasets)
+
+    def find(self, signature: Signature, memory: Memory) -> KnownKey | None:
+        """Return the key of the config and prompt of a signature; None if the board does not know the dataset.
+
+        Args:
+            signature: Signature of a result; its task and prompt are those of this code.
+            memory: Memory that may know the keys of datasets.
+
+        Raises:
+            DataError: a key or a dataset is damaged.
+        """
+        name = (dataset_name(signature), key_name(signature))
+        if name not in self._known:
+            self._known[name] = self._read(*name) or self._made(signature, memory)
+        return self._known[name]
+
+    def _read(self, dataset: str, name: str) -> KnownKey | None:
+        path = None if self._keys is None else self._keys / dataset / f"{name}.json"
+        if path is None or not path.is_file():
+            return None
+        key = contract.load(strict_json.read(path), AnswerKey, where=str(path))
+        return KnownKey(key, str(path), path.with_name(key.items_path))
+
+    def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
+        manifests = [] if self._datasets is None else sorted(self._datasets.glob(f"*/{MANIFEST}"))
+        for folder in (path.parent for path in manifests):
+            manifest = read_manifest(folder)
+            names = {*manifest.configs, *(suite.name for suite in manifest.suites)}
+            is_asked = (manifest.name, manifest.version) == (signature.dataset, signature.dataset_version)
+            if is_asked and signature.config in names:
+                return _of_dataset(folder, manifest, signature, memory)
+        return None
+
+
+@cache
+def _book(keys: Path | None, datasets: Path | None) -> KeyBook:
+    return KeyBook(keys, datasets)
+
+
+def dataset_name(signature: Signature) -> str:
+    """Return the name of the folder with the keys of a dataset."""
+    return f"{signature.dataset}@{signature.dataset_version}"
+
+
+def _of_dataset(folder: Path, manifest: Manifest, signature: Signature, memory: Memory) -> KnownKey:
+    asked = {"config": signature.config, "task": signature.task, "prompt": signature.prompt}
+    parts: dict[str, strict_json.JsonValue] = {"dataset": manifest.content_sha256, **asked}
+    known = memory.get(_MADE, parts)
+    if isinstance(known, dict):
+        key = contract.load(known["key"], AnswerKey, where="memory")
+        return KnownKey(key, str(folder), base64.b64decode(str(known["items"])))
+    made = key_of_dataset(folder, manifest, **asked)
+    memory.put(_MADE, parts, {"key": contract.dump(made.key), "items": base64.b64encode(made.items).decode()})
+    return KnownKey(made.key, str(folder), made.items)
+
+
+def key_of_dataset(folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str) -> MadeKey:
+    """Return the answer key of a config or suite of a dataset under a prompt.
+
+    Raises:
+        ConfigError: the prompt shows more examples than the dataset has.
+        DataError: the data files are damaged.
+    """
+    loaded = load_task(task)
+    return answer_key(Plan(select(folder, manifest, config), loaded, prompt_of(loaded, prompt)))
+
+
+class KeyCheck:
+    """A comparison of the records of a result with an answer key, part by part."""
+
+    def __init__(self, where: str, signature: Signature, known: KnownKey | None) -> None:
+        """Begin before the first part.
+
+        Args:
+            where: Path of the records, for messages.
+            signature: Signature of the result.
+            known: Key of its config and prompt; None if the board has none.
+
+        Raises:
+            DataError: the signature contradicts the key.
+        """
+        self._where, self._signature, self._known = where, signature, known
+        self.match = self._start()
+        """The part of the dataset that the result asks about, by its signature."""
+        self._n_parts = 0
+        self._last_place = -1
+        self._ends = [] if known is None else list(accumulate(part.n_items for part in known.key.parts))
+
+    def _start(self) -> Match:
+        signature, known = self._signature, self._known
+        if signature.benchmark not in (names := [benchmark.name for benchmark in benchmarks()]):
+            reason = f"no benchmark '{signature.benchmark}' is known here; have: {', '.join(names)}; {HINT}"
+            return Match("unknown", reason)
+        name = f"{dataset_name(signature)} {signature.config} under prompt {signature.prompt}"
+        if known is None:
+            return Match(
+                "unknown",
+                f"the board has no answer key of {name}, so nothing says that these are its items; build the dataset "
+                "and give its folder with --datasets, or add its key with: biasboard keys DATASET",
+            )
+        ours = known.key.signature
+        theirs = replace(signature, normalisation=ours.normalisation)
+        if theirs == ours:
+            return Match("whole", None)
+        as_whole = replace(
+            theirs,
+            splits=ours.splits,
+            items_sha256=ours.items_sha256,
+            n_items=ours.n_items,
+            parts=ours.parts,
+            examples_sha256=ours.examples_sha256,
+        )
+        if as_whole != ours:
+            names = [name for name in Signature.__dataclass_fields__ if getattr(as_whole, name) != getattr(ours, name)]
+            said = ", ".join(f"{name} is {getattr(theirs, name)}, not {getattr(ours, name)}" for name in names)
+            raise DataError(f"{self._where}: the signature is not that of {name}: {said}; run the model again")
+        if signature.n_items >= ours.n_items:
+            raise DataError(
+                f"{self._where}: the signature names {signature.n_items} items of {name}, which has {ours.n_items} "
+                "others; run the model again"
+            )
+        return Match("slice", f"asks {signature.n_items:,} of {ours.n_items:,} items; only whole configs are ranked")
+
+    def add(self, records: RecordColumns, facts_sha256: str | None) -> None:
+        """Compare the records of the next part.
+
+        Args:
+            records: The records.
+            facts_sha256: Hash of what they say about their items; None if it is to be computed.
+
+        Raises:
+            DataError: a record is not about the item that it names, or asks something else.
+        """
+        if self._known is None:
+            return
+        number, self._n_parts = self._n_parts, self._n_parts + 1
+        parts = self._known.key.parts
+        if number < len(parts):
+            expected = parts[number]
+            # Most results agree, and hashes of columns are found twenty times as fast as those of items.
+            if (facts_sha256 or items_sha256(records)) == expected.facts_sha256 and expected.requests_sha256 in (
+                None,
+                asked_sha256(records),
+            ):
+                self._last_place = self._ends[number] - 1
+                return
+        self._compare_items(records)
+
+    def _compare_items(self, records: RecordColumns) -> None:
+        known = self._known
+        assert known is not None
+        hashes = item_hashes(records, with_requests=has_known_requests(self._signature))
+        for place, hashed in enumerate(hashes):
+            found = known.place_of.get(hashed.tobytes())
+            if found is None:
+                raise DataError(
+                    f"{self._row(records, place)} is not asked or described as in {dataset_name(self._signature)}: its "
+                    "request, target, cluster, pair, groups, split or options differ from the answer key of "
+                    f"{known.place}; run the model again"
+                )
+            if found <= self._last_place:
+                raise DataError(
+                    f"{self._row(records, place)} stands in another order than in the dataset; run the model again"
+                )
+            self._last_place = found
+
+    def _row(self, records: RecordColumns, place: int) -> str:
+        return f"{self._where}: row {records.first_row + place}: item '{records[place].item_id[:60]}'"
+
+
+def write_key(folder: Path, made: MadeKey) -> Path:
+    """Write an answer key and its item hashes into the folder of its dataset.
+
+    Args:
+        folder: Folder of all keys.
+        made: The key, and the contents of the file beside it.
+
+    Returns:
+        Path of the key.
+    """
+    signature = made.key.signature
+    path = folder / dataset_name(signature) / f"{key_name(signature)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path.with_name(made.key.items_path)) as temporary:
+        temporary.write_bytes(made.items)
+    contract.check(made.key, where=str(path))
+    strict_json.write(path, contract.dump(made.key))
+    return path

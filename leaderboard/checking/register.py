@@ -1,0 +1,67 @@
+"""Reads the register of accepted results, which maintainers keep beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from schemas import contract, strict_json
+from schemas.errors import DataError
+from schemas.register import SCHEMA_VERSION, Acceptance, Register
+
+REGISTER = "register.json"
+
+
+def read_register(results: Path) -> Register:
+    """Read the register in a folder of accepted results; without a file it is empty.
+
+    Raises:
+        DataError: the file is invalid, or names a place twice.
+    """
+    path = results / REGISTER
+    if not path.is_file():
+        return Register(schema_version=SCHEMA_VERSION, results=())
+    return contract.load(strict_json.read(path), Register, where=str(path))
+
+
+def write_register(results: Path, register: Register) -> None:
+    """Check a register and write it into a folder of accepted results, sorted by place.
+
+    Raises:
+        DataError: the register is invalid; nothing is written.
+    """
+    ordered = Register(
+        schema_version=register.schema_version, results=tuple(sorted(register.results, key=lambda one: one.place))
+    )
+    contract.check(ordered, where=str(results / REGISTER))
+    strict_json.write(results / REGISTER, contract.dump(ordered))
+
+
+def acceptances(register: Register) -> Mapping[str, Acceptance]:
+    """Return the decisions by the place of their result."""
+    return {one.place: one for one in register.results}
+
+
+def check_owner(register: Register, place: str, author: str) -> None:
+    """Check that an author may submit a result of a model: nobody has before, or the author has.
+
+    Args:
+        register: The register.
+        place: Place of the result, whose second folder is named after the model.
+        author: Account of the author at the code host.
+
+    Raises:
+        DataError: the model belongs to somebody else.
+    """
+    model = _model_folder(place)
+    owners = {one.owner for one in register.results if _model_folder(one.place) == model}
+    if owners and author not in owners:
+        raise DataError(
+            f"{place}: results of {model.replace('__', '/')} belong to {', '.join(sorted(owners))}, and the author is "
+            f"{author}; ask the owner, or a maintainer to settle it"
+        )
+
+
+def _model_folder(place: str) -> str:
+    parts = place.split("/")
+    return parts[1] if len(parts) > 1 else parts[0]

@@ -1,0 +1,137 @@
+"""Judges results that strangers hand in: accepted, accepted with warnings, or rejected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from leaderboard.checking.entries import Entry, LeftOut, Root, model_label
+from leaderboard.checking.intake import results_in, strange_files
+from leaderboard.checking.isolation import Limits, Stopped, isolated
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.loading import verified_outcome
+from schemas.errors import DataError
+from schemas.memory import Memory
+from schemas.metric_comparison import metric_key
+from schemas.run_folder import RESULT
+
+_LIMITS = Limits(n_bytes=700 << 20, seconds=600)
+
+State: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcome of the verification of one result."""
+
+    place: str
+    """Folder of the result as it was given, which may hold any characters."""
+    reason: str | None = None
+    """Reason why the result is rejected; None if it is accepted."""
+    warnings: tuple[str, ...] = ()
+    """Facts that a reader of an accepted result should know."""
+    model: str | None = None
+    signature: str | None = None
+    provenance: str | None = None
+    records_sha256: str | None = None
+
+    @property
+    def state(self) -> State:
+        """The verdict in a word."""
+        if self.reason is not None:
+            return "rejected"
+        return "accepted with warnings" if self.warnings else "accepted"
+
+
+def judge(
+    paths: Sequence[Path], keys: KeyBook, memory: Memory, *, advance: Callable[[int, int], None]
+) -> Iterator[Verdict]:
+    """Verify every result at some paths, each in a process that may fail by itself.
+
+    Args:
+        paths: Folders of results, folders that contain such folders, or the ``result.json`` of a result.
+        keys: The answer keys of the datasets that the board knows.
+        memory: The memory of this machine.
+        advance: Function called after each result with the number of results done and of all.
+
+    Yields:
+        A verdict for each result, and for each link or folder that cannot be searched, in the order of the paths.
+
+    Raises:
+        DataError: there is no result at a path.
+    """
+    found = [_found(path) for path in paths]
+    pieces = [result for results in found for result in results if isinstance(result, Path)]
+    work = partial(_verdict, memory=memory, keys=keys)
+    # One process: what it may take is all that a hostile result can take.
+    outcomes = isolated(work, pieces, _LIMITS)
+    n_done = 0
+    for results in found:
+        for result in results:
+            if isinstance(result, Verdict):
+                yield result
+                continue
+            outcome = next(outcomes)
+            n_done += 1
+            advance(n_done, len(pieces))
+            if isinstance(outcome, Stopped):
+                yield Verdict(place=str(result.parent), reason=f"{result.parent}: {outcome.reason}")
+            else:
+                yield outcome
+
+
+def _found(path: Path) -> list[Path | Verdict]:
+    if path.name == RESULT:
+        return [path]
+    if not path.is_dir():
+        raise DataError(f"{path}: no such folder; name the folder of a finished run")
+    found = [
+        one.path if one.problem is None else Verdict(place=str(one.path), reason=one.problem)
+        for one in results_in(path)
+    ]
+    if not found:
+        raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
+    return found
+
+
+def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
+    root = Root(path.parent, "accepted")
+    outcome = verified_outcome((path, root), memory, keys)
+    place = str(path.parent)
+    if isinstance(outcome, LeftOut):
+        return Verdict(place=place, reason=outcome.reason.removeprefix(f"{place}{os.sep}"))
+    return Verdict(
+        place=place,
+        warnings=tuple(warnings_of(outcome)) + tuple(_beside(path)),
+        model=model_label(outcome),
+        signature=str(outcome.result.signature),
+        provenance=outcome.provenance,
+        records_sha256=outcome.result.records.sha256,
+    )
+
+
+def _beside(path: Path) -> Iterator[str]:
+    strange = strange_files(path)
+    if strange:
+        yield f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out"
+
+
+def warnings_of(entry: Entry) -> Iterator[str]:
+    """Yield everything about a sound result that a reader of its numbers should know."""
+    if entry.match.reason is not None:
+        yield entry.match.reason
+    if entry.result.model.identity is None:
+        yield "the identity of its model is a claim: the result does not say what the hash was taken of"
+    if entry.provenance == "claimed":
+        yield f"its numbers rest on claims: {entry.claim}"
+    stored = {metric_key(metric) for metric in entry.result.metrics}
+    lacking = sorted({name for name, _ in entry.metrics.keys() - stored})
+    if lacking:
+        yield f"metrics that it leaves out were computed from its records: {', '.join(lacking)}"
+    if entry.earlier:
+        told = sorted({f"{metric.name} {metric.version}" for metric in entry.earlier})
+        yield f"metrics of other versions were computed again: {', '.join(told)}"

@@ -1,0 +1,69 @@
+"""``python -m leaderboard keys``: answer keys, by which results on a dataset are checked without its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.selection import shape_listed
+from evaluators.task import Prompt, tasks_for
+from leaderboard.checking.keys import dataset_name, key_of_dataset, write_key
+from schemas.command_line import one_line_errors
+from schemas.dataset import Manifest
+from schemas.dataset_folder import read_manifest
+from schemas.errors import ConfigError
+from schemas.progress import progress
+
+
+@one_line_errors("stopped; finished keys are kept")
+def keys(
+    dataset: Annotated[list[Path], typer.Argument(help="Folders of built datasets.")],
+    prompt: Annotated[
+        list[str] | None, typer.Option(help="Id of a prompt; may be repeated. By default every prompt.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of all answer keys.")] = Path("leaderboard/keys"),
+) -> None:
+    """Write the answer keys of datasets: one for each config, suite and prompt.
+
+    A key holds hashes of what is asked about each item and of what is right, and no text. With the keys of a dataset, a
+    board can check results on it without having it. Keys are made from the dataset alone and never from an answer.
+    """
+    for folder in dataset:
+        manifest = read_manifest(folder)
+        wanted = [one for one in _wanted(manifest) if not prompt or one.prompt in prompt]
+        if not wanted:
+            have = ", ".join(sorted({one.prompt for one in _wanted(manifest)}))
+            raise ConfigError(f"{folder}: --prompt {' '.join(prompt or ())} fits none of its configs; have: {have}")
+        n_bytes = 0
+        with progress(f"keys of {manifest.name} {manifest.version}", len(wanted)) as advance:
+            for one in wanted:
+                made = key_of_dataset(folder, manifest, **one._asdict())
+                path = write_key(out, made)
+                n_bytes += path.stat().st_size + len(made.items)
+                advance(1)
+        print(f"wrote {len(wanted)} keys ({n_bytes / 1000:,.0f} kB) to {out / dataset_name(made.key.signature)}")
+
+
+class _Wanted(NamedTuple):
+    config: str
+    task: str
+    prompt: str
+
+
+def _wanted(manifest: Manifest) -> Iterator[_Wanted]:
+    """Yield all ways of asking a dataset: its suites and configs, the tasks that fit them, and their prompts."""
+    for config in (*(suite.name for suite in manifest.suites), *manifest.configs):
+        for task in tasks_for(shape_listed(manifest, config)):
+            for prompt in task.prompts.values():
+                if _is_asked(manifest, prompt):
+                    yield _Wanted(config, task.name, prompt.id)
+
+
+def _is_asked(manifest: Manifest, prompt: Prompt) -> bool:
+    """Return True if a prompt can be asked, or if answers on the dataset were published."""
+    importer = load_benchmark(manifest.benchmark).importer
+    return prompt.requires != "import" or (importer is not None and importer.dataset == manifest.name)

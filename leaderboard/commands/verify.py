@@ -1,0 +1,99 @@
+"""``python -m leaderboard verify``: results are compared with their datasets, and every number is computed again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from leaderboard.benchmark import check_plug_ins
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.verdicts import Verdict, judge
+from schemas.command_line import one_line_errors
+from schemas.memory import machine_memory
+from schemas.plain_text import printable
+from schemas.progress import steps
+from schemas.run_folder import RESULT
+
+Format: TypeAlias = Literal["text", "json", "github"]
+
+EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
+
+
+@one_line_errors("stopped")
+def verify(
+    path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],
+    keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    datasets: Annotated[
+        Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
+    ] = Path("out/datasets"),
+    output: Annotated[
+        Format, typer.Option("--format", help="One line per result, a JSON list, or annotations for GitHub.")
+    ] = "text",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
+    ] = False,
+) -> None:
+    """Compare results with their datasets and compute every number again.
+
+    Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
+    computed from the records. A result is accepted, accepted with warnings, or rejected with the reason.
+
+    Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
+    """
+    check_plug_ins()
+    memory = machine_memory(is_fresh=fresh)
+    with steps("verifying results") as step:
+        verdicts = list(
+            judge(
+                path,
+                KeyBook(keys, datasets),
+                memory,
+                advance=lambda n_done, n: step("verifying results", n_done, n),
+            )
+        )
+    _print(verdicts, output)
+    states = Counter(verdict.state for verdict in verdicts)
+    if states["rejected"]:
+        raise typer.Exit(EXIT_REJECTED)
+    if states["accepted with warnings"]:
+        raise typer.Exit(EXIT_WARNED)
+
+
+def _print(verdicts: Sequence[Verdict], output: Format) -> None:
+    if output == "json":
+        told = [{"state": verdict.state, **asdict(verdict)} for verdict in verdicts]
+        # Characters outside ASCII are written as escapes, so that none of them can act on a terminal or a page.
+        print(json.dumps(told, indent=2))
+        return
+    for verdict in verdicts:
+        print(_annotation(verdict) if output == "github" else _line(verdict))
+    if output == "text" and len(verdicts) > 1:
+        states = Counter(verdict.state for verdict in verdicts)
+        print(", ".join(f"{n} {state}" for state, n in sorted(states.items())))
+
+
+def _line(verdict: Verdict) -> str:
+    reason = verdict.reason or "; ".join(verdict.warnings)
+    told = f"{verdict.state}: {printable(verdict.place)}"
+    return f"{told}: {printable(reason, most=2_000)}" if reason else told
+
+
+def _annotation(verdict: Verdict) -> str:
+    """Return a workflow command of GitHub; what is not plain is escaped, so that nothing else can be commanded."""
+    level = {"rejected": "error", "accepted with warnings": "warning", "accepted": "notice"}[verdict.state]
+    file = _property(printable(f"{verdict.place}/{RESULT}"))
+    return f"::{level} file={file},title={_property(verdict.state)}::{_data(_line(verdict))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,132 @@
+"""Finds results that must not each have a rank: of one model twice, or with the answers of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from leaderboard.checking.entries import Entry, model_label, why_unranked
+
+_NEAR = 1e-4
+"""Largest difference of the primary metric on any resample between a result and a copy that was changed a little."""
+_LEAST_SPREAD = 1e-3
+"""Standard deviation of the primary metric over resamples below which near values say nothing: of perfect models."""
+
+
+class Duplicate(NamedTuple):
+    """A valid result that is not shown, because another result of the same model and signature is shown."""
+
+    entry: Entry
+    shown: Entry
+
+    @property
+    def agrees(self) -> bool:
+        """True if both hold the same answers."""
+        return self.entry.answers_sha256 == self.shown.answers_sha256
+
+
+class Singled(NamedTuple):
+    """The results of one table, without duplicates."""
+
+    shown: tuple[Entry, ...]
+    duplicates: tuple[Duplicate, ...]
+
+
+def precedence(entry: Entry) -> tuple[bool, bool, str, str]:
+    """Return a sort key: accepted results before local ones, by the date of acceptance, then by place."""
+    decision = entry.acceptance
+    date = "" if decision is None else decision.accepted
+    return entry.origin != "accepted", decision is None, date, entry.place
+
+
+def singled(entries: Sequence[Entry]) -> Singled:
+    """Return the results of one signature to show, each with the reason why it may have no rank of its own.
+
+    Of several results with the same answers of the same model, the first is shown. If they have other answers and the
+    same origin, all of them are shown and disputed, since nothing says which of them is the model's.
+
+    Args:
+        entries: Results of one signature.
+    """
+    of_models: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=precedence):
+        of_models.setdefault(entry.result.model.identity_sha256, []).append(entry)
+    shown: list[Entry] = []
+    duplicates: list[Duplicate] = []
+    for first, *others in of_models.values():
+        disputing = [
+            other for other in others if other.origin == first.origin and other.answers_sha256 != first.answers_sha256
+        ]
+        duplicates += [Duplicate(other, first) for other in others if other not in disputing]
+        shown += _disputed([first, *disputing]) if disputing else [first]
+    return Singled(tuple(_marked(shown)), tuple(duplicates))
+
+
+def _disputed(entries: Sequence[Entry]) -> list[Entry]:
+    """Return results of one model that contradict each other, each with the place of another one."""
+    found = []
+    preferred = [one for one in entries if one.acceptance is not None and one.acceptance.decision == "preferred"]
+    for entry in entries:
+        if len(preferred) == 1:
+            reason = f"has other answers than {preferred[0].place}, which a maintainer prefers"
+            found.append(entry if entry is preferred[0] else replace(entry, double=reason))
+            continue
+        other = next(one for one in entries if one is not entry)
+        reason = f"disputed: {other.place} has other answers of the same model; a maintainer has to settle it"
+        found.append(replace(entry, double=reason))
+    return found
+
+
+def _marked(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield the results, and mark those that repeat another one or another result of the same model revision."""
+    # Copies of baselines are told apart from models first: nobody can own the answers of a baseline.
+    ordered = sorted(entries, key=lambda entry: (not entry.is_baseline, entry.is_replayed, *precedence(entry)))
+    seen: list[Entry] = []
+    for entry in ordered:
+        reason = entry.double
+        if reason is None and not entry.is_baseline:
+            reason = _unsettled(entry, entries) or _why_double(entry, seen)
+        marked = replace(entry, double=reason)
+        seen.append(marked)
+        yield marked
+
+
+def _unsettled(entry: Entry, entries: Sequence[Entry]) -> str | None:
+    """Return why nobody can tell who gave some answers first; None if it is known or nobody else gives them."""
+    if entry.origin != "accepted" or entry.acceptance is not None:
+        return None
+    for other in entries:
+        is_other = other is not entry and other.origin == "accepted" and other.acceptance is None
+        if is_other and other.answers_sha256 == entry.answers_sha256:
+            return (
+                f"gives exactly the answers of {model_label(other)}, and the register does not say which of them was "
+                "accepted first"
+            )
+    return None
+
+
+def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:
+    model = entry.result.model
+    for other in before:
+        if entry.answers_sha256 == other.answers_sha256:
+            return f"gives exactly the answers of {model_label(other)}, so it has no rank of its own"
+        if _is_near(entry, other):
+            return f"differs from {model_label(other)} by less than {_NEAR:g} on every resample: a copy has no rank"
+    for other in before:
+        same = (other.result.model.id, other.result.model.revision) == (model.id, model.revision)
+        if same and other.double is None and why_unranked(other) is None:
+            how = ", ".join(filter(None, (other.result.model.backend, other.result.model.precision)))
+            return f"another result of the same model revision has the rank ({how})"
+    return None
+
+
+def _is_near(one: Entry, other: Entry) -> bool:
+    ours, theirs = one.primary_resamples, other.primary_resamples
+    if ours is None or theirs is None or ours.shape != theirs.shape:
+        return False
+    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()) or ours.std() < _LEAST_SPREAD:
+        return False
+    return bool(np.abs(ours - theirs).max() <= _NEAR)

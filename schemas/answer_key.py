@@ -1,0 +1,41 @@
+"""Answer keys, by which the results on a dataset are checked without its texts (``leaderboard/keys``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.result import Signature
+
+SCHEMA_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPart:
+    """Hashes of what the records of one config must say, whatever model answers."""
+
+    config: str
+    n_items: int
+    facts_sha256: str
+    """SHA-256 of the facts about all items in order: ids, splits, clusters, pairs, targets, references and groups."""
+    requests_sha256: str | None
+    """SHA-256 of the requests about all items in order; None if the answers were given elsewhere, to requests that
+    nobody can rebuild."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerKey:
+    """Everything that a result must have in common with the dataset and the prompt that it names.
+
+    A key holds hashes and no text. It can therefore be published for a dataset whose licence forbids publishing it.
+    """
+
+    schema_version: str
+    dataset_sha256: str
+    """SHA-256 of the contents of the whole dataset, as its manifest has it."""
+    signature: Signature
+    """Signature of a result on all items of the config or suite; its normalisation is the default one."""
+    parts: tuple[KeyPart, ...]
+    """The config, or the parts of the suite in order."""
+    items_path: str
+    """Name of the file beside the key with the SHA-256 of each item: its facts and its requests."""
+    items_file_sha256: str

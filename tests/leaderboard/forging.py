@@ -1,0 +1,134 @@
+"""Forged results: consistent lies about an honest one, as a stranger would hand them in."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluators.backend import ChoiceRequest, Request, Response, choice_sha256
+from evaluators.runs.measuring import compute_metrics
+from evaluators.task import load_task
+from leaderboard.checking.entries import Root
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.loading import load
+from leaderboard.checking.verdicts import Verdict, judge
+from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
+from schemas import contract, strict_json
+from schemas.files import sha256_file
+from schemas.memory import Memory
+from schemas.record import Exchange, Record
+from schemas.record_columns import RecordColumns
+from schemas.record_counts import count
+from schemas.record_files import read_records, write_records
+from schemas.result import Result, Signature
+from schemas.run_folder import read_result
+from tests.evaluators.logging_backend import LoggingBackend
+
+Change = Callable[[list[Record]], list[Record]]
+
+
+class SkilledBackend(LoggingBackend):
+    """A model that is mostly right; tests may read the facts, models are never told."""
+
+    def _answer(self, request: Request) -> Response:
+        assert isinstance(request, ChoiceRequest)
+        drawn = int(choice_sha256(request.prompt + self.name, request.options)[:8], 16) / 2**32
+        right = request.facts.get("referent", request.facts["first_mentioned"])
+        likely = 0.55 + 0.4 * drawn if drawn > 0.1 else 0.3
+        chances = [likely if outcome == right else 1 - likely for outcome in request.outcomes]
+        answer = super()._answer(request)
+        return replace(answer, option_logprobs=tuple(map(math.log, chances)))
+
+
+class Places(NamedTuple):
+    """A dataset, its answer keys and an honest result of each config."""
+
+    keys: Path
+    honest: Path
+
+    @property
+    def book(self) -> KeyBook:
+        return KeyBook(self.keys)
+
+
+def verdict(folder: Path, places: Places) -> Verdict:
+    (found,) = judge([folder], places.book, Memory(None), advance=lambda n_done, n: None)
+    return found
+
+
+def board(results: Path, places: Places) -> Board:
+    return assemble(load([Root(results, "accepted")], places.book, Memory(None)).entries)
+
+
+def rows(table: ResultTable) -> dict[str, Row]:
+    return {row.entry.result.model.id: row for row in table.rows}
+
+
+def forge(
+    places: Places,
+    target: Path,
+    change: Change = list,
+    *,
+    model: str = "evil/forger",
+    of_result: Callable[[Result], Result] = lambda result: result,
+) -> Path:
+    """A consistent lie: changed records with right counts, metrics and hashes, under an own name."""
+    target.mkdir(parents=True)
+    records = change(list(read_records(places.honest / "records.parquet")))
+    task = load_task("coreference")
+    read = [task.read(record.exchanges, "sum") for record in records]
+    records = [
+        replace(record, status=one.status, reason=one.reason, reading=one.reading)
+        for record, one in zip(records, read, strict=True)
+    ]
+    write_records(target / "records.parquet", records)
+    result = read_result(places.honest)
+    told = replace(result.model, id=model, identity_sha256=strict_json.sha256(model), identity=None)
+    file = replace(result.records, sha256=sha256_file(target / "records.parquet"), n_rows=len(records))
+    forged = replace(
+        result,
+        model=told,
+        metrics=compute_metrics(RecordColumns.of(records), "coreference"),
+        counts=count(RecordColumns.of(records)),
+        records=file,
+    )
+    strict_json.write(target / "result.json", contract.dump(of_result(forged)))
+    return target
+
+
+def signed(result: Result, **fields: Any) -> Result:
+    signature: Signature = replace(result.signature, **fields)
+    return replace(result, signature=signature, signature_sha256=signature.sha256())
+
+
+def on_each(change: Callable[[Record], Record]) -> Change:
+    return lambda records: [change(record) for record in records]
+
+
+def with_exchange(record: Record, change: Callable[[Exchange], Exchange]) -> Record:
+    return replace(record, exchanges=tuple(map(change, record.exchanges)))
+
+
+def accepted(results: Path, place: str, date: str, **fields: Any) -> None:
+    path = results / "register.json"
+    told: dict[str, Any] = {"schema_version": "1.0", "results": []}
+    told = json.loads(path.read_text()) if path.exists() else told
+    decision = {
+        "place": place,
+        "result_sha256": sha256_file(results / place / "result.json"),
+        "accepted": date,
+        "owner": "acme-bot",
+        "decision": "accepted",
+        "reason": None,
+        "rerun": None,
+    }
+    told["results"].append(decision | fields)
+    path.write_text(json.dumps(told))
+
+
+def judged(paths: Sequence[Path], places: Places) -> list[Verdict]:
+    return list(judge(paths, places.book, Memory(None), advance=lambda n_done, n: None))

@@ -1,0 +1,351 @@
+"""What a stranger cannot make the board say."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.backend import choice_sha256
+from leaderboard.checking.entries import Root
+from leaderboard.checking.keys import key_of_dataset, write_key
+from leaderboard.checking.loading import load
+from schemas import strict_json
+from schemas.dataset_folder import read_manifest
+from schemas.memory import Memory
+from schemas.record import Exchange, Record
+from schemas.result import Result
+from schemas.run_folder import read_result
+from tests.evaluators.logging_backend import ask
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.forging import (
+    Change,
+    Places,
+    SkilledBackend,
+    accepted,
+    board,
+    forge,
+    on_each,
+    rows,
+    signed,
+    verdict,
+    with_exchange,
+)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    root = tmp_path_factory.mktemp("trust")
+    dataset = write_dataset(root / "dataset", {"type2": made_items(100)})
+    made = key_of_dataset(dataset, read_manifest(dataset), config="type2", task="coreference", prompt="intrinsic-v1")
+    write_key(root / "keys", made)
+    folder = ask(dataset, root / "runs", SkilledBackend(root / "log", name="acme/honest"), prompt="intrinsic-v1")
+    return Places(root / "keys", folder)
+
+
+def easier(record: Record) -> Record:
+    def change(exchange: Exchange) -> Exchange:
+        text = f"The answer is {record.target}. {exchange.prompt}"
+        return replace(exchange, prompt=text, request_sha256=choice_sha256(text, exchange.options))
+
+    return with_exchange(record, change)
+
+
+def without_prompt(record: Record) -> Record:
+    return with_exchange(record, lambda one: replace(one, prompt=None, request_sha256="0" * 64))
+
+
+def swapped_target(record: Record) -> Record:
+    groups = record.groups | {
+        "occupation": record.groups["other_occupation"],
+        "other_occupation": record.groups["occupation"],
+    }
+    return replace(record, target=groups["occupation"], reference=groups["occupation"], groups=groups)
+
+
+def swapped_outcomes(record: Record) -> Record:
+    return with_exchange(record, lambda one: replace(one, outcomes=one.outcomes[::-1]))
+
+
+def other_group(records: list[Record]) -> list[Record]:
+    first = replace(records[0], groups=records[0].groups | {"stereotype": "neither"})
+    return [first, *records[1:]]
+
+
+def turned(records: list[Record]) -> list[Record]:
+    return records[::-1]
+
+
+def repeated(records: list[Record]) -> list[Record]:
+    return [*records[:-2], *[replace(one, item_id=f"again-{one.item_id}") for one in records[:2]]]
+
+
+NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (on_each(easier), NOT_THE_ITEM),
+        (on_each(without_prompt), NOT_THE_ITEM),
+        (on_each(swapped_target), NOT_THE_ITEM),
+        (on_each(swapped_outcomes), NOT_THE_ITEM),
+        (on_each(lambda record: replace(record, cluster=f"c-{record.item_id}")), NOT_THE_ITEM),
+        (other_group, NOT_THE_ITEM),
+        (turned, "stands in another order than in the dataset"),
+        (repeated, NOT_THE_ITEM),
+    ],
+    ids=["easier", "no-prompt", "target", "outcomes", "cluster", "group", "order", "repeated"],
+)
+def test_records_that_are_not_about_the_items_are_rejected(
+    places: Places, tmp_path: Path, change: Change, said: str
+) -> None:
+    found = verdict(forge(places, tmp_path / "results" / "aaa", change), places)
+    assert found.state == "rejected"
+    assert said in (found.reason or "")
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    (table,) = board(tmp_path / "results", places).tables
+    assert [(name, row.rank is not None) for name, row in rows(table).items()] == [("acme/honest", True)]
+
+
+def test_a_sound_result_is_accepted_untouched(places: Places) -> None:
+    before = [path.read_bytes() for path in sorted(places.honest.glob("*.*"))]
+    found = verdict(places.honest, places)
+    assert [path.read_bytes() for path in sorted(places.honest.glob("*.*"))] == before
+    assert (found.reason, found.model, found.provenance) == (None, "acme/honest (1)", "recomputed")
+    (warning,) = found.warnings
+    assert warning == "the identity of its model is a claim: the result does not say what the hash was taken of"
+
+
+def test_fewer_items_are_a_slice_without_a_rank(places: Places, tmp_path: Path) -> None:
+    folder = forge(
+        places,
+        tmp_path / "results" / "aaa",
+        lambda records: records[:100],
+        of_result=lambda result: signed(result, n_items=100, items_sha256="1" * 64),
+    )
+    assert "asks 100 of 200 items; only whole configs are ranked" in verdict(folder, places).warnings
+    (table,) = board(tmp_path / "results", places).tables
+    assert not table.is_whole
+    assert table.rows[0].unranked == "asks 100 of 200 items; only whole configs are ranked"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"items_sha256": "1" * 64}, "200 items of made@1.0.0 type2 under prompt intrinsic-v1, which has 200 others"),
+        ({"n_items": 202, "items_sha256": "1" * 64}, "counts.items 200, signature.n_items 202"),
+        ({"splits": ("test", "more"), "items_sha256": "1" * 64}, "which has 200 others"),
+        ({"benchmark": "gifi"}, "benchmark is gifi, not synthbias"),
+    ],
+)
+def test_a_signature_that_is_not_the_datasets_is_rejected(
+    places: Places, tmp_path: Path, fields: dict[str, Any], said: str
+) -> None:
+    folder = forge(places, tmp_path / "aaa", of_result=lambda result: signed(result, **fields))
+    assert said in (verdict(folder, places).reason or "")
+
+
+@pytest.mark.parametrize("fields", [{"dataset_version": "99.0.0"}, {"dataset": "official"}, {"benchmark": "official"}])
+def test_what_nobody_published_stands_apart(places: Places, tmp_path: Path, fields: dict[str, Any]) -> None:
+    folder = forge(places, tmp_path / "results" / "aaa", of_result=lambda result: signed(result, **fields))
+    assert verdict(folder, places).state == "accepted with warnings"
+    found = board(tmp_path / "results", places)
+    assert found.tables == ()
+    assert [entry.place for entry in found.apart] == ["aaa"]
+
+
+def test_what_a_result_leaves_out_is_computed(places: Places, tmp_path: Path) -> None:
+    def without(result: Result) -> Result:
+        kept = [metric for metric in result.metrics if metric.name != "accuracy"]
+        future = [replace(one, version="9.0", value=1.0) if one.name == "ucerf" else one for one in kept]
+        return replace(result, metrics=tuple(future))
+
+    folder = forge(places, tmp_path / "results" / "aaa", of_result=without)
+    warnings = " ".join(verdict(folder, places).warnings)
+    assert "metrics that it leaves out were computed from its records: accuracy" in warnings
+    assert "metrics of other versions were computed again: ucerf 9.0" in warnings
+    (table,) = board(tmp_path / "results", places).tables
+    entry = table.rows[0].entry
+    true = {metric.name: metric for metric in read_result(places.honest).metrics if not metric.group}
+    assert entry.metric("accuracy") == true["accuracy"]
+    assert entry.metric("ucerf") == true["ucerf"]
+
+
+def test_impossible_probabilities_are_rejected(places: Places, tmp_path: Path) -> None:
+    def doubled(record: Record) -> Record:
+        return with_exchange(record, lambda one: replace(one, option_logprobs=tuple(-0.1 for _ in one.options)))
+
+    found = verdict(forge(places, tmp_path / "aaa", on_each(doubled)), places)
+    assert "have probabilities that sum to 1.81, and they exclude each other" in (found.reason or "")
+
+
+def test_byte_counts_follow_from_the_options(places: Places, tmp_path: Path) -> None:
+    def counted(record: Record) -> Record:
+        return with_exchange(record, lambda one: replace(one, option_byte_counts=(1, 900)))
+
+    found = verdict(forge(places, tmp_path / "a", on_each(counted)), places)
+    assert "option_byte_counts are [1, 900]" in (found.reason or "")
+
+
+def constant(first: float) -> Change:
+    logprobs = (math.log(first) if first else -math.inf, math.log(1 - first) if first < 1 else -math.inf)
+    return on_each(lambda record: with_exchange(record, lambda one: replace(one, option_logprobs=logprobs)))
+
+
+def always_wrong(records: list[Record]) -> list[Record]:
+    def wrong(record: Record) -> Record:
+        return with_exchange(
+            record,
+            lambda one: replace(
+                one, option_logprobs=tuple(-math.inf if name == record.target else 0.0 for name in one.outcomes)
+            ),
+        )
+
+    return [wrong(record) for record in records]
+
+
+@pytest.mark.parametrize("change", [constant(0.5), constant(1.0), always_wrong], ids=["constant", "first", "wrong"])
+def test_trivial_predictors_have_no_rank(places: Places, tmp_path: Path, change: Change) -> None:
+    forge(places, tmp_path / "results" / "aaa", change)
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    (table,) = board(tmp_path / "results", places).tables
+    found = rows(table)
+    assert found["acme/honest"].rank is not None
+    assert found["evil/forger"].rank is None
+    assert found["evil/forger"].is_below
+
+
+def test_two_results_of_one_model_with_other_answers_are_disputed(places: Places, tmp_path: Path) -> None:
+    other = constant(0.6)
+    for name, change in (("a", list), ("b", other)):
+        forge(places, tmp_path / "results" / name, change, model="acme/same")
+    (table,) = board(tmp_path / "results", places).tables
+    assert [row.rank for row in table.rows] == [None, None]
+    assert {row.unranked for row in table.rows} == {
+        f"disputed: {name} has other answers of the same model; a maintainer has to settle it" for name in "ab"
+    }
+
+
+def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, tmp_path: Path) -> None:
+    for name in ("aaa", "zzz"):
+        forge(places, tmp_path / "results" / name, model=f"evil/{name}")
+    shutil.copytree(places.honest, tmp_path / "results" / "mmm")
+    (table,) = board(tmp_path / "results", places).tables
+    assert all(row.rank is None for row in table.rows)
+    assert "the register does not say which of them was accepted first" in (table.rows[0].unranked or "")
+    accepted(tmp_path / "results", "mmm", "2026-01-01")
+    accepted(tmp_path / "results", "aaa", "2026-01-02")
+    (table,) = board(tmp_path / "results", places).tables
+    found = rows(table)
+    assert found["acme/honest"].rank is not None
+    for name in ("aaa", "zzz"):
+        assert found[f"evil/{name}"].unranked == (
+            "gives exactly the answers of acme/honest (1), so it has no rank of its own"
+        )
+
+
+def nudged(by: float) -> Change:
+    def change(record: Record) -> Record:
+        def nudge(one: Exchange) -> Exchange:
+            low, high = (math.exp(value or 0.0) for value in one.option_logprobs)
+            return replace(one, option_logprobs=(math.log(low * (1 - by)), math.log(high)))
+
+        return with_exchange(record, nudge)
+
+    return on_each(change)
+
+
+def test_copies_that_were_changed_a_little_do_not_widen_the_ranks(places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    accepted(tmp_path / "results", "honest", "2026-01-01")
+    for number in range(12):
+        forge(places, tmp_path / "results" / f"copy{number}", nudged(1e-6 * (number + 1)), model=f"evil/copy{number}")
+    (table,) = board(tmp_path / "results", places).tables
+    assert [str(row.rank) for row in table.ranked] == ["1"]
+    assert sum("a copy has no rank" in (row.unranked or "") for row in table.rows) == 12
+
+
+def test_a_withdrawn_result_stays_visible_and_a_preferred_one_settles_a_dispute(places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    accepted(tmp_path / "results", "honest", "2026-01-01", decision="withdrawn", reason="the tokenizer was wrong")
+    for name, change in (("a", list), ("b", constant(0.6))):
+        forge(places, tmp_path / "results" / name, change, model="acme/same")
+    accepted(tmp_path / "results", "b", "2026-01-03", decision="preferred", reason="run again by a maintainer")
+    (table,) = board(tmp_path / "results", places).tables
+    reasons = {row.entry.place: row.unranked for row in table.rows}
+    assert reasons["honest"] == "withdrawn on 2026-01-01: the tokenizer was wrong"
+    assert reasons["a"] == "has other answers than b, which a maintainer prefers"
+    assert "disputed" not in (reasons["b"] or "")
+
+
+def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, tmp_path: Path) -> None:
+    folder = forge(places, tmp_path / "results" / "a")
+    accepted(tmp_path / "results", "a", "2026-01-01")
+    (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
+    assert entry.acceptance is not None
+    told = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps(told))
+    (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
+    assert entry.acceptance is None
+
+
+def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: Path) -> None:
+    def replayed(result: Result) -> Result:
+        return replace(result, model=replace(result.model, endpoint="replay"))
+
+    folder = forge(places, tmp_path / "results" / "a", of_result=replayed)
+    found = verdict(folder, places)
+    assert found.provenance == "claimed"
+    assert "its numbers rest on claims: the answers come from a file" in found.warnings
+    (table,) = board(tmp_path / "results", places).tables
+    assert (table.rows[0].unranked or "").startswith("replayed: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"id": "evil/\x1b[31mred"}, r"\x1b[31mred"),
+        ({"id": "acme/sm\u0430ll"}, "must be NAME or ORG/NAME"),
+        ({"id": "acme/small "}, "must be NAME or ORG/NAME"),
+        ({"id": "acme/\u202elmals"}, r"\u202elmals"),
+        ({"id": "acme/sm\u200ball"}, r"\u200ball"),
+        ({"id": "x" * 200_000}, "model.id"),
+        ({"revision": "main\u200b"}, r"revision 'main\u200b' is not of letters"),
+        ({"identity": {"backend": "logging"}}, "identity_sha256 is not the hash of the identity"),
+    ],
+)
+def test_names_that_cannot_be_told_apart_are_rejected(
+    places: Places, tmp_path: Path, fields: dict[str, Any], said: str
+) -> None:
+    folder = forge(places, tmp_path / "a")
+    told = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    told["model"] |= fields
+    (folder / "result.json").write_text(json.dumps(told))
+    reason = verdict(folder, places).reason or ""
+    assert said in reason
+    assert len(reason) < 1_000
+    assert reason.isprintable()
+
+
+def test_an_identity_that_contradicts_the_model_is_rejected(places: Places, tmp_path: Path) -> None:
+    def claims(result: Result) -> Result:
+        identity: dict[str, str | None] = {"backend": "transformers", "model": "acme/honest@1"}
+        told = replace(result.model, identity=identity, identity_sha256=strict_json.sha256(dict(identity)))
+        return replace(result, model=told)
+
+    reason = verdict(forge(places, tmp_path / "a", of_result=claims), places).reason or ""
+    assert "the identity says backend 'transformers', the model 'logging'" in reason
+
+
+def test_settings_are_of_bounded_size(places: Places, tmp_path: Path) -> None:
+    folder = forge(places, tmp_path / "a")
+    told = json.loads((folder / "result.json").read_text())
+    told["environment"]["settings"] = {"note": "x" * 10_000_000}
+    (folder / "result.json").write_text(json.dumps(told))
+    assert "environment.settings" in (verdict(folder, places).reason or "")

@@ -1,0 +1,102 @@
+"""The commands ``verify`` and ``keys`` as a maintainer and a workflow call them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from schemas.dataset_folder import read_manifest
+from tests.leaderboard.known import write_keys
+from tests.leaderboard.synthetic import leaning, write_model
+
+REPOSITORY = Path(__file__).parents[2]
+HOSTILE = "x\n::add-mask::secret\n::warning::%0A \x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("verify")
+    write_model(root / "runs", "acme/small", leaning(1.0, 0.5))
+    write_keys(root / "keys", root / "runs")
+    return root / "runs"
+
+
+def verify(*arguments: str | Path, runs: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "leaderboard", "verify", *map(str, arguments)],
+        cwd=runs.parent,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "BIASBOARD_MEMORY": "off"},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+def broken(runs: Path, folder: Path) -> Path:
+    shutil.copytree(runs, folder)
+    (result,) = folder.rglob("result.json")
+    result.write_text("{}")
+    return folder
+
+
+def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> None:
+    done = verify(runs, "--keys", runs.parent / "keys", runs=runs)
+    assert (done.returncode, done.stdout.count("\n")) == (2, 1)
+    assert done.stdout.startswith(f"accepted with warnings: {runs}/synthbias@1.0.0/acme__small/type2: the identity of")
+    bad = broken(runs, tmp_path / "bad")
+    done = verify(runs, bad, "--keys", runs.parent / "keys", runs=runs)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1].startswith("rejected: ")
+    assert done.stdout.splitlines()[2] == "1 accepted with warnings, 1 rejected"
+
+
+def test_a_path_without_results_is_an_error(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path, said in ((tmp_path / "empty", "no result.json here"), (tmp_path / "gone", "no such folder")):
+        done = verify(path, runs=runs)
+        assert done.returncode == 1
+        assert said in done.stderr
+
+
+def test_json_holds_every_verdict(runs: Path, tmp_path: Path) -> None:
+    done = verify(runs, broken(runs, tmp_path / "bad"), "--format", "json", "--keys", runs.parent / "keys", runs=runs)
+    sound, bad = json.loads(done.stdout)
+    assert (sound["state"], sound["provenance"], bad["state"]) == ("accepted with warnings", "recomputed", "rejected")
+    assert sound["model"] == f"acme/small ({'0' * 40}, float32)"
+    assert bad["reason"]
+
+
+@pytest.mark.parametrize("output", ["text", "json", "github"])
+def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path, output: str) -> None:
+    broken(runs, tmp_path / "results" / HOSTILE)
+    done = verify(tmp_path / "results", "--format", output, "--keys", runs.parent / "keys", runs=runs)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stdout + done.stderr
+    commands = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("::")]
+    assert len(commands) == (1 if output == "github" else 0)
+    assert all(line.startswith("::error file=") for line in commands)
+    if output == "text":
+        assert len(done.stdout.splitlines()) == 1
+
+
+def test_the_answer_keys_of_this_repository_are_those_of_its_datasets(tmp_path: Path) -> None:
+    for builder, name in (("synthbias", "synthbias@1.0.0"), ("gifi", "gifi@1.0.0")):
+        dataset = tmp_path / builder
+        for command in (
+            [f"builders.{builder}", "--out", dataset],
+            ["leaderboard", "keys", dataset, "--out", tmp_path / "keys"],
+        ):
+            subprocess.run([sys.executable, "-m", *map(str, command)], cwd=REPOSITORY, capture_output=True, check=True)
+        made = {path.name: path.read_bytes() for path in (tmp_path / "keys" / name).iterdir()}
+        kept = {path.name: path.read_bytes() for path in (REPOSITORY / "leaderboard" / "keys" / name).iterdir()}
+        assert made.keys() == kept.keys()
+        assert made == kept
+        manifest = read_manifest(dataset)
+        assert manifest.content_sha256.encode() in made[next(name for name in made if name.endswith(".json"))]
