@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import Column
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.columns import Undefined, choose, undefined
 from leaderboard.ranking.doubles import Duplicate, precedence, singled
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
-from leaderboard.ranking.rank_ranges import Candidate, Comparison, Ranking, RankRange, rank
+from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
 from schemas import strict_json
 from schemas.result import Metric, Signature
 
@@ -27,6 +28,14 @@ class Row:
     """Reason why the row has no rank; None if it has one."""
     shut: str | None = None
     """Reason why the model does not achieve more than every baseline; None if it does or the benchmark does not ask."""
+    chance: float | None = None
+    """Share of the resamples in which the model is the nearest to the ideal; None without a rank or a second model."""
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The values of the primary metric with missing answers at their worst and best; None if none are missing."""
+        primary = self.entry.primary
+        return bounds_of(primary) if primary is not None and primary.n_excluded else None
 
     @property
     def is_imported(self) -> bool:
@@ -55,6 +64,8 @@ class ResultTable:
     rows: tuple[Row, ...]
     comparisons: tuple[Comparison, ...]
     """Comparisons of all pairs of ranked models, which are named by ``model_label``."""
+    detectable: float | None
+    """Difference that two ranked models must have to be told apart with a probability of 80 %; None if unknown."""
 
     @property
     def is_whole(self) -> bool:
@@ -164,9 +175,15 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
     reasons = [_why_unranked(entry) or shut for entry, shut in judged]
     ranked = [entry for (entry, _), reason in zip(judged, reasons, strict=True) if reason is None]
     ranking = _rank(ranked)
-    ranks = {id(entry): ranking.ranges[_identity(entry)] for entry in ranked if _identity(entry) in ranking.ranges}
+    names = {id(entry): _identity(entry) for entry in ranked}
     rows = [
-        Row(entry=entry, rank=ranks.get(id(entry)), unranked=reason, shut=shut)
+        Row(
+            entry=entry,
+            rank=ranking.ranges.get(names.get(id(entry), "")),
+            unranked=reason,
+            shut=shut,
+            chance=ranking.chances.get(names.get(id(entry), "")),
+        )
         for (entry, shut), reason in zip(judged, reasons, strict=True)
     ]
     rows.sort(key=lambda row: row.is_below)
@@ -179,6 +196,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> ResultTable:
         primary=load_benchmark(signature.benchmark).primary_metric,
         rows=tuple(rows),
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
+        detectable=ranking.detectable,
     )
 
 
@@ -212,21 +230,32 @@ def _rank(entries: Sequence[Entry]) -> Ranking:
         if primary is None or primary.value is None or entry.primary_resamples is None:
             continue
         ideal = primary.ideal
+        bounds = bounds_of(primary)
+        # Missing answers count at their worst, so that nobody rises by leaving out the hardest items.
+        worst = primary.value if bounds is None else bounds.worst
         candidates.append(
             Candidate(
                 name=_identity(entry),
-                value=primary.value,
-                resamples=entry.primary_resamples,
+                value=worst,
+                resamples=entry.primary_resamples + (worst - primary.value),
                 n_clusters=None if primary.interval is None else primary.interval.n_clusters,
             )
         )
     if ideal is None:
-        return Ranking(ranges={}, comparisons=())
+        return NO_RANKING
     return rank(candidates, ideal=ideal)
 
 
 def _row_order(entry: Entry) -> tuple[bool, float, str, str, str]:
-    return (*distance_to_ideal(entry.primary), model_label(entry), _identity(entry), entry.place)
+    return (*distance_at_worst(entry.primary), model_label(entry), _identity(entry), entry.place)
+
+
+def distance_at_worst(metric: Metric | None) -> tuple[bool, float]:
+    """Return a sort key as :func:`distance_to_ideal` does, with missing answers counted at their worst."""
+    bounds = bounds_of(metric)
+    if bounds is None or metric is None or metric.ideal is None:
+        return distance_to_ideal(metric)
+    return False, abs(bounds.worst - metric.ideal)
 
 
 def distance_to_ideal(metric: Metric | None) -> tuple[bool, float]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
 from schemas.result import Metric, Model, Result
@@ -28,6 +29,8 @@ class IndexRow:
     """Reason why the row has no rank; None if it has one."""
     shut: str | None = None
     """Reason why the model does not achieve more than every baseline; None if it does."""
+    chance: float | None = None
+    """Share of the resamples in which the model is the nearest to the ideal; None without a rank or a second model."""
 
     @property
     def is_baseline(self) -> bool:
@@ -71,6 +74,23 @@ class IndexRow:
         return self.indices[0].metric
 
     @property
+    def bounds(self) -> Bounds | None:
+        """The values of the index with the missing answers of its parts at their worst and best; None if none are."""
+        if not any(part.n_excluded for part in self.parts):
+            return None
+        found = [(bounds_of(part), part.value or 0.0) for part in self.parts]
+        down = sum(bounds.worst - value for bounds, value in found if bounds is not None) / len(found)
+        up = sum(bounds.best - value for bounds, value in found if bounds is not None) / len(found)
+        value = self.primary.value or 0.0
+        return Bounds(worst=value + down, best=value + up)
+
+    @property
+    def worst(self) -> float:
+        """The index with the missing answers of each of its parts at their worst."""
+        bounds = self.bounds
+        return (self.primary.value or 0.0) if bounds is None else bounds.worst
+
+    @property
     def parts(self) -> tuple[Metric, ...]:
         """The metrics whose mean is the ranking index."""
         return self.indices[0].parts
@@ -112,6 +132,8 @@ class IndexTable:
     """Signatures of the results, in the order of the configs."""
     rows: tuple[IndexRow, ...]
     comparisons: tuple[Comparison, ...]
+    detectable: float | None
+    """Difference that two ranked models must have to be told apart with a probability of 80 %; None if unknown."""
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:
@@ -231,15 +253,16 @@ def _why_uncovered(entry: Entry, index: Index) -> str | None:
 
 def _row_order(row: IndexRow) -> tuple[bool, float, str, str]:
     ideal = row.indices[0].definition.ideal
-    return row.is_below, abs((row.primary.value or 0.0) - ideal), row.label, row.model.identity_sha256
+    return row.is_below, abs(row.worst - ideal), row.label, row.model.identity_sha256
 
 
 def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
     candidates = [
         Candidate(
             name=row.model.identity_sha256,
-            value=row.primary.value,
-            resamples=row.indices[0].resamples,
+            value=row.worst,
+            # Missing answers count at their worst, so that nobody rises by leaving out the hardest items.
+            resamples=row.indices[0].resamples + (row.worst - row.primary.value),
             n_clusters=None if row.primary.interval is None else row.primary.interval.n_clusters,
         )
         for row in rows
@@ -254,6 +277,7 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
             rank=ranking.ranges.get(row.model.identity_sha256),
             unranked=row.unranked,
             shut=row.shut,
+            chance=ranking.chances.get(row.model.identity_sha256),
         )
         for row in sorted(rows, key=_row_order)
     ]
@@ -266,4 +290,5 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
         signatures=key.signatures,
         rows=tuple(shown),
         comparisons=tuple(comparison.named(labels) for comparison in ranking.comparisons),
+        detectable=ranking.detectable,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from evaluators.statistics.bootstrap import FloatArray
 
 LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""
+POWER = 0.8
+"""Probability with which the stated detectable difference is found."""
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -72,12 +75,23 @@ class Ranking(NamedTuple):
 
     ranges: dict[str, RankRange]
     comparisons: tuple[Comparison, ...]
+    chances: dict[str, float]
+    """Share of the resamples in which each model is the nearest to the ideal, by its name; empty for fewer than two."""
+    detectable: float | None
+    """Difference that two models must have to be told apart with probability ``POWER``; None for fewer than two."""
+
+
+NO_RANKING = Ranking(ranges={}, comparisons=(), chances={}, detectable=None)
+"""Ranking of no models."""
 
 
 class _Paired(NamedTuple):
     difference: float
     half_width: float | None
     p_value: float | None
+    error: float | None
+    """Standard error of the difference."""
+    freedom: int | None
 
 
 def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
@@ -118,7 +132,41 @@ def rank(candidates: Sequence[Candidate], *, ideal: float) -> Ranking:
         )
         for (first, second), pair, p_adjusted in zip(pairs, paired, adjusted, strict=True)
     )
-    return Ranking(ranges=_ranges([candidate.name for candidate in ordered], comparisons), comparisons=comparisons)
+    return Ranking(
+        ranges=_ranges([candidate.name for candidate in ordered], comparisons),
+        comparisons=comparisons,
+        chances=_chances(ordered, ideal),
+        detectable=_detectable(paired),
+    )
+
+
+def _chances(candidates: Sequence[Candidate], ideal: float) -> dict[str, float]:
+    """Return the share of the resamples in which each model is the nearest to the ideal; ties are shared."""
+    if len(candidates) < 2:
+        return {}
+    distances = np.abs(np.array([candidate.resamples for candidate in candidates]) - ideal)
+    distances = distances[:, np.isfinite(distances).all(axis=0)]
+    is_nearest = distances <= distances.min(axis=0, initial=np.inf) + _NEGLIGIBLE
+    shares = (is_nearest / is_nearest.sum(axis=0)).mean(axis=1) if distances.size else np.full(len(candidates), np.nan)
+    return {
+        candidate.name: float(share) for candidate, share in zip(candidates, shares, strict=True) if np.isfinite(share)
+    }
+
+
+def _detectable(pairs: Sequence[_Paired]) -> float | None:
+    """Return the difference that a pair with a typical standard error must have to be told apart with ``POWER``.
+
+    It is that of the first step of Holm's method, where the p-value is multiplied by the number of all pairs.
+    """
+    known = [pair for pair in pairs if pair.error is not None and pair.freedom is not None]
+    if not known:
+        return None
+    from scipy import stats
+
+    error = statistics.median(pair.error or 0.0 for pair in known)
+    freedom = statistics.median(pair.freedom or 0 for pair in known)
+    level = (1 - LEVEL) / len(pairs)
+    return float(error * (stats.t.ppf(1 - level / 2, freedom) + stats.t.ppf(POWER, freedom)))
 
 
 def _compared(candidates: Sequence[Candidate], ideal: float) -> list[_Paired]:
@@ -142,9 +190,15 @@ def _compared(candidates: Sequence[Candidate], ideal: float) -> list[_Paired]:
     p_values[errors <= _NEGLIGIBLE] = 0.0
     p_values[np.abs(differences) <= _NEGLIGIBLE] = 1.0
     return [
-        _Paired(difference, half_width if is_known else None, p_value if is_known else None)
-        for difference, half_width, p_value, is_known in zip(
-            differences.tolist(), half_widths.tolist(), p_values.tolist(), known.tolist(), strict=True
+        _Paired(difference, *(told if is_known else (None, None, None, None)))
+        for difference, is_known, *told in zip(
+            differences.tolist(),
+            known.tolist(),
+            half_widths.tolist(),
+            p_values.tolist(),
+            errors.tolist(),
+            freedom.tolist(),
+            strict=True,
         )
     ]
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from leaderboard.checking.entries import Entry, LeftOut
 from leaderboard.ranking.boards import Board, ResultTable, Row
+from leaderboard.ranking.bounds import Bounds
 from leaderboard.ranking.rank_ranges import Comparison, RankRange
 from schemas import strict_json
 from schemas.result import Metric, Model
@@ -79,12 +80,22 @@ def placed(model: Model, rank: RankRange | None, unranked: str | None, shut: str
     }
 
 
+def bounded(bounds: Bounds | None, chance: float | None) -> dict[str, Scalar]:
+    """Return the fields of an export row on missing answers and on the first rank."""
+    return {
+        "ranked_by_worst": None if bounds is None else bounds.worst,
+        "best_with_missing": None if bounds is None else bounds.best,
+        "first_in_resamples": chance,
+    }
+
+
 def _row_line(table: ResultTable, row: Row) -> Line:
     result = row.entry.result
     line = placed(result.model, row.rank, row.unranked, row.shut) | {
         "origin": row.entry.origin,
         "provenance": row.entry.provenance,
     }
+    line |= bounded(row.bounds, row.chance)
     for column in table.columns:
         line |= metric_fields(column.of(row.entry), prefix=column.key)
     counts = result.counts

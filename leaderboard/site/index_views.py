@@ -12,10 +12,11 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measuring import metric_definitions
 from leaderboard.benchmark import load_pages
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.bounds import bounds_note, detectable_note
 from leaderboard.ranking.indices import IndexRow, IndexTable
 from leaderboard.site import plots
 from leaderboard.site.definitions import Definition, define
-from leaderboard.site.exports import Line, metric_fields, placed
+from leaderboard.site.exports import Line, bounded, metric_fields, placed
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page, named_without_rank
 from schemas.result import Metric
@@ -53,12 +54,18 @@ class IndexView:
             sentences.append(
                 f"{n_separable} of {len(self.table.comparisons)} pairs of ranked models can be told apart by the index."
             )
+            n_pairs = len(self.table.comparisons)
+            sentences += filter(None, [detectable_note(self.table.detectable, "the index", n_pairs)])
         return tuple(sentences)
 
     @property
     def n_baselines(self) -> int:
         """The number of rows that are baselines."""
         return sum(row.is_baseline for row in self.table.rows)
+
+    def gap_note(self, row: IndexRow) -> str:
+        """Return words on what missing answers could change; empty if none are missing."""
+        return bounds_note(row.bounds)
 
     @property
     def part_labels(self) -> tuple[str, ...]:
@@ -198,6 +205,7 @@ def index_lines(table: IndexTable) -> list[Line]:
     lines: list[Line] = []
     for row in table.rows:
         line = placed(row.model, row.rank, row.unranked, row.shut)
+        line |= bounded(row.bounds, row.chance)
         for index in row.indices:
             line |= metric_fields(index.metric, prefix=index.metric.name)
             for metric, part in zip(index.parts, index.definition.parts, strict=True):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import BenchmarkPages, Column, load_pages
 from leaderboard.ranking.boards import Board, ResultTable, Row, table_title
+from leaderboard.ranking.bounds import bounds_note, detectable_note
 from leaderboard.site import plots
 from leaderboard.site.definitions import Definition, define
 from leaderboard.site.markup import slug
@@ -110,6 +111,7 @@ class Section:
             sentences.append(
                 f"{self.n_separable} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
             )
+            sentences += filter(None, [detectable_note(self.table.detectable, self.primary_label, n_pairs)])
         listed = load_benchmark(signature.benchmark).baselines
         if not self.n_baselines and listed and not any(row.entry.is_imported for row in self.table.rows):
             sentences.append(
@@ -139,6 +141,11 @@ class Section:
         """The sentence on the models that have no rank, which ends with a space; empty if all have one."""
         names = [row.entry.result.model.id for row in self.table.rows if row.rank is None and not row.entry.is_baseline]
         return named_without_rank(names)
+
+    def gap_note(self, row: Row, column: Column) -> str:
+        """Return words on what missing answers could change, for the cell of the ranking metric; else empty."""
+        is_ranking = column.metric == self.table.primary and not column.group
+        return bounds_note(row.bounds) if is_ranking else ""
 
     def example(self, column: Column) -> Metric | None:
         """Return one metric of a column, for the version and ideal value that all its cells share."""

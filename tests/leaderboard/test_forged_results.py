@@ -19,6 +19,7 @@ from schemas import strict_json
 from schemas.dataset_folder import read_manifest
 from schemas.memory import Memory
 from schemas.record import Exchange, Record
+from schemas.record_files import read_records
 from schemas.result import Result
 from schemas.run_folder import read_result
 from tests.evaluators.logging_backend import ask
@@ -219,6 +220,38 @@ def test_trivial_predictors_have_no_rank(places: Places, tmp_path: Path, change:
     assert found["acme/honest"].rank is not None
     assert found["evil/forger"].rank is None
     assert found["evil/forger"].is_below
+
+
+def test_nobody_rises_by_refusing_what_is_hard(places: Places, tmp_path: Path) -> None:
+    honest = list(read_records(places.honest / "records.parquet"))
+    losses: dict[str, float] = {}
+    for record in honest:
+        assert record.reading is not None
+        chance = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))[record.target or ""]
+        losses[record.pair_id or ""] = max(losses.get(record.pair_id or "", 0.0), 1 - chance)
+    hardest = sorted(losses, key=losses.__getitem__)[-4:]
+
+    def refused(record: Record) -> Record:
+        if record.pair_id not in hardest:
+            return record
+        empty: dict[str, Any] = dict.fromkeys(
+            ("option_logprobs", "option_end_logprobs", "option_token_counts", "option_is_bound"), ()
+        )
+        return with_exchange(record, lambda one: replace(one, status="refused", error="declined", **empty))
+
+    forge(places, tmp_path / "results" / "aaa", on_each(refused))
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    (table,) = board(tmp_path / "results", places).tables
+    found = rows(table)
+    ours, theirs = found["acme/honest"], found["evil/forger"]
+    assert ours.entry.primary is not None
+    assert theirs.entry.primary is not None
+    assert (theirs.entry.primary.value or 0) > (ours.entry.primary.value or 0)
+    assert theirs.entry.primary.n_excluded == 4
+    assert theirs.bounds is not None
+    assert theirs.bounds.worst < (ours.entry.primary.value or 0) < theirs.bounds.best
+    assert [row.entry.result.model.id for row in table.rows] == ["acme/honest", "evil/forger"]
+    assert ours.bounds is None
 
 
 def test_two_results_of_one_model_with_other_answers_are_disputed(places: Places, tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""Bounds a metric by what its missing answers could change, so that nobody gains by leaving answers out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from schemas.result import Metric
+
+
+class Bounds(NamedTuple):
+    """The values of a metric if every missing unit counted as the worst or as the best that it could be."""
+
+    worst: float
+    best: float
+
+
+def bounds_note(bounds: Bounds | None) -> str:
+    """Return words for a cell about the bounds of its value; empty if no answer is missing."""
+    if bounds is None:
+        return ""
+    return f"{bounds.worst:.3f} to {bounds.best:.3f} with missing answers at their worst and best"
+
+
+def detectable_note(difference: float | None, label: str, n_pairs: int) -> str:
+    """Return a sentence about the difference that a table can detect; empty if it is unknown.
+
+    Args:
+        difference: The detectable difference.
+        label: Name of the metric that ranks.
+        n_pairs: Number of pairs of ranked models.
+    """
+    if difference is None:
+        return ""
+    pairs = "1 comparison" if n_pairs == 1 else f"all {n_pairs} comparisons"
+    return (
+        f"Two models have to differ by about {difference:.2g} in {label} to be told apart with a probability of 80 % "
+        f"(a typical pair, with Holm's adjustment for {pairs})."
+    )
+
+
+def bounds_of(metric: Metric | None) -> Bounds | None:
+    """Return the bounds of a metric; None if it has no value or no ideal.
+
+    Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
+    weighs as much as each unit that was scored. For a mean over units these are its exact bounds. For other metrics the
+    same rule is a convention: it moves the value towards an end of the range by the share of missing units.
+
+    Args:
+        metric: Value of all items, with the number of units that it rests on and of those that are missing.
+    """
+    if metric is None or metric.value is None or metric.ideal is None:
+        return None
+    total = metric.n + metric.n_excluded
+    missing = metric.n_excluded / total if total else 0.0
+    low, high = ((1 - missing) * metric.value + missing * end for end in (metric.minimum, metric.maximum))
+    ideal = metric.ideal
+    worst = max(low, high, key=lambda value: abs(value - ideal))
+    return Bounds(worst=worst, best=min(max(ideal, low), high))
