@@ -17,6 +17,8 @@ app = command_group(
         "keys": LEADERBOARD["keys"],
         "serve": LEADERBOARD["serve"],
         "verify": LEADERBOARD["verify"],
+        "submit": LEADERBOARD["submit"],
+        "accept": LEADERBOARD["accept"],
         "validate": Place(
             "schemas.validate:app",
             "Check datasets, runs and results against the contract; exit with 1 if anything is wrong.",

@@ -1,4 +1,4 @@
-"""The command line ``python -m leaderboard build|keys|serve|verify``."""
+"""The command line ``python -m leaderboard build|accept|keys|serve|submit|verify``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from schemas.command_line import Place, command_group
 
 COMMANDS = {
     "build": Place("leaderboard.commands.build:build", "Check every result, recompute its metrics and write the site."),
+    "accept": Place(
+        "leaderboard.commands.accept:accept",
+        "Enter results into the register, with the date, the owner of the model and the decision.",
+    ),
     "keys": Place(
         "leaderboard.commands.keys:keys",
         "Write the answer keys of datasets: one for each config, suite and prompt.",
@@ -13,6 +17,10 @@ COMMANDS = {
     "serve": Place(
         "leaderboard.commands.serve:serve",
         "Serve the built site on this machine until Ctrl-C.",
+    ),
+    "submit": Place(
+        "leaderboard.commands.submit:submit",
+        "Verify runs, show what will be published, and put it where the board expects it.",
     ),
     "verify": Place(
         "leaderboard.commands.verify:verify",

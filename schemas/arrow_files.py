@@ -175,12 +175,6 @@ def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
             f"{path}: column {', '.join(missing)} is missing; have: {', '.join(schema.names)}; "
             f"rows of {row_type.__name__} need: {', '.join(wanted.names)}"
         )
-    strange = [name for name in schema.names if name not in wanted.names]
-    if strange:
-        raise DataError(
-            f"{path}: column {', '.join(strange[:5])} is none of {row_type.__name__}; leave it out, have: "
-            f"{', '.join(wanted.names)}"
-        )
     for field in wanted:
         if schema.names.count(field.name) > 1:
             raise DataError(f"{path}: column {field.name} stands twice; keep one")

@@ -24,8 +24,9 @@ from schemas.register import Register
 from schemas.result import Result
 from schemas.score import TextScore
 from schemas.strict_json import JsonValue
+from schemas.submission import Submission
 
-Document: TypeAlias = Manifest | Reject | Item | Record | TextScore | Result | AnswerKey | Register
+Document: TypeAlias = Manifest | Reject | Item | Record | TextScore | Result | AnswerKey | Register | Submission
 D = TypeVar("D", bound=Document)
 
 _FILES: Mapping[type[Any], str] = {
@@ -36,6 +37,7 @@ _FILES: Mapping[type[Any], str] = {
     Result: "result",
     AnswerKey: "answer_key",
     Register: "register",
+    Submission: "submission",
 }
 
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 RESULT = "result.json"
 RECORDS = "records.parquet"
 SCORES = "scores.parquet"
+SUBMISSION = "submission.json"
+REGISTER = "register.json"
+"""Register of a folder of accepted results, which lies beside them."""
 
 RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
 

@@ -25,24 +25,30 @@ from schemas.item_shape import Item, shape_of
 from schemas.progress import Report, steps
 from schemas.record import Record
 from schemas.record_counts import RepeatedItems, repeated_items
+from schemas.register import Register
 from schemas.result import RecordsFile, Result, ScoresFile
 from schemas.run_folder import (
     RECORDS,
+    REGISTER,
     RESULT,
     SCORES,
+    SUBMISSION,
     RecordCheck,
     hash_problems,
     place_of,
     score_problems,
 )
 from schemas.score import TextScore
+from schemas.submission import Submission
 from schemas.tables import Row
 
 if TYPE_CHECKING:
     from schemas.record_columns import RecordColumns
 
 CARD = "README.md"
-KNOWN_FILES = f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {REJECTS}, data/<config>/<split>-*.parquet"
+KNOWN_FILES = (
+    f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {REJECTS}, {SUBMISSION}, {REGISTER}, data/<config>/<split>-*.parquet"
+)
 
 T = TypeVar("T")
 Check: TypeAlias = Generator[str, None, T]
@@ -74,7 +80,7 @@ def _targets_below(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir():
             yield from _targets_below(entry)
-        elif entry.name in (RECORDS, SCORES, REJECTS):
+        elif entry.name in (RECORDS, SCORES, REJECTS, SUBMISSION, REGISTER):
             yield entry
 
 
@@ -89,6 +95,10 @@ def problems(target: Path) -> Iterator[str]:
         yield from _document(target, Manifest)
     elif target.name == RESULT:
         yield from _document(target, Result)
+    elif target.name == SUBMISSION:
+        yield from _document(target, Submission)
+    elif target.name == REGISTER:
+        yield from _document(target, Register)
     elif target.name == RECORDS:
         yield from _record_file_problems(target)
     elif target.name == SCORES:
@@ -258,6 +268,8 @@ def _record_file_problems(path: Path) -> Iterator[str]:
 
 
 def _run_problems(folder: Path) -> Iterator[str]:
+    if (folder / SUBMISSION).is_file():
+        yield from _document(folder / SUBMISSION, Submission)
     result = yield from _document(folder / RESULT, Result)
     if result is None:
         return

@@ -11,15 +11,18 @@ from typing import NamedTuple
 from evaluators.stores.store import STORE
 from schemas import arrow_files
 from schemas.errors import DataError
-from schemas.result import Result
-from schemas.run_folder import RECORDS, RESULT, SCORES
+from schemas.plain_text import printable
+from schemas.record import Record
+from schemas.result import RecordsFile, Result
+from schemas.run_folder import RECORDS, RESULT, SCORES, SUBMISSION
+from schemas.score import TextScore
 
 MOST_RESULT_BYTES = 16 << 20
 """Maximum size of a ``result.json``; that of a suite of 279 parts has a quarter of a megabyte."""
 MOST_TABLE_BYTES = 512 << 20
 """Maximum size of a file of records or scores; 300,000 records have 20 megabytes."""
 _OF_RUNS = {STORE, f"{STORE}-wal", f"{STORE}-shm", "pending.json"}
-_KNOWN = {RESULT, RECORDS, SCORES, "submission.json", *_OF_RUNS}
+_KNOWN = {RESULT, RECORDS, SCORES, SUBMISSION, *_OF_RUNS}
 _BYTES_OF_ALL, _BYTES_PER_ROW = 32 << 20, 64 << 10
 """Maximum size of the columns of a file before compression: a constant, and 64 kB for each row."""
 _MOST_DEPTH = 12
@@ -105,12 +108,18 @@ def check_tables(path: Path, result: Result) -> None:
         # The code that reads a file has the words for one that is missing or lies elsewhere.
         if file is not None and Path(file.path).name == file.path and os.path.lexists(path.parent / file.path):
             check_own_file(path.parent / file.path, MOST_TABLE_BYTES)
-            _check_told_size(path.parent / file.path, file.n_rows)
+            row_type = Record if isinstance(file, RecordsFile) else TextScore
+            _check_told(path.parent / file.path, file.n_rows, row_type)
 
 
-def _check_told_size(path: Path, n_rows: int) -> None:
-    """Check what a Parquet file tells about its size before any of its columns is read."""
+def _check_told(path: Path, n_rows: int, row_type: type) -> None:
+    """Check what a Parquet file tells about its columns and its size before any of them is read."""
     metadata = arrow_files.metadata(path)
+    wanted = arrow_files.arrow_schema(row_type).names
+    strange = [name for name in metadata.schema.to_arrow_schema().names if name not in wanted]
+    if strange:
+        told = ", ".join(map(printable, strange[:5]))
+        raise DataError(f"{path}: column {told} is none of {row_type.__name__}; leave it out")
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     n_bytes = sum(group.total_byte_size for group in groups)
     most = _BYTES_OF_ALL + _BYTES_PER_ROW * n_rows

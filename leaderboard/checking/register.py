@@ -8,8 +8,7 @@ from pathlib import Path
 from schemas import contract, strict_json
 from schemas.errors import DataError
 from schemas.register import SCHEMA_VERSION, Acceptance, Register
-
-REGISTER = "register.json"
+from schemas.run_folder import REGISTER
 
 
 def read_register(results: Path) -> Register:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,9 +14,12 @@ from leaderboard.checking.intake import results_in, strange_files
 from leaderboard.checking.isolation import Limits, Stopped, isolated
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import verified_outcome
+from leaderboard.checking.register import check_owner
+from leaderboard.checking.submissions import check_submission, place_for
 from schemas.errors import DataError
 from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
+from schemas.register import Register
 from schemas.run_folder import RESULT
 
 _LIMITS = Limits(n_bytes=700 << 20, seconds=600)
@@ -34,6 +37,8 @@ class Verdict:
     """Reason why the result is rejected; None if it is accepted."""
     warnings: tuple[str, ...] = ()
     """Facts that a reader of an accepted result should know."""
+    belongs: str | None = None
+    """Place of the result below the folder of all accepted results; None if it is rejected."""
     model: str | None = None
     signature: str | None = None
     provenance: str | None = None
@@ -84,6 +89,23 @@ def judge(
                 yield outcome
 
 
+def owned(verdict: Verdict, register: Register, author: str) -> Verdict:
+    """Return the verdict about a result that an author hands in: rejected if the model belongs to somebody else.
+
+    Args:
+        verdict: Verdict about the result itself.
+        register: The register of accepted results.
+        author: Account of the author at the code host.
+    """
+    if verdict.belongs is None:
+        return verdict
+    try:
+        check_owner(register, verdict.belongs, author)
+    except DataError as error:
+        return replace(verdict, reason=str(error))
+    return verdict
+
+
 def _found(path: Path) -> list[Path | Verdict]:
     if path.name == RESULT:
         return [path]
@@ -100,13 +122,19 @@ def _found(path: Path) -> list[Path | Verdict]:
 
 def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
     root = Root(path.parent, "accepted")
-    outcome = verified_outcome((path, root), memory, keys)
     place = str(path.parent)
+    outcome = verified_outcome((path, root), memory, keys)
+    if not isinstance(outcome, LeftOut):
+        try:
+            check_submission(path)
+        except (DataError, OSError) as error:
+            return Verdict(place=place, reason=str(error))
     if isinstance(outcome, LeftOut):
         return Verdict(place=place, reason=outcome.reason.removeprefix(f"{place}{os.sep}"))
     return Verdict(
         place=place,
         warnings=tuple(warnings_of(outcome)) + tuple(_beside(path)),
+        belongs=place_for(outcome.result).as_posix(),
         model=model_label(outcome),
         signature=str(outcome.result.signature),
         provenance=outcome.provenance,

@@ -13,7 +13,8 @@ import typer
 
 from leaderboard.benchmark import check_plug_ins
 from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.verdicts import Verdict, judge
+from leaderboard.checking.register import read_register
+from leaderboard.checking.verdicts import Verdict, judge, owned
 from schemas.command_line import one_line_errors
 from schemas.memory import machine_memory
 from schemas.plain_text import printable
@@ -32,6 +33,12 @@ def verify(
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
     ] = Path("out/datasets"),
+    author: Annotated[
+        str | None, typer.Option(help="Account that hands the results in; refused if a model belongs to another one.")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Folder of accepted results, whose register names owners.")] = Path(
+        "leaderboard/results"
+    ),
     output: Annotated[
         Format, typer.Option("--format", help="One line per result, a JSON list, or annotations for GitHub.")
     ] = "text",
@@ -57,6 +64,9 @@ def verify(
                 advance=lambda n_done, n: step("verifying results", n_done, n),
             )
         )
+    if author is not None:
+        register = read_register(results)
+        verdicts = [owned(verdict, register, author) for verdict in verdicts]
     _print(verdicts, output)
     states = Counter(verdict.state for verdict in verdicts)
     if states["rejected"]:

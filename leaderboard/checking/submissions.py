@@ -1,0 +1,110 @@
+"""Prepares results for submission, and checks the statement that lies beside a submitted result."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluators.runs.plan import run_folder
+from leaderboard.checking.intake import check_own_file
+from schemas import contract, strict_json
+from schemas.errors import DataError
+from schemas.files import replacing_folder, sha256_file
+from schemas.result import Result
+from schemas.run_folder import RESULT, SUBMISSION, place_of, read_result
+from schemas.submission import SCHEMA_VERSION, Submission
+
+_MOST_BYTES = 1 << 16
+
+
+class Statement(NamedTuple):
+    """The words of a submitter."""
+
+    contact: str
+    model_card: str
+    train_data_disclosure: str | None
+
+
+class Prepared(NamedTuple):
+    """A result that is ready to be submitted."""
+
+    run: Path
+    place: Path
+    """Folder below that of all accepted results, which follows from the dataset, the model and the signature."""
+    files: tuple[Path, ...]
+    """Files of the run that are published; everything else in its folder stays behind."""
+    submission: Submission
+
+
+def prepare(run: Path, statement: Statement, *, today: datetime.date, version: str) -> Prepared:
+    """Choose what of a run is published, and where.
+
+    Args:
+        run: Folder of a finished run.
+        statement: The words of the submitter.
+        today: Date of the submission.
+        version: Version of biasboard.
+
+    Raises:
+        DataError: the run is incomplete, or the statement is invalid.
+    """
+    result = read_result(run)
+    files = [run / RESULT, place_of(run, result.records)]
+    files += [] if result.scores is None else [place_of(run, result.scores)]
+    submission = Submission(
+        schema_version=SCHEMA_VERSION,
+        contact=statement.contact,
+        model_card=statement.model_card,
+        train_data_disclosure=statement.train_data_disclosure,
+        run_date=datetime.date.fromtimestamp(files[1].stat().st_mtime).isoformat(),
+        submitted=today.isoformat(),
+        biasboard=version,
+        result_sha256=sha256_file(run / RESULT),
+    )
+    contract.check(submission, where=SUBMISSION)
+    return Prepared(run, place_for(result), tuple(files), submission)
+
+
+def place_for(result: Result) -> Path:
+    """Return the folder of a result below that of all accepted results."""
+    return run_folder(Path(), result.signature, result.model)
+
+
+def write_prepared(prepared: Prepared, results: Path) -> Path:
+    """Copy a prepared result into the folder of all accepted results; the folder appears as a whole.
+
+    Returns:
+        The folder of the result.
+
+    Raises:
+        DataError: another result lies there.
+    """
+    target = results / prepared.place
+    if target.exists() and sha256_file(target / RESULT) != prepared.submission.result_sha256:
+        raise DataError(f"{target}: another result of this model lies here; a maintainer has to settle which counts")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_folder(target) as temporary:
+        for file in prepared.files:
+            shutil.copyfile(file, temporary / file.name)
+        strict_json.write(temporary / SUBMISSION, contract.dump(prepared.submission))
+    return target
+
+
+def check_submission(path: Path) -> None:
+    """Check the statement beside a result, if there is one.
+
+    Args:
+        path: Path of the ``result.json``.
+
+    Raises:
+        DataError: the statement is invalid, or is about another result.
+    """
+    file = path.with_name(SUBMISSION)
+    if not file.is_symlink() and not file.exists():
+        return
+    check_own_file(file, _MOST_BYTES)
+    submission = contract.load(strict_json.read(file), Submission, where=str(file))
+    if submission.result_sha256 != sha256_file(path):
+        raise DataError(f"{file}: is about another {RESULT} than the one beside it; submit the run again")

@@ -1,0 +1,61 @@
+"""``python -m leaderboard accept``: a maintainer enters decisions about results into the register."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leaderboard.checking.register import acceptances, check_owner, read_register, write_register
+from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError, DataError
+from schemas.files import sha256_file
+from schemas.register import Acceptance, Decision
+from schemas.run_folder import RESULT
+
+
+@one_line_errors("stopped; the register was not changed")
+def accept(
+    place: Annotated[list[str], typer.Argument(help="Folders of results, relative to that of all results.")],
+    owner: Annotated[
+        str | None, typer.Option(help="Account at the code host that may submit results of the model; kept if known.")
+    ] = None,
+    decision: Annotated[
+        Decision, typer.Option(help="accepted; preferred settles a dispute; withdrawn keeps a result without a rank.")
+    ] = "accepted",
+    reason: Annotated[str | None, typer.Option(help="Reason, shown on the board; needed but for accepted.")] = None,
+    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
+) -> None:
+    """Enter results into the register, with the date, the owner of the model and the decision.
+
+    Of results with the same answers, the board ranks the one that was accepted first. A result that is changed after
+    its acceptance is no longer the accepted one.
+    """
+    if (decision == "accepted") != (reason is None):
+        raise ConfigError("--reason belongs to --decision preferred and withdrawn, and each of them needs one")
+    register = read_register(results)
+    known = dict(acceptances(register))
+    for one in place:
+        path = results / one / RESULT
+        if not path.is_file():
+            raise DataError(f"{path}: no such file; name a folder below {results}")
+        before = known.get(one)
+        account = owner or (None if before is None else before.owner)
+        if account is None:
+            raise ConfigError(f"{one}: is not in the register yet; name its --owner")
+        if before is None:
+            check_owner(register, one, account)
+        known[one] = Acceptance(
+            place=one,
+            result_sha256=sha256_file(path),
+            accepted=datetime.date.today().isoformat() if before is None else before.accepted,
+            owner=account,
+            decision=decision,
+            reason=reason,
+            rerun=None,
+        )
+    write_register(results, replace(register, results=tuple(known.values())))
+    print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")

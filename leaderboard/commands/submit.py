@@ -1,0 +1,128 @@
+"""``python -m leaderboard submit``: a verified result is put where it belongs, for a pull request."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from leaderboard.benchmark import check_plug_ins
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.submissions import Prepared, Statement, prepare, write_prepared
+from leaderboard.checking.verdicts import judge
+from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError, DataError
+from schemas.memory import machine_memory
+from schemas.progress import steps
+from schemas.run_folder import finished_runs
+
+PullRequest: TypeAlias = Literal["hub", "git"]
+
+
+@one_line_errors("stopped; nothing was submitted")
+def submit(
+    run: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders that contain them.")],
+    contact: Annotated[str, typer.Option(help="Address or account at which you answer questions; it is published.")],
+    model_card: Annotated[str, typer.Option(help="Https address of a description of the model.")],
+    train_data_disclosure: Annotated[
+        str | None, typer.Option(help="Statement on whether the model was trained on items of the benchmark.")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
+    keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    datasets: Annotated[
+        Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
+    ] = Path("out/datasets"),
+    pr: Annotated[
+        PullRequest | None,
+        typer.Option(help="Open a pull request in the dataset repository of --repo, or print the git commands for it."),
+    ] = None,
+    repo: Annotated[str | None, typer.Option(help="Dataset repository on the Hub, for --pr hub.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be published, and write nothing.")
+    ] = False,
+) -> None:
+    """Verify runs, show what will be published, and put it where the board expects it.
+
+    Published are result.json, the records with all answers, the scores of texts, and a submission.json with the options
+    of this command. Stores of answers, locks and other files of a run stay behind.
+    """
+    if (pr == "hub") != (repo is not None):
+        raise ConfigError("--pr hub needs --repo, the dataset repository that takes results, and no other option does")
+    check_plug_ins()
+    runs = [folder for path in run for folder in finished_runs(path)]
+    _verify(runs, KeyBook(keys, datasets))
+    statement = Statement(contact, model_card, train_data_disclosure)
+    version = metadata.version("biasboard")
+    prepared = [prepare(folder, statement, today=datetime.date.today(), version=version) for folder in runs]
+    for one in prepared:
+        _show(one)
+    if dry_run:
+        print("nothing was written, as --dry-run asks")
+        return
+    for one in prepared:
+        print(f"wrote {write_prepared(one, results)}")
+    if pr == "git":
+        print("\n".join(_git_commands(prepared, results)))
+    elif pr == "hub":
+        print(f"opened {_open_on_hub(prepared, results, repo or '')}")
+    else:
+        print("next: biasboard board, or the same command with --pr git or --pr hub")
+
+
+def _verify(runs: Sequence[Path], book: KeyBook) -> None:
+    """Verify all runs, and say what a reader will be warned of.
+
+    Raises:
+        DataError: a run is rejected.
+    """
+    with steps("verifying results") as step:
+        verdicts = list(
+            judge(runs, book, machine_memory(), advance=lambda n_done, n: step("verifying results", n_done, n))
+        )
+    for verdict in verdicts:
+        if verdict.reason is not None:
+            raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")
+        for warning in verdict.warnings:
+            print(f"warning: {verdict.place}: {warning}", file=sys.stderr)
+
+
+def _show(prepared: Prepared) -> None:
+    print(f"{prepared.run} -> {prepared.place}")
+    for file in prepared.files:
+        print(f"  {file.name}: {file.stat().st_size / 1000:,.0f} kB")
+    said = prepared.submission
+    print(f"  submission.json: contact {said.contact}, model card {said.model_card}, run on {said.run_date}")
+
+
+def _git_commands(prepared: Sequence[Prepared], results: Path) -> list[str]:
+    """Return the commands that bring the results to a code host, on a branch of their own."""
+    first = prepared[0]
+    branch = f"submit-{first.place.parts[1]}-{first.submission.result_sha256[:8]}"
+    places = " ".join(shlex.quote(str(results / one.place)) for one in prepared)
+    return [
+        "run these, then open a pull request:",
+        f"  git switch --create {shlex.quote(branch)}",
+        f"  git add {places}",
+        f"  git commit --message {shlex.quote(f'Submit {first.place.parts[1]}')}",
+        f"  git push --set-upstream origin {shlex.quote(branch)}",
+    ]
+
+
+def _open_on_hub(prepared: Sequence[Prepared], results: Path, repo: str) -> str:
+    """Open a pull request in a dataset repository of the Hub, and return its address."""
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    operations = [
+        CommitOperationAdd(path_in_repo=(one.place / path.name).as_posix(), path_or_fileobj=str(path))
+        for one in prepared
+        for path in sorted((results / one.place).iterdir())
+    ]
+    title = f"Submit {prepared[0].place.parts[1]}"
+    opened = HfApi().create_commit(repo, operations, commit_message=title, repo_type="dataset", create_pr=True)
+    return str(opened.pr_url)

@@ -1,0 +1,171 @@
+"""Handing results in, and what maintainers enter about them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import huggingface_hub
+import pytest
+
+from leaderboard.checking.submissions import Statement, prepare, write_prepared
+from leaderboard.commands import submit as command
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from tests.leaderboard.known import write_keys
+from tests.leaderboard.synthetic import leaning, write_model
+
+REPOSITORY = Path(__file__).parents[2]
+TOLD = ("--contact", "bot@example.org", "--model-card", "https://example.org/card")
+
+
+class Places(NamedTuple):
+    """A folder with keys, runs and room for results."""
+
+    root: Path
+    run: Path
+
+    @property
+    def results(self) -> Path:
+        return self.root / "leaderboard" / "results"
+
+    def call(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "leaderboard", *map(str, arguments)],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "BIASBOARD_MEMORY": "off"},
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
+    write_keys(tmp_path / "leaderboard" / "keys", tmp_path / "runs")
+    (path.parent / "responses.sqlite").write_bytes(b"private")
+    (path.parent / ".lock").touch()
+    return Places(tmp_path, path.parent)
+
+
+def test_a_run_is_handed_in_without_what_does_not_belong(places: Places) -> None:
+    dry = places.call("submit", places.run, *TOLD, "--dry-run")
+    assert dry.returncode == 0
+    assert "nothing was written" in dry.stdout
+    assert not places.results.exists()
+    done = places.call("submit", places.run, *TOLD, "--train-data-disclosure", "not trained on it", "--pr", "git")
+    assert done.returncode == 0, done.stderr
+    (folder,) = (path.parent for path in places.results.rglob("result.json"))
+    assert folder.relative_to(places.results).parts[:2] == ("synthbias@1.0.0", "acme__small")
+    assert {path.name for path in folder.iterdir()} == {"result.json", "records.parquet", "submission.json"}
+    for name in ("result.json", "records.parquet"):
+        assert (folder / name).read_bytes() == (places.run / name).read_bytes()
+    told = json.loads((folder / "submission.json").read_text())
+    assert (told["contact"], told["train_data_disclosure"]) == ("bot@example.org", "not trained on it")
+    assert told["result_sha256"] == sha256_file(places.run / "result.json")
+    assert f"git add {folder.relative_to(places.root)}" in done.stdout
+    again = places.call("submit", places.run, *TOLD)
+    assert again.returncode == 0
+    verified = places.call("verify", places.results)
+    assert verified.returncode == 2
+    validated = subprocess.run(
+        [sys.executable, "-m", "schemas.validate", places.results],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "no problems" in validated.stderr
+
+
+def test_what_would_be_rejected_is_not_handed_in(places: Places) -> None:
+    result = json.loads((places.run / "result.json").read_text())
+    result["metrics"][0]["value"] = 0.123
+    (places.run / "result.json").write_text(json.dumps(result))
+    done = places.call("submit", places.run, *TOLD)
+    assert done.returncode == 1
+    assert "would be rejected: " in done.stderr
+    assert not places.results.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--contact", "x", "--model-card", "https://example.org/card"), "contact"),
+        (("--contact", "bot@example.org", "--model-card", "javascript:alert(1)"), "model_card"),
+        ((*TOLD, "--pr", "hub"), "--pr hub needs --repo"),
+        ((*TOLD, "--repo", "acme/results"), "--pr hub needs --repo"),
+    ],
+)
+def test_words_that_cannot_be_published_are_refused(places: Places, options: tuple[str, ...], said: str) -> None:
+    done = places.call("submit", places.run, *options)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not places.results.exists()
+
+
+def test_a_pull_request_on_the_hub_holds_exactly_the_written_files(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+
+    class Api:
+        def create_commit(self, repo: str, operations: list[Any], **options: Any) -> Any:
+            calls.append((repo, [one.path_in_repo for one in operations], options))
+            return SimpleNamespace(pr_url="https://hub.example/pr/1")
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    monkeypatch.chdir(places.root)
+    command.submit([places.run], TOLD[1], TOLD[3], pr="hub", repo="acme/results")
+    ((repo, paths, options),) = calls
+    (folder,) = (path.parent for path in places.results.rglob("result.json"))
+    assert repo == "acme/results"
+    assert paths == [path.relative_to(places.results).as_posix() for path in sorted(folder.iterdir())]
+    assert (options["create_pr"], options["repo_type"]) == (True, "dataset")
+
+
+def test_another_result_in_the_same_place_is_not_overwritten(places: Places) -> None:
+    today, statement = datetime.date(2026, 1, 2), Statement("bot@example.org", "https://example.org/card", None)
+    prepared = prepare(places.run, statement, today=today, version="1")
+    target = write_prepared(prepared, places.results)
+    assert json.loads((target / "submission.json").read_text())["submitted"] == "2026-01-02"
+    (target / "result.json").write_text("{}")
+    with pytest.raises(DataError, match="another result of this model lies here"):
+        write_prepared(prepared, places.results)
+
+
+def test_a_statement_about_another_result_is_rejected(places: Places) -> None:
+    assert places.call("submit", places.run, *TOLD).returncode == 0
+    (statement,) = places.results.rglob("submission.json")
+    told = json.loads(statement.read_text())
+    statement.write_text(json.dumps(told | {"result_sha256": "0" * 64}))
+    done = places.call("verify", places.results)
+    assert done.returncode == 1
+    assert "is about another result.json than the one beside it" in done.stdout
+
+
+def test_the_register_keeps_dates_owners_and_decisions(places: Places) -> None:
+    assert places.call("submit", places.run, *TOLD).returncode == 0
+    (folder,) = (path.parent for path in places.results.rglob("result.json"))
+    place = folder.relative_to(places.results).as_posix()
+    assert "name its --owner" in places.call("accept", place).stderr
+    assert places.call("accept", place, "--owner", "acme-bot").returncode == 0
+    assert "--reason belongs to" in places.call("accept", place, "--decision", "withdrawn").stderr
+    withdrawn = ("--decision", "withdrawn", "--reason", "wrong tokenizer")
+    assert places.call("accept", place, *withdrawn).returncode == 0
+    (entry,) = json.loads((places.results / "register.json").read_text())["results"]
+    assert (entry["place"], entry["owner"], entry["decision"]) == (place, "acme-bot", "withdrawn")
+    assert "no such file" in places.call("accept", "nowhere", "--owner", "x").stderr
+    by_owner = places.call("verify", places.results, "--author", "acme-bot")
+    assert by_owner.returncode == 2
+    by_other = places.call("verify", places.results, "--author", "somebody")
+    assert by_other.returncode == 1
+    assert "results of acme/small belong to acme-bot, and the author is somebody" in by_other.stdout
