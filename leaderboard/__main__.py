@@ -1,4 +1,4 @@
-"""The command line ``python -m leaderboard build|accept|keys|serve|submit|verify``."""
+"""The command line ``python -m leaderboard build|accept|comment|keys|serve|submit|verify``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ COMMANDS = {
     "accept": Place(
         "leaderboard.commands.accept:accept",
         "Enter results into the register, with the date, the owner of the model and the decision.",
+    ),
+    "comment": Place(
+        "leaderboard.commands.comment:comment",
+        "Print verdicts as Markdown in which no text from a result can act.",
     ),
     "keys": Place(
         "leaderboard.commands.keys:keys",

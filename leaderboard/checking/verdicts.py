@@ -17,10 +17,11 @@ from leaderboard.checking.loading import verified_outcome
 from leaderboard.checking.register import check_owner
 from leaderboard.checking.submissions import check_submission, place_for
 from schemas.errors import DataError
+from schemas.files import sha256_file
 from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
 from schemas.register import Register
-from schemas.run_folder import RESULT
+from schemas.run_folder import REGISTER, RESULT, find_runs
 
 _LIMITS = Limits(n_bytes=700 << 20, seconds=600)
 
@@ -53,7 +54,12 @@ class Verdict:
 
 
 def judge(
-    paths: Sequence[Path], keys: KeyBook, memory: Memory, *, advance: Callable[[int, int], None]
+    paths: Sequence[Path],
+    keys: KeyBook,
+    memory: Memory,
+    *,
+    advance: Callable[[int, int], None],
+    since: Path | None = None,
 ) -> Iterator[Verdict]:
     """Verify every result at some paths, each in a process that may fail by itself.
 
@@ -62,6 +68,8 @@ def judge(
         keys: The answer keys of the datasets that the board knows.
         memory: The memory of this machine.
         advance: Function called after each result with the number of results done and of all.
+        since: Earlier state of a single path; results that are the same in both are left out, and one that is gone or a
+            changed register is rejected. None to judge every result.
 
     Yields:
         A verdict for each result, and for each link or folder that cannot be searched, in the order of the paths.
@@ -69,7 +77,7 @@ def judge(
     Raises:
         DataError: there is no result at a path.
     """
-    found = [_found(path) for path in paths]
+    found = [_found(path) if since is None else list(_changed(path, since)) for path in paths]
     pieces = [result for results in found for result in results if isinstance(result, Path)]
     work = partial(_verdict, memory=memory, keys=keys)
     # One process: what it may take is all that a hostile result can take.
@@ -118,6 +126,38 @@ def _found(path: Path) -> list[Path | Verdict]:
     if not found:
         raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
     return found
+
+
+def _changed(path: Path, since: Path) -> Iterator[Path | Verdict]:
+    """Yield the results at a path that are not the same in its earlier state, and what is wrong with other changes."""
+    places = set()
+    for one in results_in(path):
+        place = one.path.parent.relative_to(path)
+        places.add(place)
+        if one.problem is not None:
+            yield Verdict(place=str(one.path), reason=one.problem)
+        elif not _are_same(one.path.parent, since / place):
+            yield one.path
+    for run in find_runs(since):
+        if run.relative_to(since) not in places:
+            reason = (
+                f"{path / run.relative_to(since)}: is gone; to withdraw a result, ask a maintainer, and it stays here"
+            )
+            yield Verdict(place=str(path / run.relative_to(since)), reason=reason)
+    if _bytes_of(path / REGISTER) != _bytes_of(since / REGISTER):
+        yield Verdict(place=str(path / REGISTER), reason=f"{path / REGISTER}: only maintainers change the register")
+
+
+def _are_same(one: Path, other: Path) -> bool:
+    names = {entry.name for entry in os.scandir(one)}
+    if not other.is_dir() or names != {entry.name for entry in os.scandir(other)}:
+        return False
+    return all(_bytes_of(one / name) == _bytes_of(other / name) for name in names)
+
+
+def _bytes_of(path: Path) -> str | None:
+    """Return the hash of a file's bytes; None if there is no regular file."""
+    return sha256_file(path) if path.is_file() and not path.is_symlink() else None
 
 
 def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:

@@ -16,6 +16,7 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import read_register
 from leaderboard.checking.verdicts import Verdict, judge, owned
 from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError
 from schemas.memory import machine_memory
 from schemas.plain_text import printable
 from schemas.progress import steps
@@ -39,6 +40,11 @@ def verify(
     results: Annotated[Path, typer.Option(help="Folder of accepted results, whose register names owners.")] = Path(
         "leaderboard/results"
     ),
+    since: Annotated[
+        Path | None,
+        typer.Option(help="Earlier state of the folder: verify only what changed, and that nothing is gone."),
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="File for the verdicts as JSON, besides what is printed.")] = None,
     output: Annotated[
         Format, typer.Option("--format", help="One line per result, a JSON list, or annotations for GitHub.")
     ] = "text",
@@ -53,6 +59,8 @@ def verify(
 
     Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
     """
+    if since is not None and len(path) > 1:
+        raise ConfigError("--since compares one folder with its earlier state; name a single path")
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
     with steps("verifying results") as step:
@@ -61,12 +69,15 @@ def verify(
                 path,
                 KeyBook(keys, datasets),
                 memory,
+                since=since,
                 advance=lambda n_done, n: step("verifying results", n_done, n),
             )
         )
     if author is not None:
         register = read_register(results)
         verdicts = [owned(verdict, register, author) for verdict in verdicts]
+    if report is not None:
+        report.write_text(verdicts_as_json(verdicts), encoding="utf-8")
     _print(verdicts, output)
     states = Counter(verdict.state for verdict in verdicts)
     if states["rejected"]:
@@ -77,15 +88,18 @@ def verify(
 
 def _print(verdicts: Sequence[Verdict], output: Format) -> None:
     if output == "json":
-        told = [{"state": verdict.state, **asdict(verdict)} for verdict in verdicts]
-        # Characters outside ASCII are written as escapes, so that none of them can act on a terminal or a page.
-        print(json.dumps(told, indent=2))
+        print(verdicts_as_json(verdicts))
         return
     for verdict in verdicts:
         print(_annotation(verdict) if output == "github" else _line(verdict))
     if output == "text" and len(verdicts) > 1:
         states = Counter(verdict.state for verdict in verdicts)
         print(", ".join(f"{n} {state}" for state, n in sorted(states.items())))
+
+
+def verdicts_as_json(verdicts: Sequence[Verdict]) -> str:
+    """Return verdicts as a JSON list; characters outside ASCII are escapes, so that none acts on a terminal or page."""
+    return json.dumps([{"state": verdict.state, **asdict(verdict)} for verdict in verdicts], indent=2)
 
 
 def _line(verdict: Verdict) -> str:

@@ -1,0 +1,184 @@
+"""The shell steps of the workflows, on hostile pull requests."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from leaderboard.checking.submissions import Statement, prepare, write_prepared
+from tests.leaderboard.known import write_keys
+from tests.leaderboard.synthetic import leaning, write_model
+
+REPOSITORY = Path(__file__).parents[2]
+WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+HOSTILE = "x$(touch pwned)`touch pwned`;touch pwned\n::add-mask::x"
+
+
+class Pull(NamedTuple):
+    """A base branch and a pull request to it, as two checkouts."""
+
+    base: Path
+    submitted: Path
+
+    @property
+    def results(self) -> Path:
+        return self.submitted / "leaderboard" / "results"
+
+    def step(self, name: str, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.base / ".ci" / name, *arguments, sys.executable],
+            cwd=self.base.parent,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "AUTHOR": "acme-bot", **environment},
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+
+    def verify(self, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+        report = self.base.parent / "verdicts.json"
+        report.touch()
+        done = self.step("verify-submission", self.submitted, report, **environment)
+        text = report.read_text()
+        return done, json.loads(text) if text else []
+
+
+@pytest.fixture
+def pull(tmp_path: Path) -> Pull:
+    """A pull request that changes nothing: one accepted result in both checkouts."""
+    base = tmp_path / "base"
+    shutil.copytree(REPOSITORY / ".ci", base / ".ci")
+    run = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5)).parent
+    write_model(tmp_path / "runs", "acme/new", leaning(2.0, 0.1))
+    write_keys(base / "leaderboard" / "keys", tmp_path / "runs")
+    hand_in(run, base / "leaderboard" / "results")
+    shutil.copytree(base / "leaderboard", tmp_path / "submitted" / "leaderboard")
+    return Pull(base, tmp_path / "submitted")
+
+
+def hand_in(run: Path, results: Path) -> Path:
+    statement = Statement("bot@example.org", "https://example.org/card", None)
+    return write_prepared(prepare(run, statement, today=datetime.date(2026, 1, 1), version="1"), results)
+
+
+def test_only_what_changed_is_verified(pull: Pull) -> None:
+    done, verdicts = pull.verify()
+    assert (done.returncode, verdicts) == (0, [])
+    hand_in(pull.base.parent / "runs/synthbias@1.0.0/acme__new/type2", pull.results)
+    done, (verdict,) = pull.verify()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (verdict["state"], verdict["model"]) == ("accepted with warnings", f"acme/new ({'0' * 40}, float32)")
+    assert done.stdout.startswith("::warning file=")
+
+
+def test_results_do_not_vanish_or_change_and_the_register_is_the_maintainers(pull: Pull) -> None:
+    (kept,) = (path.parent for path in pull.results.rglob("result.json"))
+    (pull.results / "register.json").write_text('{"schema_version": "1.0", "results": []}')
+    shutil.rmtree(kept)
+    done, verdicts = pull.verify()
+    assert done.returncode == 1
+    reasons = " ".join(verdict["reason"] for verdict in verdicts)
+    assert "is gone; to withdraw a result, ask a maintainer" in reasons
+    assert "only maintainers change the register" in reasons
+
+
+def test_names_of_folders_and_authors_run_nothing(pull: Pull) -> None:
+    folder = pull.results / HOSTILE
+    folder.mkdir()
+    (folder / "result.json").write_text("{}")
+    done, verdicts = pull.verify(AUTHOR=HOSTILE.splitlines()[0])
+    assert done.returncode == 1, done.stderr
+    assert len(verdicts) == 1, done.stderr
+    (verdict,) = verdicts
+    assert verdict["state"] == "rejected"
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("::")]
+    assert len(lines) == 1
+    assert lines[0].startswith("::error file=")
+    assert not list(pull.base.parent.rglob("pwned"))
+    commented, body = comment(pull)
+    assert commented.returncode == 0, commented.stderr
+    assert not list(pull.base.parent.rglob("pwned"))
+    assert "$(" not in body
+    assert "`" not in body
+    assert len(body.splitlines()) == 3
+
+
+def comment(pull: Pull, sha: str = "a" * 40, number: str = "7") -> tuple[subprocess.CompletedProcess[str], str]:
+    """Run the step that comments, with a program in the place of GitHub's."""
+    tools = pull.base.parent / "tools"
+    tools.mkdir(exist_ok=True)
+    body = pull.base.parent / "body.md"
+    gh = tools / "gh"
+    gh.write_text(f'#!/bin/sh\nif [ "$1" = api ]; then echo "{number}"; else cat > "{body}"; fi\n')
+    gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    report = pull.base.parent / "verdicts.json"
+    done = pull.step("comment-verdicts", report, PATH=path, REPOSITORY="acme/board", HEAD_SHA=sha)
+    return done, body.read_text() if body.exists() else ""
+
+
+@pytest.mark.parametrize(
+    ("report", "sha", "number", "said"),
+    [
+        ("[]", "a" * 40, "7", ""),
+        ("[]", "$(touch pwned)", "7", "HEAD_SHA is no commit"),
+        ("[]", "a" * 40, "null", "no pull request of"),
+        ("{}", "a" * 40, "7", "is no list of verdicts"),
+        ('[{"state": "<img src=x>", "place": "@everyone ![x](https://evil.example/x)"}]', "a" * 40, "7", ""),
+    ],
+)
+def test_a_report_is_data(pull: Pull, report: str, sha: str, number: str, said: str) -> None:
+    (pull.base.parent / "verdicts.json").write_text(report)
+    done, body = comment(pull, sha, number)
+    assert (done.returncode == 0) == (said == "")
+    assert said in done.stderr
+    for sign in ("<", "](", "@", "!["):
+        assert sign not in body
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_put_nothing_of_strangers_into_a_shell(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert "pull_request_target" not in text
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert all("${{" not in step["run"] for step in steps if "run" in step)
+    for step in steps:
+        for word in step.get("run", "").split():
+            script = word.removeprefix("base/")
+            if script.startswith(".ci/"):
+                assert os.access(REPOSITORY / script, os.X_OK), script
+
+
+def test_the_job_that_reads_strangers_files_may_write_nothing() -> None:
+    verify = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "verify.yml").read_text(encoding="utf-8"))
+    assert "secrets." not in json.dumps(verify)
+    assert all("permissions" not in job for job in verify["jobs"].values())
+    checkouts = [step for job in verify["jobs"].values() for step in job["steps"] if "checkout" in step.get("uses", "")]
+    assert len(checkouts) == 2
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_the_datasets_are_rebuilt_byte_by_byte() -> None:
+    done = subprocess.run(
+        [REPOSITORY / ".ci" / "rebuild-datasets", sys.executable],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("the datasets are those of leaderboard/keys, byte by byte\n")
