@@ -20,7 +20,7 @@ from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
-from schemas.register import Register
+from schemas.register import Register, Rerun
 from schemas.run_folder import REGISTER, RESULT, find_runs
 
 _LIMITS = Limits(n_bytes=700 << 20, seconds=600)
@@ -44,6 +44,8 @@ class Verdict:
     signature: str | None = None
     provenance: str | None = None
     records_sha256: str | None = None
+    rerun: Rerun | None = None
+    """Comparison with answers that the model gave to some of the items again; None if it was not asked."""
 
     @property
     def state(self) -> State:

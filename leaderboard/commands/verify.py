@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+import secrets
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import typer
 
+from evaluators.backend import Backend, open_backend
+from evaluators.backend_options import BackendOptions, with_backend_options
 from leaderboard.benchmark import check_plug_ins
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import read_register
+from leaderboard.checking.rerunning import rerun as repeat
 from leaderboard.checking.verdicts import Verdict, judge, owned
 from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError
 from schemas.memory import machine_memory
 from schemas.plain_text import printable
 from schemas.progress import steps
-from schemas.run_folder import RESULT
+from schemas.run_folder import RESULT, read_result
 
 Format: TypeAlias = Literal["text", "json", "github"]
 
@@ -28,7 +33,9 @@ EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 
 
 @one_line_errors("stopped")
+@with_backend_options
 def verify(
+    *,
     path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],
     keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
     datasets: Annotated[
@@ -51,11 +58,19 @@ def verify(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
     ] = False,
+    rerun: Annotated[
+        int | None, typer.Option(min=1, help="Number of items of each result that the model is asked again.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model for --rerun: an id on the Hub or a folder.")] = None,
+    backend: Annotated[str | None, typer.Option(help="Backend for --rerun; by default that of the result.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the items for --rerun; drawn by default.")] = None,
+    options: BackendOptions,
 ) -> None:
     """Compare results with their datasets and compute every number again.
 
     Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
-    computed from the records. A result is accepted, accepted with warnings, or rejected with the reason.
+    computed from the records. A result is accepted, accepted with warnings, or rejected with the reason. With --rerun,
+    the model is also asked some of the items again, and its answers are compared with the stored ones.
 
     Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
     """
@@ -76,14 +91,59 @@ def verify(
     if author is not None:
         register = read_register(results)
         verdicts = [owned(verdict, register, author) for verdict in verdicts]
+    if rerun is not None:
+        if model is None:
+            raise ConfigError("--rerun asks a model again; name it with --model")
+        again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
+        verdicts = list(rerun_of(verdicts, again))
     if report is not None:
         report.write_text(verdicts_as_json(verdicts), encoding="utf-8")
     _print(verdicts, output)
-    states = Counter(verdict.state for verdict in verdicts)
-    if states["rejected"]:
-        raise typer.Exit(EXIT_REJECTED)
-    if states["accepted with warnings"]:
-        raise typer.Exit(EXIT_WARNED)
+    raise typer.Exit(_status(verdicts))
+
+
+def _status(verdicts: Sequence[Verdict]) -> int:
+    states = {verdict.state for verdict in verdicts}
+    if "rejected" in states:
+        return EXIT_REJECTED
+    return EXIT_WARNED if "accepted with warnings" in states else EXIT_ACCEPTED
+
+
+class Again(NamedTuple):
+    """A model that is asked again, and how many items."""
+
+    model: str
+    backend: str | None
+    options: BackendOptions
+    datasets: Path
+    n: int
+    seed: int
+
+
+def rerun_of(verdicts: Sequence[Verdict], again: Again) -> Iterator[Verdict]:
+    """Yield the verdicts, those of accepted results with a comparison of some answers.
+
+    Raises:
+        ConfigError: the model cannot be opened, or is not that of a result.
+        RunError: the model cannot be asked.
+    """
+    opened: dict[str, Backend] = {}
+    for verdict in verdicts:
+        if verdict.reason is not None:
+            yield verdict
+            continue
+        path = Path(verdict.place) / RESULT
+        name = again.backend or read_result(path.parent).model.backend
+        if name not in opened:
+            opened[name] = open_backend(name, again.model, again.options)
+        found = repeat(path, opened[name], again.datasets, again.n, seed=again.seed)
+        told = f"{found.rerun.n_agreeing} of {found.rerun.n_items} items asked again (seed {again.seed}) agree"
+        print(f"{printable(verdict.place)}: {told}", file=sys.stderr)
+        if found.differing:
+            differing = f"{told}; others are {', '.join(found.differing[:3])}"
+            yield replace(verdict, rerun=found.rerun, warnings=(*verdict.warnings, differing))
+        else:
+            yield replace(verdict, rerun=found.rerun, provenance="rerun")
 
 
 def _print(verdicts: Sequence[Verdict], output: Format) -> None:
