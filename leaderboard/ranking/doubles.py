@@ -67,13 +67,15 @@ def singled(entries: Sequence[Entry]) -> Singled:
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:
     """Return results of one model that contradict each other, each with the place of another one."""
+    accepted = [one for one in entries if one.acceptance is not None and one.acceptance.decision != "withdrawn"]
+    preferred = [one for one in accepted if one.acceptance is not None and one.acceptance.decision == "preferred"]
+    # Nobody loses a rank to a result that no maintainer has seen.
+    for chosen, why in ((preferred, "which a maintainer prefers"), (accepted, "which was accepted before")):
+        if len(chosen) == 1:
+            reason = f"has other answers than {chosen[0].place}, {why}"
+            return [entry if entry is chosen[0] else replace(entry, double=reason) for entry in entries]
     found = []
-    preferred = [one for one in entries if one.acceptance is not None and one.acceptance.decision == "preferred"]
     for entry in entries:
-        if len(preferred) == 1:
-            reason = f"has other answers than {preferred[0].place}, which a maintainer prefers"
-            found.append(entry if entry is preferred[0] else replace(entry, double=reason))
-            continue
         other = next(one for one in entries if one is not entry)
         reason = f"disputed: {other.place} has other answers of the same model; a maintainer has to settle it"
         found.append(replace(entry, double=reason))

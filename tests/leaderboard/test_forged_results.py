@@ -265,6 +265,19 @@ def test_two_results_of_one_model_with_other_answers_are_disputed(places: Places
     }
 
 
+def test_an_accepted_result_is_not_disputed_by_one_that_nobody_has_seen(places: Places, tmp_path: Path) -> None:
+    for name, change in (("aaa", constant(0.6)), ("honest", list)):
+        forge(places, tmp_path / "results" / name, change, model="acme/same")
+    accepted(tmp_path / "results", "honest", "2026-01-01")
+    (table,) = board(tmp_path / "results", places).tables
+    reasons = {row.entry.place: (row.rank is not None, row.unranked) for row in table.rows}
+    assert reasons["honest"] == (True, None)
+    assert reasons["aaa"] == (False, "has other answers than honest, which was accepted before")
+    accepted(tmp_path / "results", "aaa", "2026-01-02")
+    (table,) = board(tmp_path / "results", places).tables
+    assert all((row.unranked or "").startswith("disputed: ") for row in table.rows)
+
+
 def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, tmp_path: Path) -> None:
     for name in ("aaa", "zzz"):
         forge(places, tmp_path / "results" / name, model=f"evil/{name}")
