@@ -19,6 +19,7 @@ app = command_group(
         "verify": LEADERBOARD["verify"],
         "submit": LEADERBOARD["submit"],
         "accept": LEADERBOARD["accept"],
+        "queue": LEADERBOARD["queue"],
         "validate": Place(
             "schemas.validate:app",
             "Check datasets, runs and results against the contract; exit with 1 if anything is wrong.",

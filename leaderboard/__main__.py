@@ -1,4 +1,4 @@
-"""The command line ``python -m leaderboard build|accept|comment|keys|serve|submit|verify``."""
+"""The command line ``python -m leaderboard build|accept|comment|keys|queue|serve|submit|verify``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ COMMANDS = {
     "keys": Place(
         "leaderboard.commands.keys:keys",
         "Write the answer keys of datasets: one for each config, suite and prompt.",
+    ),
+    "queue": Place(
+        "leaderboard.commands.queue:app", "Keep requests to score a model, and turn the next one into a run."
     ),
     "serve": Place(
         "leaderboard.commands.serve:serve",

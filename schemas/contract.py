@@ -23,10 +23,13 @@ from schemas.record import Record
 from schemas.register import Register
 from schemas.result import Result
 from schemas.score import TextScore
+from schemas.scoring_request import ScoringRequest
 from schemas.strict_json import JsonValue
 from schemas.submission import Submission
 
-Document: TypeAlias = Manifest | Reject | Item | Record | TextScore | Result | AnswerKey | Register | Submission
+Document: TypeAlias = (
+    Manifest | Reject | Item | Record | TextScore | Result | AnswerKey | Register | Submission | ScoringRequest
+)
 D = TypeVar("D", bound=Document)
 
 _FILES: Mapping[type[Any], str] = {
@@ -38,6 +41,7 @@ _FILES: Mapping[type[Any], str] = {
     AnswerKey: "answer_key",
     Register: "register",
     Submission: "submission",
+    ScoringRequest: "scoring_request",
 }
 
 
