@@ -66,6 +66,8 @@ class Entry:
     """The same arrays for the metrics that an index of the benchmark averages, by name."""
     match: Match
     """The part of a known dataset whose items the records were compared with."""
+    items_sha256: str
+    """Hash of what the records say about their items, by which slices of one size are told apart."""
     answers_sha256: str
     """Hash of the model's answers; results of different models do not have the same one by chance."""
     acceptance: Acceptance | None = None

@@ -72,6 +72,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         primary_resamples=resamples[primary_names[0]] if primary_names else None,
         index_resamples={name: resamples[name] for name in index_names},
         match=key_check.match,
+        items_sha256=joined_sha256(told.items),
         answers_sha256=joined_sha256(told.answers),
         earlier=earlier_metrics(result.metrics, computed),
         coverage=told.tally.coverage,

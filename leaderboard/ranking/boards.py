@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import Column
-from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from leaderboard.checking.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.columns import Undefined, choose, undefined
-from leaderboard.ranking.doubles import Duplicate, precedence, singled
+from leaderboard.ranking.doubles import Duplicate, FirstAnswers, precedence, singled
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
@@ -136,11 +136,13 @@ def assemble(entries: Sequence[Entry]) -> Board:
     stand apart, since nothing can be said about their items.
     """
     by_signature: dict[str, list[Entry]] = {}
-    apart = tuple(entry for entry in entries if entry.match.extent == "unknown")
-    known = [entry for entry in entries if entry.match.extent != "unknown"]
+    checked = _with_the_same_items(entries)
+    apart = tuple(entry for entry in checked if entry.match.extent == "unknown")
+    known = [entry for entry in checked if entry.match.extent != "unknown"]
     for entry in sorted(known, key=precedence):
         by_signature.setdefault(entry.result.signature_sha256, []).append(entry)
-    found = [singled(of_table) for of_table in by_signature.values()]
+    answers = FirstAnswers(known)
+    found = [singled(of_table, answers) for of_table in by_signature.values()]
     # Of results that contradict each other, one stands for all of them where results are put together.
     alone = {(entry.result.signature_sha256, _identity(entry)): entry for one in found for entry in one.shown[::-1]}
     every_row = list(alone.values())
@@ -152,6 +154,27 @@ def assemble(entries: Sequence[Entry]) -> Board:
         indices=index_tables(every_row, gates),
         apart=apart,
     )
+
+
+def _with_the_same_items(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the results; slices of other items than those of the first slice with their signature are set apart.
+
+    An answer key says which items belong to a dataset, and not which of them a slice with some hash has.
+    """
+    first: dict[str, Entry] = {}
+    for entry in sorted(entries, key=precedence):
+        if entry.match.extent == "slice":
+            first.setdefault(entry.result.signature_sha256, entry)
+    found = []
+    for entry in entries:
+        other = first.get(entry.result.signature_sha256, entry)
+        if other.items_sha256 != entry.items_sha256:
+            reason = (
+                f"its items are not those of {other.place}, though the signature is the same; run one of them again"
+            )
+            entry = replace(entry, match=Match("unknown", reason))
+        found.append(entry)
+    return found
 
 
 def _table_order(table: ResultTable) -> tuple[str, str, tuple[int, ...], str, str, int, str]:

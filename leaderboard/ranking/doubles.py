@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,8 +24,8 @@ class Duplicate(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """True if both hold the same answers."""
-        return self.entry.answers_sha256 == self.shown.answers_sha256
+        """True if both hold the same answers, or nearly the same."""
+        return self.entry.answers_sha256 == self.shown.answers_sha256 or _is_near(self.entry, self.shown)
 
 
 class Singled(NamedTuple):
@@ -42,7 +42,34 @@ def precedence(entry: Entry) -> tuple[bool, bool, str, str]:
     return entry.origin != "accepted", decision is None, date, entry.place
 
 
-def singled(entries: Sequence[Entry]) -> Singled:
+class FirstAnswers:
+    """The first model that gave each set of answers, over all tables: answers can be read in several ways."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        """Note who was first.
+
+        Args:
+            entries: All results on the board.
+        """
+        self._first: dict[str, Entry] = {}
+        for entry in sorted(entries, key=_models_last):
+            self._first.setdefault(entry.answers_sha256, entry)
+
+    def why_copied(self, entry: Entry) -> str | None:
+        """Return why a result with the answers of another model has no rank; None if it was the first."""
+        first = self._first[entry.answers_sha256]
+        same_model = first.result.model.identity_sha256 == entry.result.model.identity_sha256
+        if same_model or entry.is_baseline:
+            return None
+        return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
+
+
+def _models_last(entry: Entry) -> tuple[object, ...]:
+    # Nobody can own the answers of a baseline, and replayed answers were given before.
+    return (not entry.is_baseline, entry.is_replayed, *precedence(entry))
+
+
+def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
     """Return the results of one signature to show, each with the reason why it may have no rank of its own.
 
     Of several results with the same answers of the same model, the first is shown. If they have other answers and the
@@ -50,6 +77,7 @@ def singled(entries: Sequence[Entry]) -> Singled:
 
     Args:
         entries: Results of one signature.
+        answers: The first results with each set of answers.
     """
     of_models: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=precedence):
@@ -57,12 +85,17 @@ def singled(entries: Sequence[Entry]) -> Singled:
     shown: list[Entry] = []
     duplicates: list[Duplicate] = []
     for first, *others in of_models.values():
+        # Two machines differ in the last digits, which is no dispute.
         disputing = [
-            other for other in others if other.origin == first.origin and other.answers_sha256 != first.answers_sha256
+            other
+            for other in others
+            if other.origin == first.origin
+            and other.answers_sha256 != first.answers_sha256
+            and not _is_near(first, other)
         ]
         duplicates += [Duplicate(other, first) for other in others if other not in disputing]
         shown += _disputed([first, *disputing]) if disputing else [first]
-    return Singled(tuple(_marked(shown)), tuple(duplicates))
+    return Singled(tuple(_marked(shown, answers)), tuple(duplicates))
 
 
 def _disputed(entries: Sequence[Entry]) -> list[Entry]:
@@ -82,15 +115,14 @@ def _disputed(entries: Sequence[Entry]) -> list[Entry]:
     return found
 
 
-def _marked(entries: Sequence[Entry]) -> Iterator[Entry]:
+def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
     """Yield the results, and mark those that repeat another one or another result of the same model revision."""
-    # Copies of baselines are told apart from models first: nobody can own the answers of a baseline.
-    ordered = sorted(entries, key=lambda entry: (not entry.is_baseline, entry.is_replayed, *precedence(entry)))
+    ordered = sorted(entries, key=_models_last)
     seen: list[Entry] = []
     for entry in ordered:
         reason = entry.double
         if reason is None and not entry.is_baseline:
-            reason = _unsettled(entry, entries) or _why_double(entry, seen)
+            reason = _unsettled(entry, entries) or answers.why_copied(entry) or _why_double(entry, seen)
         marked = replace(entry, double=reason)
         seen.append(marked)
         yield marked
@@ -113,8 +145,6 @@ def _unsettled(entry: Entry, entries: Sequence[Entry]) -> str | None:
 def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:
     model = entry.result.model
     for other in before:
-        if entry.answers_sha256 == other.answers_sha256:
-            return f"gives exactly the answers of {model_label(other)}, so it has no rank of its own"
         if _is_near(entry, other):
             return f"differs from {model_label(other)} by less than {_NEAR:g} on every resample: a copy has no rank"
     for other in before:

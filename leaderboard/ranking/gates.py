@@ -35,7 +35,8 @@ class Gates:
         for entry in sorted(entries, key=lambda entry: (-entry.result.signature.n_items, entry.place)):
             signature = entry.result.signature
             gate = load_benchmark(signature.benchmark).gate(signature.task)
-            if gate is not None and entry.standing is not None:
+            # A slice decides about nothing else: a short trial run must not shut the gate of a whole one.
+            if gate is not None and entry.standing is not None and entry.match.extent == "whole":
                 self._deciding.setdefault(_model_of(entry), {}).setdefault(gate, []).append(entry)
 
     def why_shut(self, entry: Entry) -> str | None:

@@ -24,7 +24,7 @@ from schemas.record import Exchange, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_counts import count
 from schemas.record_files import read_records, write_records
-from schemas.result import Result, Signature
+from schemas.result import Normalisation, Result, Signature
 from schemas.run_folder import read_result
 from tests.evaluators.logging_backend import LoggingBackend
 
@@ -74,13 +74,14 @@ def forge(
     change: Change = list,
     *,
     model: str = "evil/forger",
+    normalisation: Normalisation = "sum",
     of_result: Callable[[Result], Result] = lambda result: result,
 ) -> Path:
     """A consistent lie: changed records with right counts, metrics and hashes, under an own name."""
     target.mkdir(parents=True)
     records = change(list(read_records(places.honest / "records.parquet")))
     task = load_task("coreference")
-    read = [task.read(record.exchanges, "sum") for record in records]
+    read = [task.read(record.exchanges, normalisation) for record in records]
     records = [
         replace(record, status=one.status, reason=one.reason, reading=one.reading)
         for record, one in zip(records, read, strict=True)
@@ -96,6 +97,7 @@ def forge(
         counts=count(RecordColumns.of(records)),
         records=file,
     )
+    forged = forged if normalisation == "sum" else signed(forged, normalisation=normalisation)
     strict_json.write(target / "result.json", contract.dump(of_result(forged)))
     return target
 
@@ -132,3 +134,19 @@ def accepted(results: Path, place: str, date: str, **fields: Any) -> None:
 
 def judged(paths: Sequence[Path], places: Places) -> list[Verdict]:
     return list(judge(paths, places.book, Memory(None), advance=lambda n_done, n: None))
+
+
+def constant(first: float) -> Change:
+    logprobs = (math.log(first) if first else -math.inf, math.log(1 - first) if first < 1 else -math.inf)
+    return on_each(lambda record: with_exchange(record, lambda one: replace(one, option_logprobs=logprobs)))
+
+
+def nudged(by: float) -> Change:
+    def change(record: Record) -> Record:
+        def nudge(one: Exchange) -> Exchange:
+            low, high = (math.exp(value or 0.0) for value in one.option_logprobs)
+            return replace(one, option_logprobs=(math.log(low * (1 - by)), math.log(high)))
+
+        return with_exchange(record, nudge)
+
+    return on_each(change)

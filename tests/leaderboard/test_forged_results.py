@@ -12,24 +12,16 @@ from typing import Any
 import pytest
 
 from evaluators.backend import choice_sha256
-from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import key_of_dataset, write_key
-from leaderboard.checking.loading import load
 from schemas import strict_json
-from schemas.dataset_folder import read_manifest
-from schemas.memory import Memory
 from schemas.record import Exchange, Record
 from schemas.record_files import read_records
 from schemas.result import Result
 from schemas.run_folder import read_result
-from tests.evaluators.logging_backend import ask
-from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import (
     Change,
     Places,
-    SkilledBackend,
-    accepted,
     board,
+    constant,
     forge,
     on_each,
     rows,
@@ -37,16 +29,6 @@ from tests.leaderboard.forging import (
     verdict,
     with_exchange,
 )
-
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
-    root = tmp_path_factory.mktemp("trust")
-    dataset = write_dataset(root / "dataset", {"type2": made_items(100)})
-    made = key_of_dataset(dataset, read_manifest(dataset), config="type2", task="coreference", prompt="intrinsic-v1")
-    write_key(root / "keys", made)
-    folder = ask(dataset, root / "runs", SkilledBackend(root / "log", name="acme/honest"), prompt="intrinsic-v1")
-    return Places(root / "keys", folder)
 
 
 def easier(record: Record) -> Record:
@@ -136,6 +118,18 @@ def test_fewer_items_are_a_slice_without_a_rank(places: Places, tmp_path: Path) 
     assert table.rows[0].unranked == "asks 100 of 200 items; only whole configs are ranked"
 
 
+def test_slices_of_other_items_share_no_table(places: Places, tmp_path: Path) -> None:
+    def sliced(result: Result) -> Result:
+        return signed(result, n_items=100, items_sha256="1" * 64)
+
+    forge(places, tmp_path / "results" / "a", lambda records: records[:100], of_result=sliced)
+    forge(places, tmp_path / "results" / "b", lambda records: records[100:], model="evil/b", of_result=sliced)
+    found = board(tmp_path / "results", places)
+    assert [len(table.rows) for table in found.tables] == [1]
+    assert [entry.place for entry in found.apart] == ["b"]
+    assert "its items are not those of a, though the signature is the same" in (found.apart[0].match.reason or "")
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -194,11 +188,6 @@ def test_byte_counts_follow_from_the_options(places: Places, tmp_path: Path) -> 
     assert "option_byte_counts are [1, 900]" in (found.reason or "")
 
 
-def constant(first: float) -> Change:
-    logprobs = (math.log(first) if first else -math.inf, math.log(1 - first) if first < 1 else -math.inf)
-    return on_each(lambda record: with_exchange(record, lambda one: replace(one, option_logprobs=logprobs)))
-
-
 def always_wrong(records: list[Record]) -> list[Record]:
     def wrong(record: Record) -> Record:
         return with_exchange(
@@ -252,93 +241,6 @@ def test_nobody_rises_by_refusing_what_is_hard(places: Places, tmp_path: Path) -
     assert theirs.bounds.worst < (ours.entry.primary.value or 0) < theirs.bounds.best
     assert [row.entry.result.model.id for row in table.rows] == ["acme/honest", "evil/forger"]
     assert ours.bounds is None
-
-
-def test_two_results_of_one_model_with_other_answers_are_disputed(places: Places, tmp_path: Path) -> None:
-    other = constant(0.6)
-    for name, change in (("a", list), ("b", other)):
-        forge(places, tmp_path / "results" / name, change, model="acme/same")
-    (table,) = board(tmp_path / "results", places).tables
-    assert [row.rank for row in table.rows] == [None, None]
-    assert {row.unranked for row in table.rows} == {
-        f"disputed: {name} has other answers of the same model; a maintainer has to settle it" for name in "ab"
-    }
-
-
-def test_an_accepted_result_is_not_disputed_by_one_that_nobody_has_seen(places: Places, tmp_path: Path) -> None:
-    for name, change in (("aaa", constant(0.6)), ("honest", list)):
-        forge(places, tmp_path / "results" / name, change, model="acme/same")
-    accepted(tmp_path / "results", "honest", "2026-01-01")
-    (table,) = board(tmp_path / "results", places).tables
-    reasons = {row.entry.place: (row.rank is not None, row.unranked) for row in table.rows}
-    assert reasons["honest"] == (True, None)
-    assert reasons["aaa"] == (False, "has other answers than honest, which was accepted before")
-    accepted(tmp_path / "results", "aaa", "2026-01-02")
-    (table,) = board(tmp_path / "results", places).tables
-    assert all((row.unranked or "").startswith("disputed: ") for row in table.rows)
-
-
-def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, tmp_path: Path) -> None:
-    for name in ("aaa", "zzz"):
-        forge(places, tmp_path / "results" / name, model=f"evil/{name}")
-    shutil.copytree(places.honest, tmp_path / "results" / "mmm")
-    (table,) = board(tmp_path / "results", places).tables
-    assert all(row.rank is None for row in table.rows)
-    assert "the register does not say which of them was accepted first" in (table.rows[0].unranked or "")
-    accepted(tmp_path / "results", "mmm", "2026-01-01")
-    accepted(tmp_path / "results", "aaa", "2026-01-02")
-    (table,) = board(tmp_path / "results", places).tables
-    found = rows(table)
-    assert found["acme/honest"].rank is not None
-    for name in ("aaa", "zzz"):
-        assert found[f"evil/{name}"].unranked == (
-            "gives exactly the answers of acme/honest (1), so it has no rank of its own"
-        )
-
-
-def nudged(by: float) -> Change:
-    def change(record: Record) -> Record:
-        def nudge(one: Exchange) -> Exchange:
-            low, high = (math.exp(value or 0.0) for value in one.option_logprobs)
-            return replace(one, option_logprobs=(math.log(low * (1 - by)), math.log(high)))
-
-        return with_exchange(record, nudge)
-
-    return on_each(change)
-
-
-def test_copies_that_were_changed_a_little_do_not_widen_the_ranks(places: Places, tmp_path: Path) -> None:
-    shutil.copytree(places.honest, tmp_path / "results" / "honest")
-    accepted(tmp_path / "results", "honest", "2026-01-01")
-    for number in range(12):
-        forge(places, tmp_path / "results" / f"copy{number}", nudged(1e-6 * (number + 1)), model=f"evil/copy{number}")
-    (table,) = board(tmp_path / "results", places).tables
-    assert [str(row.rank) for row in table.ranked] == ["1"]
-    assert sum("a copy has no rank" in (row.unranked or "") for row in table.rows) == 12
-
-
-def test_a_withdrawn_result_stays_visible_and_a_preferred_one_settles_a_dispute(places: Places, tmp_path: Path) -> None:
-    shutil.copytree(places.honest, tmp_path / "results" / "honest")
-    accepted(tmp_path / "results", "honest", "2026-01-01", decision="withdrawn", reason="the tokenizer was wrong")
-    for name, change in (("a", list), ("b", constant(0.6))):
-        forge(places, tmp_path / "results" / name, change, model="acme/same")
-    accepted(tmp_path / "results", "b", "2026-01-03", decision="preferred", reason="run again by a maintainer")
-    (table,) = board(tmp_path / "results", places).tables
-    reasons = {row.entry.place: row.unranked for row in table.rows}
-    assert reasons["honest"] == "withdrawn on 2026-01-01: the tokenizer was wrong"
-    assert reasons["a"] == "has other answers than b, which a maintainer prefers"
-    assert "disputed" not in (reasons["b"] or "")
-
-
-def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, tmp_path: Path) -> None:
-    folder = forge(places, tmp_path / "results" / "a")
-    accepted(tmp_path / "results", "a", "2026-01-01")
-    (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
-    assert entry.acceptance is not None
-    told = json.loads((folder / "result.json").read_text())
-    (folder / "result.json").write_text(json.dumps(told))
-    (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
-    assert entry.acceptance is None
 
 
 def test_replayed_answers_are_a_claim_without_a_rank(places: Places, tmp_path: Path) -> None:

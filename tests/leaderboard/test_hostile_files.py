@@ -13,26 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import key_of_dataset, write_key
 from leaderboard.checking.loading import load
 from schemas import contract
-from schemas.dataset_folder import read_manifest
 from schemas.files import sha256_file
 from schemas.memory import Memory
 from schemas.result import Result
-from tests.evaluators.logging_backend import ask
-from tests.evaluators.made_data import made_items, write_dataset
-from tests.leaderboard.forging import Places, SkilledBackend, forge, judged
-
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
-    root = tmp_path_factory.mktemp("trust")
-    dataset = write_dataset(root / "dataset", {"type2": made_items(100)})
-    made = key_of_dataset(dataset, read_manifest(dataset), config="type2", task="coreference", prompt="intrinsic-v1")
-    write_key(root / "keys", made)
-    folder = ask(dataset, root / "runs", SkilledBackend(root / "log", name="acme/honest"), prompt="intrinsic-v1")
-    return Places(root / "keys", folder)
+from tests.leaderboard.forging import Places, forge, judged
 
 
 def pipe(folder: Path) -> None:

@@ -1,0 +1,21 @@
+"""An honest result that the tests of trust share."""
+
+from __future__ import annotations
+
+import pytest
+
+from leaderboard.checking.keys import key_of_dataset, write_key
+from schemas.dataset_folder import read_manifest
+from tests.evaluators.logging_backend import ask
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.forging import Places, SkilledBackend
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    root = tmp_path_factory.mktemp("trust")
+    dataset = write_dataset(root / "dataset", {"type2": made_items(100)})
+    made = key_of_dataset(dataset, read_manifest(dataset), config="type2", task="coreference", prompt="intrinsic-v1")
+    write_key(root / "keys", made)
+    folder = ask(dataset, root / "runs", SkilledBackend(root / "log", name="acme/honest"), prompt="intrinsic-v1")
+    return Places(root / "keys", folder)
