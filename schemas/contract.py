@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -102,7 +103,7 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     """
     schema = schemas()[document_type]
     if not schema.fast_validator.is_valid(value):
-        raise DataError(f"{where}: {next(_worded(value, schema))}")
+        raise DataError(f"{where}: {_first_problem(value, schema)}")
     try:
         document = cast(D, schema.adapter.validate_python(value))
     except PydanticError as error:
@@ -112,6 +113,30 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     for problem in schema.problems(document):
         raise DataError(f"{where}: {problem}")
     return document
+
+
+_MOST_WORDED = 20_000
+"""Number of values in a document up to which the validator that words errors well is fast enough."""
+
+
+def _first_problem(value: JsonValue, schema: Schema) -> str:
+    if sum(1 for _ in itertools.islice(_values(value), _MOST_WORDED + 1)) <= _MOST_WORDED:
+        return next(_worded(value, schema))
+    error = next(iter(schema.fast_validator.iter_errors(value)))
+    place = ".".join(map(str, error.instance_path)) or "top level"
+    return f"{place}: {error.message[:300]}; correct it ({schema.place})"
+
+
+def _values(value: JsonValue) -> Iterator[JsonValue]:
+    """Yield a value and all values in it."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
 
 
 def dump(document: Document) -> dict[str, JsonValue]:

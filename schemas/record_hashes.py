@@ -55,8 +55,8 @@ def requests_sha256(records: RecordColumns) -> str:
 
 
 def asked_sha256(records: RecordColumns) -> str:
-    """Return a hash of the requests of a part, the same with and without the texts of the prompts."""
-    digest = hashlib.sha256(records.owners.tobytes())
+    """Return a hash of the requests of a part, and of which prompts are hidden: a reading may depend on the text."""
+    digest = hashlib.sha256(records.owners.tobytes() + records.exchanges["prompt"].known.tobytes())
     for name in ("kind", "request_sha256"):
         _add(digest, records.exchanges[name])
     samples = records.exchanges["sample"]
@@ -94,7 +94,7 @@ def _told(record: Record, with_requests: bool) -> JsonValue:
     facts += [record.target, record.reference, dict(record.groups)]
     if with_requests:
         facts += [
-            [one.kind, one.request_sha256, one.sample, list(one.outcomes), list(one.options)]
+            [one.kind, one.request_sha256, one.prompt is None, one.sample, list(one.outcomes), list(one.options)]
             for one in record.exchanges
         ]
     return facts

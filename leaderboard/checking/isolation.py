@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as TimeLimitError
@@ -24,6 +25,9 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
+_LACKS_MEMORY = 77
+"""Exit status of a process that ran out of memory."""
+_is_isolated = False
 
 
 class Stopped(NamedTuple):
@@ -58,14 +62,25 @@ def isolated(
                 except MemoryError:
                     yield Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory")
                 except ProcessExpired as error:
-                    yield Stopped(f"the process that checks it ended with status {error.exitcode}")
+                    if error.exitcode == _LACKS_MEMORY:
+                        yield Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory")
+                    else:
+                        yield Stopped(f"the process that checks it ended with status {error.exitcode}")
         finally:
             # If the caller stops early, what was not begun is not begun any more.
             for future in futures:
                 future.cancel()  # type: ignore[no-untyped-call]
 
 
+def end_for_lack_of_memory() -> None:
+    """End this process if it is an isolated one: near its limit of memory it could not go on with other work."""
+    if _is_isolated:
+        os._exit(_LACKS_MEMORY)
+
+
 def _limit(n_bytes: int) -> None:
+    global _is_isolated
+    _is_isolated = True
     if sys.platform == "linux":
         import resource
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leaderboard.checking.entries import Entry, LeftOut, Root
-from leaderboard.checking.isolation import Stopped, isolated
+from leaderboard.checking.isolation import Stopped, end_for_lack_of_memory, isolated
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import acceptances, read_register
 from leaderboard.checking.remembered import entry_to_remember, remembered_entry
@@ -131,6 +131,7 @@ def verified_outcome(found: tuple[Path, Root], memory: Memory, keys: KeyBook) ->
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
     # A result from outside must not end the board for all others.
     except MemoryError:
+        end_for_lack_of_memory()
         reason = f"{root.place(path)}/{RESULT}: checking it takes more memory than there is; run the model again"
         return LeftOut(place=root.place(path), origin=root.origin, reason=reason)
 

@@ -39,6 +39,9 @@ def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
     signature = result.signature
     task = load_task(signature.task)
     is_sound = np.diff(records.first_exchanges) > 0
+    is_cut = np.zeros(len(records), dtype=np.bool_)
+    is_cut[records.owners[records.exchanges["finish_reason"].coded.is_one_of("length")]] = True
+    is_sound &= is_cut == records.columns["truncated"].flags
     for is_right in (_sound_requests(records, signature), _possible(records), _counted(records, result.model)):
         is_sound[records.owners[~is_right]] = False
     if isinstance(task, ReadsColumns):
@@ -112,6 +115,11 @@ def _counted(records: RecordColumns, model: Model) -> BoolArray:
     lengths = np.array([_n_bytes(text, model) for text in coded.texts], dtype=np.int64)
     wrong = lengths[coded.codes] != counts.values.integers if len(lengths) else np.zeros(0, dtype=np.bool_)
     is_right: BoolArray = np.bincount(options.owners, weights=wrong, minlength=n) == 0
+    tokens = records.exchanges["option_token_counts"].lists
+    moved = records.exchanges["n_moved_tokens"].integers[tokens.owners] + 1
+    n_bytes = np.bincount(counts.owners, weights=counts.values.integers, minlength=n)[tokens.owners]
+    strange = tokens.values.known & ((tokens.values.integers < 1) | (tokens.values.integers > n_bytes + moved))
+    is_right[tokens.owners[strange]] = False
     return is_right
 
 
@@ -138,6 +146,9 @@ def _check_exchange(where: str, result: Result, exchange: Exchange) -> None:
             f"{where}: option_byte_counts are {list(exchange.option_byte_counts)}, its options have {expected} bytes; "
             "run the model again"
         )
+    for n_tokens, n_bytes in zip(exchange.option_token_counts, expected, strict=False):
+        if n_tokens is not None and not 0 < n_tokens <= n_bytes + (exchange.n_moved_tokens or 0) + 1:
+            raise DataError(f"{where}: an option of {n_bytes} bytes has {n_tokens} tokens; run the model again")
     known = [value for value in exchange.option_logprobs if value is not None]
     together = math.fsum(map(math.exp, known))
     if together > _MOST_TOGETHER and not any(exchange.option_is_bound) and not _one_begins_another(exchange.options):
@@ -172,6 +183,8 @@ def _generation_sha256(text: str, sample: int | None, prompt: Prompt) -> str:
 
 def _check_reading(where: str, signature: Signature, task: Task, record: Record) -> None:
     """Check that the reading of a record follows from the model's answers."""
+    if record.truncated != any(exchange.finish_reason == "length" for exchange in record.exchanges):
+        raise DataError(f"{where}: truncated is {record.truncated}, its answers say otherwise; rescore the run")
     if not record.exchanges:
         raise DataError(f"{where}: holds no answer of the model; run the model again")
     try:

@@ -29,6 +29,9 @@ from schemas.result import Result, Signature
 from schemas.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result
 from schemas.score import text_sha256
 
+_MOST_UNKNOWN = 20_000
+"""Maximum number of records of a stranger's result on a dataset that the board does not know."""
+
 
 def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
     """Read one result and verify it by recomputing its metrics.
@@ -50,6 +53,11 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
     key_check = KeyCheck(str(path.parent / result.records.path), result.signature, keys.find(result.signature, memory))
+    if key_check.match.extent == "unknown" and root.origin == "accepted" and result.records.n_rows > _MOST_UNKNOWN:
+        raise DataError(
+            f"{path}: {result.records.n_rows:,} records without an answer key are too many to check; add the key with: "
+            "biasboard keys DATASET"
+        )
     told = _Told(path, result.signature, scores, key_check)
     parts = told.listening(_checked_parts(path, result))
     measurement = Measurement(parts, task, scores, is_suite=bool(result.signature.parts))

@@ -76,6 +76,8 @@ def verify(
     """
     if since is not None and len(path) > 1:
         raise ConfigError("--since compares one folder with its earlier state; name a single path")
+    if not keys.is_dir():
+        raise ConfigError(f"{keys}: no such folder of answer keys; name the one of the board with --keys")
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
     with steps("verifying results") as step:

@@ -10,7 +10,7 @@ from leaderboard.benchmark import Column
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.columns import Undefined, choose, undefined
-from leaderboard.ranking.doubles import Duplicate, FirstAnswers, precedence, singled
+from leaderboard.ranking.doubles import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
@@ -136,7 +136,7 @@ def assemble(entries: Sequence[Entry]) -> Board:
     stand apart, since nothing can be said about their items.
     """
     by_signature: dict[str, list[Entry]] = {}
-    checked = _with_the_same_items(entries)
+    checked = _with_the_same_items(with_own_identities(entries))
     apart = tuple(entry for entry in checked if entry.match.extent == "unknown")
     known = [entry for entry in checked if entry.match.extent != "unknown"]
     for entry in sorted(known, key=precedence):

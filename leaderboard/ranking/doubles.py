@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leaderboard.checking.entries import Entry, model_label, why_unranked
+from leaderboard.checking.entries import Entry, Match, model_label, why_unranked
 
 _NEAR = 1e-4
 """Largest difference of the primary metric on any resample between a result and a copy that was changed a little."""
@@ -42,6 +42,36 @@ def precedence(entry: Entry) -> tuple[bool, bool, str, str]:
     return entry.origin != "accepted", decision is None, date, entry.place
 
 
+def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the results; those that claim the identity of a model under another name are set apart.
+
+    The result that was accepted first has the identity. If the register says nothing, none of them has it, except among
+    local runs, where it is the first by place.
+
+    Args:
+        entries: All results.
+    """
+    claims: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=precedence):
+        claims.setdefault(entry.result.model.identity_sha256, []).append(entry)
+    found = []
+    for entry in entries:
+        first = claims[entry.result.model.identity_sha256][0]
+        others = [one for one in claims[entry.result.model.identity_sha256] if _name(one) != _name(entry)]
+        is_settled = first.origin == "local" or first.acceptance is not None
+        if others and not (is_settled and _name(first) == _name(entry)):
+            reason = (
+                f"claims the identity of {model_label(others[0])} in {others[0].place}; a maintainer has to settle it"
+            )
+            entry = replace(entry, match=Match("unknown", reason))
+        found.append(entry)
+    return found
+
+
+def _name(entry: Entry) -> tuple[str, str | None]:
+    return entry.result.model.id, entry.result.model.revision
+
+
 class FirstAnswers:
     """The first model that gave each set of answers, over all tables: answers can be read in several ways."""
 
@@ -52,21 +82,24 @@ class FirstAnswers:
             entries: All results on the board.
         """
         self._first: dict[str, Entry] = {}
-        for entry in sorted(entries, key=_models_last):
-            self._first.setdefault(entry.answers_sha256, entry)
+        for entry in sorted(entries, key=_replayed_last):
+            # The gate keeps the answers of baselines from a rank; anybody can call a result a baseline.
+            if not entry.is_baseline:
+                self._first.setdefault(entry.answers_sha256, entry)
 
     def why_copied(self, entry: Entry) -> str | None:
         """Return why a result with the answers of another model has no rank; None if it was the first."""
+        if entry.is_baseline:
+            return None
         first = self._first[entry.answers_sha256]
-        same_model = first.result.model.identity_sha256 == entry.result.model.identity_sha256
-        if same_model or entry.is_baseline:
+        if first.result.model.identity_sha256 == entry.result.model.identity_sha256:
             return None
         return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
 
 
-def _models_last(entry: Entry) -> tuple[object, ...]:
-    # Nobody can own the answers of a baseline, and replayed answers were given before.
-    return (not entry.is_baseline, entry.is_replayed, *precedence(entry))
+def _replayed_last(entry: Entry) -> tuple[bool, bool, bool, str, str]:
+    # Replayed answers were given before.
+    return (entry.is_replayed, *precedence(entry))
 
 
 def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
@@ -117,14 +150,15 @@ def _disputed(entries: Sequence[Entry]) -> list[Entry]:
 
 def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
     """Yield the results, and mark those that repeat another one or another result of the same model revision."""
-    ordered = sorted(entries, key=_models_last)
+    ordered = sorted(entries, key=_replayed_last)
     seen: list[Entry] = []
     for entry in ordered:
         reason = entry.double
         if reason is None and not entry.is_baseline:
             reason = _unsettled(entry, entries) or answers.why_copied(entry) or _why_double(entry, seen)
         marked = replace(entry, double=reason)
-        seen.append(marked)
+        if not entry.is_baseline:
+            seen.append(marked)
         yield marked
 
 
@@ -132,14 +166,19 @@ def _unsettled(entry: Entry, entries: Sequence[Entry]) -> str | None:
     """Return why nobody can tell who gave some answers first; None if it is known or nobody else gives them."""
     if entry.origin != "accepted" or entry.acceptance is not None:
         return None
-    for other in entries:
-        is_other = other is not entry and other.origin == "accepted" and other.acceptance is None
-        if is_other and other.answers_sha256 == entry.answers_sha256:
-            return (
-                f"gives exactly the answers of {model_label(other)}, and the register does not say which of them was "
-                "accepted first"
-            )
-    return None
+    alike = [
+        other
+        for other in entries
+        if other.origin == "accepted"
+        and not other.is_baseline
+        and other.result.model.identity_sha256 != entry.result.model.identity_sha256
+        and (other.answers_sha256 == entry.answers_sha256 or _is_near(entry, other))
+    ]
+    if not alike or any(other.acceptance is not None for other in alike):
+        return None
+    return (
+        f"gives the answers of {model_label(alike[0])}, and the register does not say which of them was accepted first"
+    )
 
 
 def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:

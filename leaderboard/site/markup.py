@@ -14,6 +14,8 @@ _MINUS = "\N{MINUS SIGN}"
 # A slug writes a slash as a double underscore, so a name that contains one already is not plain.
 _PLAIN_PART = r"[a-z0-9][a-z0-9.-]*(?:_[a-z0-9.-]+)*"
 _PLAIN_NAME = re.compile(rf"{_PLAIN_PART}(?:/{_PLAIN_PART})*")
+# A plain name must not be the slug of another one, which ends with a hash.
+_HASHED = re.compile(r"-[0-9a-f]{6}$")
 _WIDTH = 84
 _HEIGHT = 12
 
@@ -117,6 +119,11 @@ def slug(text: str) -> str:
     ('acme__small_1b', 'acme__small-1b-528f11', 'index-1bc04b')
     """
     name = re.sub(r"[^a-z0-9._-]+", "-", text.lower().replace("/", "__")).strip("-._")[:80]
-    if _PLAIN_NAME.fullmatch(text) and name != "index" and len(name) == len(text) + text.count("/"):
+    if (
+        _PLAIN_NAME.fullmatch(text)
+        and not _HASHED.search(text)
+        and name != "index"
+        and len(name) == len(text) + text.count("/")
+    ):
         return name
     return f"{name or 'model'}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from leaderboard.checking.entries import Root
+from leaderboard.checking.entries import Match, Root
 from leaderboard.checking.loading import load
+from leaderboard.ranking.gates import Gates
 from schemas.memory import Memory
+from schemas.result import Result
+from schemas.run_folder import read_result
 from tests.leaderboard.forging import (
     Places,
     accepted,
@@ -117,3 +121,44 @@ def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, tmp_path
     (folder / "result.json").write_text(json.dumps(told))
     (entry,) = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
     assert entry.acceptance is None
+
+
+def test_a_result_that_calls_itself_a_baseline_unranks_nobody(places: Places, tmp_path: Path) -> None:
+    def as_baseline(result: Result) -> Result:
+        model = replace(result.model, id="baseline/clever", endpoint="baseline", backend="baseline", revision=None)
+        return replace(result, model=model)
+
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    accepted(tmp_path / "results", "honest", "2026-01-01")
+    forge(places, tmp_path / "results" / "aaa", of_result=as_baseline)
+    (table,) = board(tmp_path / "results", places).tables
+    assert rows(table)["acme/honest"].rank is not None
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_the_identity_of_a_model_belongs_to_one_name(places: Places, tmp_path: Path, is_accepted: bool) -> None:
+    stolen = read_result(places.honest).model.identity_sha256
+
+    def claims(result: Result) -> Result:
+        return replace(result, model=replace(result.model, identity_sha256=stolen))
+
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    forge(places, tmp_path / "results" / "aaa", constant(0.6), of_result=claims)
+    if is_accepted:
+        accepted(tmp_path / "results", "honest", "2026-01-01")
+    found = board(tmp_path / "results", places)
+    ranked = [row.entry.place for table in found.tables for row in table.ranked]
+    assert ranked == (["honest"] if is_accepted else [])
+    apart = {entry.place: entry.match.reason or "" for entry in found.apart}
+    assert set(apart) == ({"aaa"} if is_accepted else {"aaa", "honest"})
+    assert "claims the identity of acme/honest (1) in honest" in apart["aaa"]
+
+
+def test_a_trial_run_shuts_no_gate(places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places.honest, tmp_path / "results" / "honest")
+    entries = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None)).entries
+    trial = replace(entries[0], match=Match("slice", "asks 20 of 200 items"), place="trial")
+    assert Gates([*entries, trial]).why_shut(entries[0]) is None
+    without_answers = replace(entries[0], standing=None)
+    assert Gates([*entries, trial]).why_shut(without_answers) is None
+    assert "no result with accuracy" in (Gates([trial]).why_shut(without_answers) or "")

@@ -43,6 +43,10 @@ def without_prompt(record: Record) -> Record:
     return with_exchange(record, lambda one: replace(one, prompt=None, request_sha256="0" * 64))
 
 
+def hidden_prompt(record: Record) -> Record:
+    return with_exchange(record, lambda one: replace(one, prompt=None))
+
+
 def swapped_target(record: Record) -> Record:
     groups = record.groups | {
         "occupation": record.groups["other_occupation"],
@@ -76,6 +80,7 @@ NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
     [
         (on_each(easier), NOT_THE_ITEM),
         (on_each(without_prompt), NOT_THE_ITEM),
+        (on_each(hidden_prompt), NOT_THE_ITEM),
         (on_each(swapped_target), NOT_THE_ITEM),
         (on_each(swapped_outcomes), NOT_THE_ITEM),
         (on_each(lambda record: replace(record, cluster=f"c-{record.item_id}")), NOT_THE_ITEM),
@@ -83,7 +88,7 @@ NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
         (turned, "stands in another order than in the dataset"),
         (repeated, NOT_THE_ITEM),
     ],
-    ids=["easier", "no-prompt", "target", "outcomes", "cluster", "group", "order", "repeated"],
+    ids=["easier", "no-prompt", "hidden", "target", "outcomes", "cluster", "group", "order", "repeated"],
 )
 def test_records_that_are_not_about_the_items_are_rejected(
     places: Places, tmp_path: Path, change: Change, said: str
@@ -186,6 +191,20 @@ def test_byte_counts_follow_from_the_options(places: Places, tmp_path: Path) -> 
 
     found = verdict(forge(places, tmp_path / "a", on_each(counted)), places)
     assert "option_byte_counts are [1, 900]" in (found.reason or "")
+
+
+@pytest.mark.parametrize("n_tokens", [0, 10**9])
+def test_token_counts_are_possible(places: Places, tmp_path: Path, n_tokens: int) -> None:
+    def counted(record: Record) -> Record:
+        return with_exchange(record, lambda one: replace(one, option_token_counts=(n_tokens,) * len(one.options)))
+
+    found = verdict(forge(places, tmp_path / "a", on_each(counted)), places)
+    assert f"bytes has {n_tokens} tokens" in (found.reason or "")
+
+
+def test_truncation_follows_from_the_answers(places: Places, tmp_path: Path) -> None:
+    found = verdict(forge(places, tmp_path / "a", on_each(lambda one: replace(one, truncated=True))), places)
+    assert "truncated is True, its answers say otherwise" in (found.reason or "")
 
 
 def always_wrong(records: list[Record]) -> list[Record]:

@@ -60,7 +60,7 @@ def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> 
 def test_a_path_without_results_is_an_error(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path, said in ((tmp_path / "empty", "no result.json here"), (tmp_path / "gone", "no such folder")):
-        done = verify(path, runs=runs)
+        done = verify(path, "--keys", runs.parent / "keys", runs=runs)
         assert done.returncode == 1
         assert said in done.stderr
 
