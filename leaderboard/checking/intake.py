@@ -52,6 +52,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Found]:
     except OSError as error:
         yield Found(folder, f"{folder}: cannot be listed ({error.strerror}); make it readable")
         return
+    holds_result = any(entry.name == RESULT for entry in entries)
     for entry in entries:
         path = Path(entry.path)
         if entry.name.startswith("."):
@@ -63,7 +64,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Found]:
                 yield from _walk(path, depth - 1)
             else:
                 yield Found(path, f"{path}: lies more than {_MOST_DEPTH} folders deep; move it up")
-        elif entry.is_symlink() and not path.is_file():
+        elif entry.is_symlink() and not holds_result and not path.is_file():
             yield Found(path, f"{path}: is a link, which is not followed; put the folder itself there")
 
 
