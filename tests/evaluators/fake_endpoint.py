@@ -117,6 +117,11 @@ class FakeEndpoint:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
+    @property
+    def n_connections(self) -> int:
+        """The number of connections that are open and may still bring a request."""
+        return len(self._tasks)
+
     async def _main(self) -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
         server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
