@@ -27,6 +27,8 @@ SEED = 20250523
 PERCENTILE = "cluster bootstrap, percentile"
 NORMAL = "cluster bootstrap, normal"
 _MAX_UNDEFINED = 0.05
+_MOST_KEPT = 8192
+"""Number of clusters up to which their draws are kept in memory, where they take up to 131 MB."""
 _MOST_COLUMNS = 2048
 """Number of columns that are resampled at a time; their sums over the resamples take up to 32 MB."""
 
@@ -42,11 +44,29 @@ def cluster_draws(n_clusters: int) -> FloatArray:
         Counts of shape (N_RESAMPLES, n_clusters); each row sums to ``n_clusters``. Equal ``n_clusters`` give equal
         counts.
     """
-    rng = np.random.default_rng(SEED)
     draws: FloatArray = np.empty((N_RESAMPLES, n_clusters))
-    draws[:] = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=N_RESAMPLES)
+    draws[:] = _draws(np.random.default_rng(SEED), n_clusters, N_RESAMPLES)
     draws.setflags(write=False)
     return draws
+
+
+def _draws(rng: np.random.Generator, n_clusters: int, n_resamples: int) -> IntArray:
+    return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_resamples)
+
+
+def _sums(cluster_sums: FloatArray) -> FloatArray:
+    """Sum sufficient statistics of shape (n_clusters, n_columns) over the resamples of the clusters."""
+    n_clusters = len(cluster_sums)
+    if n_clusters <= _MOST_KEPT:
+        return cluster_draws(n_clusters) @ cluster_sums
+    # The draws of many clusters take more memory than all else, so only some resamples are drawn at a time.
+    rng = np.random.default_rng(SEED)
+    sums = np.empty((N_RESAMPLES, cluster_sums.shape[1]))
+    n_at_a_time = max(1, _MOST_KEPT * N_RESAMPLES // n_clusters // 4)
+    for start in range(0, N_RESAMPLES, n_at_a_time):
+        block = sums[start : start + n_at_a_time]
+        block[:] = _draws(rng, n_clusters, len(block)).astype(np.float64) @ cluster_sums
+    return sums
 
 
 def sum_by_cluster(
@@ -81,7 +101,7 @@ def resample(cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatAr
     Returns:
         Values of shape (N_RESAMPLES,); nan if the metric is undefined on the resample.
     """
-    return aggregate(cluster_draws(len(cluster_sums)) @ cluster_sums)
+    return aggregate(_sums(cluster_sums))
 
 
 def resampled_sums(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
@@ -116,7 +136,7 @@ def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
             n_columns += parts[end].shape[1]
             end += 1
         columns, places = _distinct_columns(np.concatenate(parts[start:end], axis=1))
-        sums = cluster_draws(len(columns)) @ columns
+        sums = _sums(columns)
         ends = np.cumsum([part.shape[1] for part in parts[start : end - 1]])
         yield from (sums.take(part_places, axis=1) for part_places in np.split(places, ends))
         start = end

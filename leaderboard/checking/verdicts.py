@@ -23,7 +23,9 @@ from schemas.metric_comparison import metric_key
 from schemas.register import Register, Rerun
 from schemas.run_folder import REGISTER, RESULT, find_runs
 
-_LIMITS = Limits(n_bytes=700 << 20, seconds=600)
+_LIMITS = Limits(n_bytes=400 << 20, seconds=600)
+_N_WORKERS = 2
+"""Number of results that are verified at a time: hostile ones together take less than a gigabyte."""
 
 State: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
@@ -82,8 +84,7 @@ def judge(
     found = [_found(path) if since is None else list(_changed(path, since)) for path in paths]
     pieces = [result for results in found for result in results if isinstance(result, Path)]
     work = partial(_verdict, memory=memory, keys=keys)
-    # One process: what it may take is all that a hostile result can take.
-    outcomes = isolated(work, pieces, _LIMITS)
+    outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
     n_done = 0
     for results in found:
         for result in results:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from evaluators.benchmark import Benchmark, load_benchmark
 from evaluators.runs.gates import GateCheck, Standing
 from evaluators.runs.measuring import Measurement
@@ -29,8 +31,10 @@ from schemas.result import Result, Signature
 from schemas.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result
 from schemas.score import text_sha256
 
-_MOST_UNKNOWN = 20_000
+_MOST_UNKNOWN = 5_000
 """Maximum number of records of a stranger's result on a dataset that the board does not know."""
+_MOST_UNKNOWN_CELLS = 500_000
+"""Maximum number of records times groups of such a result: each metric is computed for each group."""
 
 
 def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
@@ -53,13 +57,13 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     task = result.signature.task
     scores = read_scores(path.parent, result.scores)
     key_check = KeyCheck(str(path.parent / result.records.path), result.signature, keys.find(result.signature, memory))
-    if key_check.match.extent == "unknown" and root.origin == "accepted" and result.records.n_rows > _MOST_UNKNOWN:
-        raise DataError(
-            f"{path}: {result.records.n_rows:,} records without an answer key are too many to check; add the key with: "
-            "biasboard keys DATASET"
-        )
+    checked = _checked_parts(path, result)
+    if key_check.match.extent == "unknown" and root.origin == "accepted":
+        if result.records.n_rows > _MOST_UNKNOWN:
+            raise _too_many(path, f"{result.records.n_rows:,} records")
+        checked = _bounded(path, checked, result.records.n_rows)
     told = _Told(path, result.signature, scores, key_check)
-    parts = told.listening(_checked_parts(path, result))
+    parts = told.listening(checked)
     measurement = Measurement(parts, task, scores, is_suite=bool(result.signature.parts))
     computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
@@ -127,6 +131,24 @@ def _checked_parts(path: Path, result: Result) -> Iterator[RecordColumns]:
     for records in read_parts(path.parent, result):
         check_requests(path.parent / result.records.path, result, records)
         yield records
+
+
+def _bounded(path: Path, parts: Iterable[RecordColumns], n_rows: int) -> Iterator[RecordColumns]:
+    """Yield the same parts, as long as their groups are not too many for so many records."""
+    groups: set[tuple[str, str]] = set()
+    for records in parts:
+        _, keys, values = records.columns["groups"].entries
+        codes = np.unique(np.stack([keys.coded.codes, values.coded.codes]), axis=1).T
+        groups |= {(keys.coded.texts[key], values.coded.texts[value]) for key, value in codes.tolist()}
+        if len(groups) * n_rows > _MOST_UNKNOWN_CELLS:
+            raise _too_many(path, f"{len(groups):,} groups in {n_rows:,} records")
+        yield records
+
+
+def _too_many(path: Path, told: str) -> DataError:
+    return DataError(
+        f"{path}: {told} without an answer key are too many to check; add the key with: biasboard keys DATASET"
+    )
 
 
 def _check_scores(path: Path, task: str, records: Sequence[Record], scores: TextScores) -> tuple[str, ...]:

@@ -60,6 +60,13 @@ def test_every_resample_draws_as_many_clusters_as_there_are() -> None:
     assert set(draws.sum(axis=1)) == {17.0}
 
 
+def test_many_clusters_are_drawn_alike_though_a_few_resamples_at_a_time() -> None:
+    sums = np.random.default_rng(7).random((8193, 2))
+    at_once = cluster_draws(8193) @ sums
+    found = resample(sums, lambda columns: columns[..., 0] / columns[..., 1])
+    assert found == pytest.approx(at_once[:, 0] / at_once[:, 1], rel=1e-12)
+
+
 def test_clusters_change_the_interval_and_not_the_value() -> None:
     records = noisy_records(1)
     by_item = [replace(record, cluster=f"{record.item_id}|x") for record in records]

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +18,9 @@ from leaderboard.checking.loading import load
 from schemas import contract
 from schemas.files import sha256_file
 from schemas.memory import Memory
+from schemas.record import Record
 from schemas.result import Result
-from tests.leaderboard.forging import Places, forge, judged
+from tests.leaderboard.forging import Places, forge, judged, signed
 
 
 def pipe(folder: Path) -> None:
@@ -106,6 +108,21 @@ def test_files_that_are_no_results_are_one_line(
     loaded = load([Root(tmp_path / "results", "accepted")], places.book, Memory(None))
     assert [entry.place for entry in loaded.entries] == ["honest"]
     assert [left_out.place for left_out in loaded.left_out] == ["aaa"]
+
+
+def test_groups_without_an_answer_key_are_bounded(places: Places, tmp_path: Path) -> None:
+    def many(records: list[Record]) -> list[Record]:
+        row, *_ = records
+        return [
+            replace(row, item_id=f"i{n}", cluster=f"c{n}", pair_id=None, groups={**row.groups, "occupation": f"o{n}"})
+            for n in range(900)
+        ]
+
+    folder = forge(places, tmp_path / "aaa", many, of_result=lambda one: signed(one, dataset="own", n_items=900))
+    (verdict,) = judged([folder], places)
+    assert "groups in 900 records without an answer key are too many to check" in (verdict.reason or "")
+    # The owner of a folder may look at such a run.
+    assert load([Root(tmp_path, "local")], places.book, Memory(None)).entries
 
 
 def test_links_to_folders_are_named_and_not_followed(places: Places, tmp_path: Path) -> None:
