@@ -61,11 +61,9 @@ class ExampleChoice:
     def add(self, records: Sequence[Record]) -> None:
         """Take the records of one more part into the choice."""
         columns = RecordColumns.of(records)
-        task = self._task
-        judged = task.are_right(columns) if isinstance(task, JudgesRecords) else [None] * len(columns)
         kinds: dict[Kind, list[int]] = {kind: [] for kind in KINDS}
-        for place, (status, is_right) in enumerate(zip(columns.columns["status"].texts, judged, strict=True)):
-            kinds[_kind(status, is_right)].append(place)
+        for place, kind in enumerate(kinds_of(columns, self._task.name)):
+            kinds[kind].append(place)
         hashes = [hashlib.sha256(str(item).encode()).hexdigest() for item in columns.columns["item_id"].texts]
         for kind, found in kinds.items():
             self._totals[kind] += len(found)
@@ -83,6 +81,18 @@ class ExampleChoice:
             totals=tuple((kind, n) for kind, n in self._totals.items() if n),
             hides_prompts=self._hides_prompts,
         )
+
+
+def kinds_of(records: RecordColumns, task: str) -> list[Kind]:
+    """Return the kind of each record.
+
+    Args:
+        records: The records.
+        task: Name of the task that reads them.
+    """
+    loaded = load_task(task)
+    judged = loaded.are_right(records) if isinstance(loaded, JudgesRecords) else [None] * len(records)
+    return [_kind(*one) for one in zip(records.columns["status"].texts, judged, strict=True)]
 
 
 def _kind(status: str | None, is_right: bool | None) -> Kind:

@@ -16,6 +16,7 @@ from leaderboard.ranking.boards import Board
 from leaderboard.site import exports, markup
 from leaderboard.site.answers import rule
 from leaderboard.site.digests import digest_of_index, overview
+from leaderboard.site.explorer import explorer_files, explorer_link
 from leaderboard.site.exports import Line
 from leaderboard.site.index_views import IndexView, index_lines, index_placements, index_views
 from leaderboard.site.model_views import ModelView, make_models
@@ -73,6 +74,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     """
     environment = _environment()
     files = {**_pages(environment, view, report), **_exports(view, report), **_charts(view)}
+    files |= explorer_files(view.models, report)
     blocks = _blocks(environment, view)
     for path, text in handwritten.items():
         if path in files:
@@ -104,6 +106,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "count": lambda n: f"{n:,}",
+        "explorer_link": explorer_link,
         "front_matter": markup.front_matter,
         "ideal": lambda value: f"{value:g}",
         "interval": _interval,
@@ -141,6 +144,7 @@ def _pages(environment: jinja2.Environment, view: View, report: Report) -> dict[
             n_left_out=len(view.left_out),
             files=_files("audit"),
         ),
+        "explorer.md": render("explorer.md.j2"),
         "data.md": render("data.md.j2", lines=data_lines(view), manifests=view.manifests, files=_files("data")),
     }
     for benchmark in view.board.benchmarks:

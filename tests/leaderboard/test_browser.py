@@ -7,16 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
 
-from leaderboard.site.serving import open_server
+from tests.leaderboard.browsing import Scheme, served, visit
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
@@ -27,25 +25,6 @@ ANY_NAME = (
     "from leaderboard.checking import claims; claims.check_model_id = str; from leaderboard.__main__ import app; app()"
 )
 HOSTILE = "evil/<img src=x onerror=alert(1)>"
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-Scheme: TypeAlias = Literal["light", "dark"]
-
-
-@dataclass
-class Visit:
-    """An open page and what it did."""
-
-    page: Page
-    requests: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -78,35 +57,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(built: Path) -> Iterator[str]:
-    with open_server(built, 0) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_executable: str | None) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)
-        yield started
-        started.close()
-
-
-def visit(browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Visit:
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    found = Visit(context.new_page())
-    found.page.on("request", lambda request: found.requests.append(request.url))
-    found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    found.page.on("dialog", lambda dialog: found.complaints.append(f"dialog: {dialog.message}"))
-    found.page.on(
-        "console",
-        lambda message: found.complaints.append(message.text) if message.type in ("error", "warning") else None,
-    )
-    found.page.goto(url)
-    found.page.wait_for_load_state("networkidle")
-    return found
+    with served(built) as found:
+        yield found
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -148,6 +100,18 @@ def test_no_page_scrolls_sideways_on_a_phone(built: Path, browser: Browser, addr
         found = visit(browser, address + path, width=390, scheme=scheme)
         assert found.page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
         found.page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(built: Path, browser: Browser, address: str, scheme: Scheme) -> None:
+    found = {}
+    for path in pages(built):
+        page = visit(browser, address + path, scheme=scheme).page
+        violations = Axe().run(page).response["violations"]
+        found[path] = [one["id"] for one in violations if one["impact"] in ("serious", "critical")]
+        page.context.close()
+    assert len(found) > 10
+    assert {path: ids for path, ids in found.items() if ids} == {}
 
 
 def test_wide_tables_scroll_in_their_own_box_with_the_model_in_sight(browser: Browser, address: str) -> None:

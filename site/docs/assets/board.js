@@ -87,6 +87,9 @@
     }, 2000);
   }
 
+  // The theme gives its search a role without a name, and readers of the screen hear only the role.
+  document.querySelector('.md-search[role="dialog"]')?.setAttribute("aria-label", "Search");
+
   for (const board of document.querySelectorAll("[data-bb-board]")) {
     for (const button of board.querySelectorAll("thead button")) {
       button.addEventListener("click", () => sortBy(board.querySelector("table"), button.closest("th")));

@@ -1,0 +1,248 @@
+"""The explorer: its files say what the records say, and its page finds, compares and pages without a server's help."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from leaderboard.checking.entries import Root
+from leaderboard.checking.examples import KINDS
+from leaderboard.ranking.boards import assemble
+from leaderboard.site import publishing
+from leaderboard.site.pages import copies, generate, make_view
+from schemas.dataset import Manifest
+from schemas.lexicon import pronoun_families
+from schemas.memory import Memory
+from schemas.record_files import read_records
+from tests.leaderboard.browsing import Scheme, served, visit
+from tests.leaderboard.forging import Places
+from tests.leaderboard.gifi_results import write_gifi_model
+from tests.leaderboard.known import load_known
+from tests.schemas.examples import items, manifest
+
+REPOSITORY = Path(__file__).parents[2]
+HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"> {{ x }} \u202e"
+
+
+def explored(root: Path, manifests: Sequence[Manifest] = ()) -> dict[str, Any]:
+    """The parsed files of the explorer by path below its folder."""
+    view = make_view(assemble(load_known(Root(root, "local")).entries), (), manifests)
+    begins = "files/explorer/"
+    files = generate(view, {})
+    return {path.removeprefix(begins): json.loads(text) for path, text in files.items() if path.startswith(begins)}
+
+
+def rows(files: dict[str, Any], stem: str) -> list[dict[str, Any]]:
+    parts = sorted((path for path in files if path.startswith(stem)), key=lambda path: int(path[len(stem) : -5]))
+    return [dict(zip(files[path]["columns"], row, strict=True)) for path in parts for row in files[path]["rows"]]
+
+
+def subject(item: Any) -> list[str]:
+    return [f"and {pronoun_families()[item.family].forms['nominative']} left."]
+
+
+def one_family(item: Any) -> list[str]:
+    return [f"and they left. {HOSTILE}"] if item.family != "she" else ["I'm sorry, but I cannot do that."]
+
+
+def test_files_say_what_the_records_say(tmp_path: Path) -> None:
+    folder = write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",), told=one_family)["recognition"]
+    write_gifi_model(tmp_path, "lab/two", 0.5, tasks=("recognition",), told=subject)
+    files = explored(tmp_path)
+    (table,) = files["tables.json"]["tables"]
+    records = list(read_records(folder / "records.parquet"))
+    assert table["n"] == len(records)
+    index, shown = files[f"{table['id']}/index.json"], rows(files, f"{table['id']}/items-")
+    assert [row["item"] for row in shown] == [record.item_id for record in records]
+    assert [row["prompts"] for row in shown] == [[record.exchanges[0].prompt] for record in records]
+    for group in index["groups"]:
+        told = [group["values"][code] if code >= 0 else None for code in group["codes"]]
+        assert told == [record.groups.get(group["key"]) for record in records]
+    assert {group["key"] for group in index["groups"]} >= {"family"}
+    found = {result["model"]: f"{table['id']}/{result['id']}" for result in table["results"]}
+    answers = rows(files, f"{found['lab/one']}/answers-")
+    assert [row["texts"] for row in answers] == [[record.exchanges[0].text] for record in records]
+    assert [row["reason"] for row in answers] == [record.reason for record in records]
+    kinds = Counter(
+        files["tables.json"]["kinds"][int(kind)] for kind in files[f"{found['lab/one']}/index.json"]["kinds"]
+    )
+    n_they, n_she = (sum(record.groups["family"] == name for record in records) for name in ("they", "she"))
+    assert kinds == {"right": n_they, "refused": n_she, "wrong": len(records) - n_they - n_she}
+    assert index["n_models"] == 2
+    # The second model is never wrong, so that a count says what the first one missed.
+    assert index["n_wrong"] == [int(record.groups["family"] not in ("they", "she")) for record in records]
+
+
+def test_log_probabilities_are_those_of_the_options(places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places.honest, tmp_path / "run")
+    files = explored(tmp_path)
+    (table,) = files["tables.json"]["tables"]
+    records = list(read_records(places.honest / "records.parquet"))
+    shown = rows(files, f"{table['id']}/items-")
+    result = f"{table['id']}/{table['results'][0]['id']}"
+    answers = rows(files, f"{result}/answers-")
+    assert [row["options"] for row in shown] == [[list(one.options) for one in record.exchanges] for record in records]
+    for row, record in zip(answers, records, strict=True):
+        (logprobs,) = row["logprobs"]
+        assert logprobs == pytest.approx(record.exchanges[0].option_logprobs, abs=1e-4)
+        assert record.reading is not None
+        assert row["reading"][0] == list(record.reading.outcomes)
+    right = sum(
+        kind == str(KINDS.index("right"))
+        for kind in files[f"{table['id']}/{table['results'][0]['id']}/index.json"]["kinds"]
+    )
+    assert 0 < right < len(records)
+
+
+def test_what_a_licence_forbids_is_not_explored(tmp_path: Path) -> None:
+    write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",))
+    terms = replace(manifest(items()), name="gifi", version="1.0.0", redistributable=False, licence="CC-BY-ND-4.0")
+    assert explored(tmp_path, [terms])["tables.json"]["tables"] == []
+    assert len(explored(tmp_path)["tables.json"]["tables"]) == 1
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("explorer")
+    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+    for name, told in (("lab/one", one_family), ("lab/two", subject)):
+        write_gifi_model(root / "runs", name, 0.5, tasks=("recognition", "continuation"), told=told)
+    view = make_view(assemble(load_known(Root(root / "runs", "local")).entries), (), ())
+    handwritten = publishing.handwritten_pages(root / "site")
+    with publishing.combined(root / "site", generate(view, handwritten), copies(view)) as pages:
+        publishing.render(root / "site", pages, root / "built", Memory(None))
+    return root / "built"
+
+
+@pytest.fixture(scope="module")
+def address(built: Path) -> Iterator[str]:
+    with served(built) as found:
+        yield found
+
+
+def said(page: Page) -> str:
+    return page.locator("[data-bb-status]").inner_text()
+
+
+def choose(page: Page, label: str, value: str) -> None:
+    before = page.evaluate("location.hash")
+    page.get_by_role("combobox", name=label, exact=True).select_option(label=value)
+    page.wait_for_function("before => location.hash !== before", arg=before)
+    page.wait_for_load_state("networkidle")
+
+
+def recognition(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
+    page = visit(browser, address + "explorer.html", scheme=scheme, width=width).page
+    titles = page.get_by_role("combobox", name="Table").locator("option").all_inner_texts()
+    choose(page, "Table", next(title for title in titles if "recognition" in title))
+    choose(page, "Model", "lab/one")
+    return page
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+class TestPage:
+    def test_filters_narrow_the_items_and_the_address_brings_them_back(self, browser: Browser, address: str) -> None:
+        page = recognition(browser, address)
+        n_all = int(said(page).split()[0])
+        choose(page, "Answer", "wrong")
+        n_wrong = int(said(page).split()[0])
+        assert 0 < n_wrong < n_all
+        choose(page, "Family", "xe")
+        n_xe = int(said(page).split()[0])
+        assert 0 < n_xe < n_wrong
+        assert page.locator(".bb-found > li").count() == min(n_xe, 20)
+        assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
+        again = visit(browser, page.url).page
+        assert said(again) == said(page)
+        assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
+        again.locator(".bb-explorer").get_by_role("button", name="Clear").click()
+        again.wait_for_function(
+            "n => document.querySelector('[data-bb-status]').textContent.startsWith(n)", arg=str(n_all)
+        )
+        page.context.close()
+        again.context.close()
+
+    def test_two_models_stand_side_by_side(self, browser: Browser, address: str) -> None:
+        page = recognition(browser, address)
+        choose(page, "Beside it", "lab/two")
+        first = page.locator(".bb-found > li").first.inner_text()
+        assert "lab/one" in first
+        assert "lab/two" in first
+        n_all = said(page)
+        page.get_by_label("Only where the two differ").check()
+        page.wait_for_function("before => document.querySelector('[data-bb-status]').textContent !== before", arg=n_all)
+        choose(page, "Family", "they")
+        assert said(page).startswith("0 of")
+        page.context.close()
+
+    def test_texts_are_searched_and_paged(self, browser: Browser, address: str) -> None:
+        page = recognition(browser, address)
+        assert "Page 1 of" in page.locator(".bb-pager").inner_text()
+        first = page.locator(".bb-found code").first.inner_text()
+        page.get_by_role("button", name="Next").click()
+        page.wait_for_function("first => document.querySelector('.bb-found code').textContent !== first", arg=first)
+        assert page.locator(".bb-found").get_attribute("start") == "21"
+        page.get_by_role("searchbox", name="Text", exact=True).fill("CANNOT DO THAT")
+        page.wait_for_function("location.hash.includes('q=')")
+        page.wait_for_function("document.querySelector('[data-bb-status]').textContent.includes(' of ')")
+        page.wait_for_load_state("networkidle")
+        page.wait_for_function("!document.querySelector('[data-bb-status]').textContent.startsWith('Searching')")
+        assert "refused" in page.locator(".bb-found > li").first.inner_text()
+        n_she = sum(line.startswith("family: she") for line in page.locator(".bb-found").inner_text().splitlines())
+        assert n_she == page.locator(".bb-found > li").count() == min(20, int(said(page).split()[0]))
+        page.context.close()
+
+    def test_texts_that_may_offend_stay_folded_and_do_nothing(self, browser: Browser, address: str) -> None:
+        found = visit(browser, address + "explorer.html")
+        page = found.page
+        titles = page.get_by_role("combobox", name="Table").locator("option").all_inner_texts()
+        choose(page, "Table", next(title for title in titles if "continuation" in title))
+        choose(page, "Model", "lab/one")
+        assert page.locator("[data-bb-warning]").is_visible()
+        assert page.locator(".bb-found details").count() > 0
+        assert page.locator(".bb-found details[open]").count() == 0
+        assert page.locator(".bb-found pre:visible").count() == 0
+        for summary in page.locator(".bb-found summary").all()[:6]:
+            summary.click()
+        assert HOSTILE.split()[0] in page.locator(".bb-found").inner_text()
+        assert page.locator(".bb-found :is(script, img)").count() == 0
+        assert page.title().startswith("Explorer")
+        assert found.complaints == []
+        page.context.close()
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_it_fits_a_phone_and_passes_axe(self, browser: Browser, address: str, scheme: Scheme) -> None:
+        page = recognition(browser, address, scheme=scheme, width=390)
+        choose(page, "Beside it", "lab/two")
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+        violations = Axe().run(page).response["violations"]
+        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+        page.context.close()
+
+    def test_the_keyboard_alone_chooses_and_pages(self, browser: Browser, address: str) -> None:
+        page = recognition(browser, address)
+        page.get_by_role("combobox", name="Answer").focus()
+        page.keyboard.press("w")
+        page.wait_for_function("location.hash.includes('kind=')")
+        assert page.evaluate("document.activeElement.name") == "kind"
+        page.wait_for_load_state("networkidle")
+        page.get_by_role("button", name="Next").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function("location.hash.includes('page=2')")
+        page.context.close()
+
+    def test_a_page_from_disk_says_why_it_is_empty(self, browser: Browser, built: Path) -> None:
+        page = visit(browser, f"file://{built}/explorer.html").page
+        page.wait_for_function("document.querySelector('[data-bb-status]').textContent.includes('biasboard serve')")
+        assert page.locator(".bb-found > li").count() == 0
+        page.context.close()
