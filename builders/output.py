@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from builders.card import Card, render_card
+from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
 from schemas import contract, strict_json, tables
 from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
 from schemas.dataset_folder import MANIFEST, REJECTS
@@ -154,6 +155,9 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         for file in draft.extra_files:
             (temporary / file.name).write_bytes(file.content)
         (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
+        if manifest.redistributable:
+            # Only a repository is taken for a benchmark, and this folder may become one.
+            (temporary / BENCHMARK_FILE).write_text(render_benchmark(manifest), encoding="utf-8")
         strict_json.write(temporary / MANIFEST, contract.dump(manifest))
     return manifest
 

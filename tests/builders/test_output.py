@@ -10,6 +10,7 @@ import datasets
 import pytest
 import yaml
 
+from builders.hub_benchmark import render_benchmark
 from builders.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
 from builders.synthbias import embedded
 from schemas import dataset_folder, strict_json
@@ -34,6 +35,7 @@ def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft[CoreferenceI
     assert set(files_of(tmp_path / "d")) == {
         "README.md",
         "dataset.json",
+        "eval.yaml",
         "rejects.parquet",
         "data/type1/test-00000-of-00001.parquet",
         "data/type2/test-00000-of-00001.parquet",
@@ -166,6 +168,29 @@ def test_publishing_is_refused_with_the_reason(draft: Draft[CoreferenceItem], tm
     assert manifest.redistributable is False
     with pytest.raises(DataError, match=r"dataset synthbias@1\.0\.0 must not be published: its licence forbids it"):
         ensure_publishable(manifest)
+
+
+def test_the_hub_is_told_one_task_for_each_split(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
+    manifest = write_dataset(draft, tmp_path / "open")
+    told = yaml.safe_load((tmp_path / "open" / "eval.yaml").read_text(encoding="utf-8"))
+    assert set(told) == {"name", "description", "evaluation_framework", "tasks"}
+    assert told["name"] == draft.title
+    assert f"{sum(len(split.items) for split in draft.splits)} items in 2 configs; no human" in told["description"]
+    assert told["tasks"] == [
+        {"id": "type1", "config": "type1", "split": "test"},
+        {"id": "type2", "config": "type2", "split": "test"},
+    ]
+    # A config of two splits has two tasks, whose ids must differ.
+    more = replace(manifest, splits=(*manifest.splits, replace(manifest.splits[0], split="train")))
+    ids = [task["id"] for task in yaml.safe_load(render_benchmark(more))["tasks"]]
+    assert ids == ["type1-test", "type2", "type1-train"]
+
+
+def test_a_dataset_that_must_stay_here_is_no_benchmark_of_the_hub(
+    draft: Draft[CoreferenceItem], tmp_path: Path
+) -> None:
+    write_dataset(replace(draft, publish_refusal="its licence forbids it"), tmp_path / "closed")
+    assert not (tmp_path / "closed" / "eval.yaml").exists()
 
 
 def test_another_dataset_is_not_overwritten(tmp_path: Path) -> None:
