@@ -14,6 +14,7 @@ app = command_group(
         ),
         **EVALUATORS,
         "board": LEADERBOARD["build"],
+        "export": LEADERBOARD["export"],
         "keys": LEADERBOARD["keys"],
         "serve": LEADERBOARD["serve"],
         "verify": LEADERBOARD["verify"],

@@ -1,4 +1,4 @@
-"""The command line ``python -m leaderboard build|accept|comment|keys|queue|serve|submit|verify``."""
+"""The command line ``python -m leaderboard build|accept|comment|export|keys|queue|serve|submit|verify``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ COMMANDS = {
     "comment": Place(
         "leaderboard.commands.comment:comment",
         "Print verdicts as Markdown in which no text from a result can act.",
+    ),
+    "export": Place(
+        "leaderboard.commands.export:export",
+        "Write verified results in a format of somebody else.",
     ),
     "keys": Place(
         "leaderboard.commands.keys:keys",

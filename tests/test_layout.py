@@ -50,6 +50,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "benchmarks": {"."},
         "ranking": {".", "checking"},
         "site": {".", "checking", "ranking"},
+        "formats": {".", "checking", "ranking"},
         "commands": {".", "checking", "ranking", "site"},
     },
     "biasboard": {".": set()},
@@ -62,6 +63,7 @@ PLUG_INS = {
     "evaluators.scorers": "open_scorer",
     "evaluators.tasks": "TASK",
     "leaderboard.benchmarks": "PAGES",
+    "leaderboard.formats": "FORMAT",
 }
 HEAVY = {
     *("torch", "transformers", "accelerate", "sentence_transformers", "vllm", "ray", "openai"),

@@ -50,24 +50,49 @@ def load(
         The valid results, and the invalid ones with the reason for each.
     """
     found = [(path, root) for root in roots for path in (folder / RESULT for folder in find_runs(root.folder))]
-    entries: list[Entry] = []
-    left_out: list[LeftOut] = []
+    outcomes = verified_outcomes(found, keys, memory, progress=progress)
+    return Loaded(
+        entries=tuple(outcome for outcome in outcomes if isinstance(outcome, Entry)),
+        left_out=tuple(outcome for outcome in outcomes if isinstance(outcome, LeftOut)),
+    )
+
+
+def verified_outcomes(
+    found: Sequence[tuple[Path, Root]],
+    keys: KeyBook,
+    memory: Memory | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Entry | LeftOut]:
+    """Verify some results, on all cores if there is much to read.
+
+    Args:
+        found: Path of each ``result.json``, and the root that it was found in.
+        keys: The answer keys of the datasets that the board knows.
+        memory: Memory of the results that this machine has verified before; None for that of the user.
+        progress: Function called after each result with the number of results done and the number of all results.
+
+    Returns:
+        The verified entry of each result with the decision about it, or the reason why it is left out, in the same
+        order.
+    """
     done = itertools.count(1)
 
     def advance() -> None:
         if progress is not None:
             progress(next(done), len(found))
 
-    decisions = {root: acceptances(read_register(root.folder)) for root in roots if root.origin == "accepted"}
+    accepted = {root for _, root in found if root.origin == "accepted"}
+    decisions = {root: acceptances(read_register(root.folder)) for root in accepted}
+    told: list[Entry | LeftOut] = []
     outcomes = _outcomes(found, memory or machine_memory(), keys, advance)
     for (path, root), outcome in zip(found, outcomes, strict=True):
         if isinstance(outcome, Entry):
             decision = decisions.get(root, {}).get(outcome.place)
             is_same = decision is not None and decision.result_sha256 == sha256_file(path)
-            entries.append(replace(outcome, acceptance=decision) if is_same else outcome)
-        else:
-            left_out.append(outcome)
-    return Loaded(entries=tuple(entries), left_out=tuple(left_out))
+            outcome = replace(outcome, acceptance=decision) if is_same else outcome
+        told.append(outcome)
+    return told
 
 
 def _outcomes(

@@ -92,8 +92,8 @@ def write_prepared(prepared: Prepared, results: Path) -> Path:
     return target
 
 
-def check_submission(path: Path) -> None:
-    """Check the statement beside a result, if there is one.
+def read_submission(path: Path) -> Submission | None:
+    """Read and check the statement beside a result; None if there is none.
 
     Args:
         path: Path of the ``result.json``.
@@ -103,8 +103,9 @@ def check_submission(path: Path) -> None:
     """
     file = path.with_name(SUBMISSION)
     if not file.is_symlink() and not file.exists():
-        return
+        return None
     check_own_file(file, _MOST_BYTES)
     submission = contract.load(strict_json.read(file), Submission, where=str(file))
     if submission.result_sha256 != sha256_file(path):
         raise DataError(f"{file}: is about another {RESULT} than the one beside it; submit the run again")
+    return submission

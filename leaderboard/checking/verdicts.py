@@ -15,7 +15,7 @@ from leaderboard.checking.isolation import Limits, Stopped, isolated
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import verified_outcome
 from leaderboard.checking.register import check_owner
-from leaderboard.checking.submissions import check_submission, place_for
+from leaderboard.checking.submissions import place_for, read_submission
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.memory import Memory
@@ -169,7 +169,7 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
     outcome = verified_outcome((path, root), memory, keys)
     if not isinstance(outcome, LeftOut):
         try:
-            check_submission(path)
+            read_submission(path)
         except (DataError, OSError) as error:
             return Verdict(place=place, reason=str(error))
     if isinstance(outcome, LeftOut):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import PER_KIND, Kind
+from leaderboard.checking.withholding import why_withheld
 from leaderboard.site.markup import number
 from schemas.dataset import Manifest
 from schemas.record import Exchange, Record
@@ -84,7 +85,7 @@ def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: st
         manifest: Manifest of its dataset; None if the dataset was not built here.
         warning: Words that warn of texts that may offend; their prompts are folded. None for no warning.
     """
-    withheld = _withheld(entry, manifest)
+    withheld = why_withheld(entry, manifest)
     groups = []
     for kind, n in entry.examples.totals:
         records = entry.examples.of(kind)
@@ -100,16 +101,6 @@ def rule() -> str:
         f"Up to {PER_KIND} of each kind, those whose item ids have the smallest SHA-256: nobody chose them, and other "
         "models are shown on mostly the same items."
     )
-
-
-def _withheld(entry: Entry, manifest: Manifest | None) -> str | None:
-    if manifest is not None and not manifest.redistributable:
-        # What follows a semicolon is advice for the owner of the dataset folder.
-        refusal = (manifest.publish_refusal or "").partition(";")[0]
-        return refusal or f"the licence of the dataset, {manifest.licence}, forbids showing its texts"
-    if entry.examples.hides_prompts:
-        return "the records hold no prompts, because the licence of the dataset forbids showing its texts"
-    return None
 
 
 def _downloads(entry: Entry, stem: str) -> list[Download]:

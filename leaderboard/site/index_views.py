@@ -15,10 +15,11 @@ from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note, detectable_note
 from leaderboard.ranking.indices import IndexRow, IndexTable
 from leaderboard.site import plots
+from leaderboard.site.addresses import model_page
 from leaderboard.site.definitions import Definition, define
 from leaderboard.site.exports import Line, bounded, metric_fields, placed
 from leaderboard.site.markup import slug
-from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, model_page, named_without_rank
+from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, named_without_rank
 from schemas.result import Metric
 
 

@@ -11,11 +11,12 @@ from leaderboard.benchmark import Column, ShareChart, SliceChart, SliceFact
 from leaderboard.checking.entries import Entry
 from leaderboard.ranking.boards import Row
 from leaderboard.site import plots
+from leaderboard.site.addresses import model_page, result_anchor
 from leaderboard.site.answers import Answers, make_answers
 from leaderboard.site.definitions import define
 from leaderboard.site.digests import Digest, digest_of_result
 from leaderboard.site.markup import slug
-from leaderboard.site.sections import Files, Picture, Section, make_picture, model_page
+from leaderboard.site.sections import Files, Picture, Section, make_picture
 from schemas.dataset import Manifest
 from schemas.progress import Report, silent
 from schemas.result import Metric
@@ -127,7 +128,7 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
     entry, pages = row.entry, section.pages
     same_id = [other for other in section.table.rows if other.entry.result.model.id == entry.result.model.id]
     detail = section.detail(row) if len(same_id) > 1 else ""
-    anchor = f"{section.anchor}-{entry.result.model.identity_sha256[:8]}"
+    anchor = result_anchor(entry.result)
     stem = f"files/{slug(entry.result.model.id)}-{anchor}"
     slice_metrics = tuple(dict.fromkeys(name for name, group in entry.metrics if group and name not in pages.variants))
     slices = _slices(section, entry, slice_metrics)

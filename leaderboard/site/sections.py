@@ -12,6 +12,7 @@ from leaderboard.benchmark import BenchmarkPages, Column, load_pages
 from leaderboard.ranking.boards import Board, ResultTable, Row, table_title
 from leaderboard.ranking.bounds import bounds_note, detectable_note
 from leaderboard.site import plots
+from leaderboard.site.addresses import model_page, plain, table_anchor
 from leaderboard.site.definitions import Definition, define
 from leaderboard.site.markup import slug
 from schemas.result import Metric
@@ -183,11 +184,6 @@ def _short_revision(revision: str | None) -> str | None:
     return None if revision is None else revision.removeprefix("sha256:")[:10]
 
 
-def model_page(model_id: str) -> str:
-    """Return the path of the page of a model, relative to the root of the site."""
-    return f"models/{slug(model_id)}.html"
-
-
 def named_without_rank(names: Sequence[str]) -> str:
     """Return a sentence that names the first models without a rank, and ends with a space; empty if there are none."""
     if not names:
@@ -203,10 +199,8 @@ def make_sections(board: Board) -> tuple[Section, ...]:
 
 def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
     signature = table.signature
-    anchor = "-".join(
-        _plain(part) for part in (signature.dataset, signature.config, signature.prompt, table.signature_sha256[:8])
-    )
-    stem = f"files/{_plain(signature.benchmark)}-{anchor}"
+    anchor = table_anchor(signature, table.signature_sha256)
+    stem = f"files/{plain(signature.benchmark)}-{anchor}"
     pages = load_pages(signature.benchmark)
     chart = _scatter(table, pages) or _dots(table, pages)
     return Section(
@@ -218,10 +212,6 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
         comparisons=Files(f"{stem}-comparisons.json", f"{stem}-comparisons.csv"),
         picture=None if chart is None else make_picture(chart, f"charts/{anchor}", ""),
     )
-
-
-def _plain(part: str) -> str:
-    return re.sub(r"[^a-z0-9.-]+", "-", part.lower())
 
 
 def _scatter(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:

@@ -1,0 +1,66 @@
+"""Names a result and its metrics in the terms of Every Eval Ever."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import NamedTuple
+
+from evaluators.benchmark import load_benchmark
+from leaderboard.result_format import VerifiedResult
+from schemas import strict_json
+from schemas.metric_comparison import label
+from schemas.result import Metric
+from schemas.strict_json import JsonValue
+
+SCHEMA_VERSION = "0.3.0"
+_UNKNOWN = "unknown"
+
+
+class Identity(NamedTuple):
+    """The names under which a result is exported."""
+
+    evaluation_id: str
+    evaluation_name: str
+    model_id: str
+    developer: str | None
+    """Part of the model id before the slash; None if it has none."""
+    stem: str
+    """Path of its files without the ending, relative to the folder of all exports."""
+    sample_metric: str | None
+    """Id of the metric that is the mean of the verdicts about single answers; None if there is none with a value."""
+
+
+def identity_of(one: VerifiedResult) -> Identity:
+    """Return the names of a result, which follow from its hash alone."""
+    signature, model_id = one.result.signature, one.result.model.id
+    developer, _, name = model_id.rpartition("/")
+    digest = hashlib.sha256(f"every-eval-ever\0{one.result_sha256}".encode()).digest()
+    # The datastore takes only names of version 4, which are random elsewhere and a hash here.
+    number = uuid.UUID(bytes=digest[:16], version=4)
+    evaluation_name = f"{signature.dataset}@{signature.dataset_version}/{signature.config}"
+    gate = load_benchmark(signature.benchmark).gate(signature.task)
+    metric = None if gate is None else one.metric(gate.metric)
+    return Identity(
+        evaluation_id=f"{evaluation_name}/{model_id}/{number}",
+        evaluation_name=evaluation_name,
+        model_id=model_id,
+        developer=developer or None,
+        stem=f"data/{signature.benchmark}/{developer or _UNKNOWN}/{name}/{number}",
+        sample_metric=None if metric is None or metric.value is None else result_id(metric),
+    )
+
+
+def result_id(metric: Metric) -> str:
+    """Return the id of a metric within a result: its name, its version and its slice."""
+    return label(f"{metric.name}@{metric.version}", metric.group)
+
+
+def compact(value: JsonValue) -> str:
+    """Return a value as a text, since details of the schema hold only texts."""
+    return strict_json.canonical(value).decode()
+
+
+def sha256_of(text: str) -> str:
+    """Return the hash that stands for a text which must not go out."""
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

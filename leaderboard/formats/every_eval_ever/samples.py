@@ -1,0 +1,166 @@
+"""Writes the answers of a result as rows of Every Eval Ever, one for each record with a verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluators.task import JudgesRecords, load_task
+from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, sha256_of
+from leaderboard.result_format import VerifiedResult
+from schemas.files import sha256_file
+from schemas.record import Exchange, Reading, Record
+from schemas.run_folder import read_parts
+from schemas.strict_json import JsonValue
+
+
+class Samples(NamedTuple):
+    """The rows that were written."""
+
+    n_rows: int
+    sha256: str
+    left_out: Mapping[str, int]
+    """Number of records without a row, by the reason."""
+
+
+def write_samples(one: VerifiedResult, identity: Identity, path: Path) -> Samples:
+    """Write a row for each record whose answer is right or wrong.
+
+    Args:
+        one: The result, whose records are read part by part.
+        identity: Its names.
+        path: File to write.
+
+    Raises:
+        DataError: the records changed since they were verified.
+    """
+    n_rows = 0
+    left_out: Counter[str] = Counter()
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for record, is_right in _judged(one):
+            if is_right is None or record.reading is None or record.target is None:
+                left_out[_why_left_out(record)] += 1
+                continue
+            row = _row(record, record.reading, record.target, is_right, one, identity)
+            # Some readers end a line at any separator of Unicode; escapes keep a text that holds one in its row.
+            file.write(json.dumps(row, sort_keys=True, allow_nan=False) + "\n")
+            n_rows += 1
+    return Samples(n_rows, sha256_file(path), dict(sorted(left_out.items())))
+
+
+def _judged(one: VerifiedResult) -> Iterator[tuple[Record, bool | None]]:
+    task = load_task(one.result.signature.task)
+    for records in read_parts(one.folder, one.result):
+        verdicts = task.are_right(records) if isinstance(task, JudgesRecords) else [None] * len(records)
+        yield from zip(records, verdicts, strict=True)
+
+
+def _why_left_out(record: Record) -> str:
+    if record.status != "scored":
+        return record.status
+    return "no right answer" if record.target is None else "neither right nor wrong"
+
+
+def _row(
+    record: Record, reading: Reading, target: str, is_right: bool, one: VerifiedResult, identity: Identity
+) -> dict[str, JsonValue]:
+    hides = one.withheld is not None
+    prompts = list(dict.fromkeys(exchange.prompt or "" for exchange in record.exchanges))
+    first = record.exchanges[0]
+    raw = f"sha256:{first.request_sha256}" if hides else prompts[0]
+    reference = sha256_of(target) if hides else target
+    row: dict[str, JsonValue] = {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": identity.evaluation_id,
+        "model_id": identity.model_id,
+        "evaluation_name": identity.evaluation_name,
+        "sample_id": record.item_id,
+        "sample_hash": hashlib.sha256((raw + reference).encode()).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {
+            "raw": raw,
+            "reference": [reference],
+            "choices": list(first.options) if first.options and not hides else None,
+        },
+        "output": {"raw": [_said(exchange, hides=hides) for exchange in record.exchanges]},
+        "answer_attribution": _attribution(reading, one, hides=hides),
+        "evaluation": {"score": float(is_right), "is_correct": is_right},
+        "token_usage": _tokens(record.exchanges),
+        "metadata": _metadata(record, reading, target, prompts, hides=hides),
+    }
+    if identity.sample_metric is not None:
+        row["evaluation_result_id"] = identity.sample_metric
+    return row
+
+
+def _said(exchange: Exchange, *, hides: bool) -> str:
+    """Return the answer to one request: its text, or the log-probability of each option in their order."""
+    if exchange.kind == "choice":
+        values = [_finite(value) for value in exchange.option_logprobs]
+        return compact({"option_logprobs": list[JsonValue](values)})
+    text = exchange.text or ""
+    return sha256_of(text) if hides else text
+
+
+def _finite(value: float | None) -> float | str | None:
+    """Return a log-probability as JSON can hold it: a probability of zero becomes a text."""
+    return "-inf" if value is not None and math.isinf(value) else value
+
+
+def _attribution(reading: Reading, one: VerifiedResult, *, hides: bool) -> list[JsonValue]:
+    """Return what was read as the answer: the most probable outcome, or the answer in each text."""
+    signature = one.result.signature
+    method = f"{signature.task}@{signature.task_version}"
+    found: Sequence[str] = reading.answers
+    if reading.outcomes:
+        found = [reading.outcomes[reading.probabilities.index(max(reading.probabilities))]]
+        method += ", the most probable outcome"
+    return [
+        {
+            "turn_idx": 0,
+            "source": "output.raw",
+            "extracted_value": sha256_of(answer) if hides else answer,
+            "extraction_method": method,
+            "is_terminal": True,
+        }
+        for answer in found
+    ]
+
+
+def _tokens(exchanges: Sequence[Exchange]) -> JsonValue:
+    n_prompt, n_completion = 0, 0
+    for exchange in exchanges:
+        if exchange.n_prompt_tokens is None or exchange.n_completion_tokens is None:
+            return None
+        n_prompt += exchange.n_prompt_tokens
+        n_completion += exchange.n_completion_tokens
+    return {"input_tokens": n_prompt, "output_tokens": n_completion, "total_tokens": n_prompt + n_completion}
+
+
+def _metadata(
+    record: Record, reading: Reading, target: str, prompts: Sequence[str], *, hides: bool
+) -> dict[str, JsonValue]:
+    told: dict[str, JsonValue] = {
+        "config": record.config,
+        "split": record.split,
+        "cluster": sha256_of(record.cluster) if hides else record.cluster,
+        "truncated": compact(record.truncated),
+        "request_sha256": compact([exchange.request_sha256 for exchange in record.exchanges]),
+    }
+    if record.pair_id is not None:
+        told["pair_id"] = record.pair_id
+    if target in reading.outcomes:
+        told["target_probability"] = repr(reading.probabilities[reading.outcomes.index(target)])
+    if hides:
+        return told
+    if reading.outcomes:
+        shares = dict(zip(reading.outcomes, reading.probabilities, strict=True))
+        told["probabilities"] = compact(dict[str, JsonValue](shares))
+    if len(prompts) > 1:
+        told["further_prompts"] = compact(list[JsonValue](prompts[1:]))
+    return told | {f"group.{name}": value for name, value in sorted(record.groups.items())}

@@ -1,0 +1,130 @@
+"""The interface of a format of somebody else, in which verified results are exported.
+
+Each file or package in ``leaderboard/formats`` is a format. It holds ``FORMAT``, an object that fits
+:class:`ResultFormat`. On the command line, its name is that of the file with dashes instead of underscores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from leaderboard.checking.entries import Entry
+from schemas import plugins
+from schemas.dataset import Manifest
+from schemas.errors import ConfigError
+from schemas.metric_comparison import metric_key
+from schemas.result import Metric, Result
+from schemas.submission import Submission
+
+_PACKAGE = "leaderboard.formats"
+
+
+class Addresses(NamedTuple):
+    """The places on the web that exports refer to, as far as the user names them."""
+
+    site: str | None
+    """Address of the board; None if it is not published, or unknown."""
+    dataset_repo: str | None
+    """Id of the dataset's repository on the Hub."""
+    dataset_revision: str | None
+    """Commit of that repository with the version of the dataset that was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedResult:
+    """A result that was verified, with everything that an export says about it."""
+
+    entry: Entry
+    folder: Path
+    """Folder of the result."""
+    result_sha256: str
+    """SHA-256 of the bytes of ``result.json``."""
+    page: str
+    """Place of the result on the site of the board: a page and an anchor."""
+    dataset_sha256: str
+    """SHA-256 of the contents of the dataset."""
+    manifest: Manifest | None
+    """Manifest of the dataset; None if the dataset is not on this machine."""
+    submission: Submission | None
+    """Statement of the submitter; None if there is none."""
+    withheld: str | None
+    """Reason why no text of an item or an answer may go out; None if texts may."""
+
+    @property
+    def result(self) -> Result:
+        """The result itself."""
+        return self.entry.result
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All metrics of the current code, with the values of the result where it has them.
+
+        Both agree, but computed values may differ in the last digits between machines, and exports must not. Reasons
+        are those of the current code, because those in a result may be any words.
+        """
+        stored = {(metric_key(metric), metric.version): metric for metric in self.result.metrics}
+        return tuple(
+            computed if same is None else replace(computed, value=same.value, interval=same.interval)
+            for key, computed in self.entry.metrics.items()
+            for same in [stored.get((key, computed.version))]
+        )
+
+    def metric(self, name: str) -> Metric | None:
+        """Return a metric on all items; None if the task has no such metric."""
+        return next((metric for metric in self.metrics if metric.name == name and not metric.group), None)
+
+    def permalink(self, addresses: Addresses) -> str | None:
+        """Return the address of the result on the board; None if the address of the board is unknown."""
+        return None if addresses.site is None else f"{addresses.site.rstrip('/')}/{self.page}"
+
+
+class ResultFormat(Protocol):
+    """A format in which results are exported."""
+
+    @property
+    def name(self) -> str:
+        """The name of the format, which is also the name of its file."""
+
+    def check(self, addresses: Addresses) -> None:
+        """Check the addresses, before any result is verified.
+
+        Raises:
+            ConfigError: an address that the format needs is missing.
+        """
+
+    def refused(self, results: Sequence[VerifiedResult]) -> Mapping[Path, str]:
+        """Return the reason for each result that the format cannot tell truly, by the folder of the result."""
+
+    def write(self, results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
+        """Write results below a folder, and yield the path of each file.
+
+        The same results give the same bytes at any time and place.
+
+        Args:
+            results: Results that the format does not refuse.
+            addresses: The places that the export refers to.
+            out: The folder.
+
+        Raises:
+            DataError: the files of a result changed since it was verified.
+        """
+
+
+def format_names() -> tuple[str, ...]:
+    """Return the names of all formats, as the command line spells them."""
+    return tuple(name.replace("_", "-") for name in plugins.names(_PACKAGE))
+
+
+def load_format(name: str) -> ResultFormat:
+    """Return the format of a name, spelt with dashes or underscores.
+
+    Raises:
+        ConfigError: there is no such format.
+    """
+    if name.replace("_", "-") not in format_names():
+        raise ConfigError(f"format '{name}' does not exist; have: {', '.join(format_names())}")
+    found: ResultFormat = plugins.load(_PACKAGE, name.replace("-", "_"), kind="format", defines="FORMAT").FORMAT
+    return found
