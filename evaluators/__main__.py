@@ -1,4 +1,4 @@
-"""The command line ``python -m evaluators run|rescore|texts|index|import|list|cache|doctor``."""
+"""The command line ``python -m evaluators run|rescore|texts|index|import|export|list|cache|doctor``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ COMMANDS = {
     ),
     "import": Place(
         "evaluators.commands.imports:import_command",
-        "Turn published answers into records and results, one run for each config that has a file in the folder.",
+        "Turn answers that were given elsewhere into records and results, one run for each config.",
+    ),
+    "export": Place(
+        "evaluators.commands.export:export_command",
+        "Write the questions of a dataset as tasks of another evaluation harness, whose log import reads.",
     ),
     "list": Place(
         "evaluators.commands.listing:list_command",
-        "List benchmarks with their baselines, backends, scorers, tasks, prompts and metrics.",
+        "List benchmarks with their baselines, backends, scorers, harnesses, tasks, prompts and metrics.",
     ),
     "cache": Place(
         "evaluators.commands.cache:app", "Inspect a store of answers, export answers from it, or remove answers."

@@ -37,6 +37,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "metrics": {".", "statistics", "coreference", "pronouns"},
         "tasks": {".", "statistics", "coreference", "pronouns", "detectors", "metrics"},
         "models": {"."},
+        "harnesses": {"."},
         "stores": {"."},
         "backends": {".", "models", "stores"},
         "scorers": {".", "models"},
@@ -60,6 +61,7 @@ PLUG_INS = {
     "schemas.items": "SHAPE",
     "evaluators.backends": "open_backend",
     "evaluators.benchmarks": "BENCHMARK",
+    "evaluators.harnesses": "HARNESS",
     "evaluators.scorers": "open_scorer",
     "evaluators.tasks": "TASK",
     "leaderboard.benchmarks": "PAGES",
@@ -268,8 +270,8 @@ def test_every_package_is_listed_for_the_distribution() -> None:
     assert sorted(settings["tool"]["setuptools"]["packages"]) == found
 
 
-# What a built dataset, its cards say, is read and published with; nothing of ours imports them.
-READERS_OF_DATASETS = {"datasets", "pandas"}
+# What a built dataset, its cards say, is read and published with; nothing of ours imports it.
+READERS_OF_DATASETS = {"pandas"}
 
 
 def test_every_package_of_the_core_is_used() -> None:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.commands.options import RunChoice, normalisation_named, opened_scorers
+from evaluators.commands.options import RunChoice, opened_scorers
+from evaluators.commands.planning import plans_of
 from evaluators.commands.report import report, report_briefly
 from evaluators.commands.run_json import json_alone, run_as_json
 from evaluators.models.ids import check_model_id
@@ -20,16 +21,12 @@ from evaluators.runs.estimate import Estimate, Remote, estimate, estimates_as_js
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
-from evaluators.runs.selection import Selection, select, shape_listed
 from evaluators.runs.unread import check_read
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.stores.maintenance import check_cache
-from evaluators.task import ReadsScores, ShowsExamples, Task, prompt_of, task_for
-from schemas.dataset import Manifest
-from schemas.dataset_folder import read_manifest
+from evaluators.task import ReadsScores
 from schemas.errors import ConfigError
 from schemas.progress import working
-from schemas.result import Normalisation
 
 _ALL = "all"
 """Name that stands for every baseline of a benchmark."""
@@ -115,7 +112,7 @@ def _checked_plans(choice: RunChoice, options: BackendOptions) -> list[Plan]:
     if choice.cache is not None:
         check_cache(choice.cache)
     with working("reading the items"):
-        plans = _plans(choice)
+        plans = plans_of(choice)
     if options.name is not None:
         check_model_id(options.name)
     return plans
@@ -151,64 +148,6 @@ def _scorers(plans: Sequence[Plan], given: Sequence[str] | None) -> _Scorers:
             raise ConfigError(f"--scorer: task {names} reads no scores of texts; leave it out")
         return _Scorers((), ())
     return _Scorers(opened_scorers(given).scorers, tuple(given or ()))
-
-
-def _plans(choice: RunChoice) -> list[Plan]:
-    """Return a plan for each config and each prompt that its task has.
-
-    Raises:
-        ConfigError: an option cannot be used, or a prompt or a config would be used by nothing, which is probably a
-            mistake.
-    """
-    normalisation = normalisation_named(choice.normalisation)
-    plans = []
-    for dataset in dict.fromkeys(choice.datasets):
-        manifest = read_manifest(dataset)
-        for name in choice.configs or _whole_names(manifest, choice.parts):
-            task = task_for(shape_listed(manifest, name), choice.task)
-            selection = select(
-                dataset,
-                manifest,
-                name,
-                splits=choice.splits,
-                parts=choice.parts,
-                limit=choice.limit,
-                support=task.support_splits if isinstance(task, ShowsExamples) else frozenset(),
-            )
-            plans += _plans_of(selection, task, choice, normalisation)
-    used = {name for plan in plans for name in (plan.prompt.id, f"{plan.selection.config}={plan.prompt.id}")}
-    for name in choice.prompts:
-        if name not in used:
-            asked = ", ".join(dict.fromkeys(f"{plan.selection.config} with {plan.prompt.id}" for plan in plans))
-            raise ConfigError(f"--prompt {name} is not used; the run would ask {asked}; leave it out")
-    return plans
-
-
-def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
-    """Return the configs and suites that are asked if none is named; with parts, the suites that have them."""
-    if not parts or len(manifest.suites) == 1:
-        return [suite.name for suite in manifest.suites] if parts else manifest.whole_names
-    found = [suite.name for suite in manifest.suites if {*parts} <= {*suite.configs}]
-    if not found:
-        have = ", ".join(suite.name for suite in manifest.suites) or "none"
-        raise ConfigError(f"no suite of dataset '{manifest.name}' has all of --part {', '.join(parts)}; suites: {have}")
-    return found
-
-
-def _plans_of(selection: Selection, task: Task, choice: RunChoice, normalisation: Normalisation | None) -> list[Plan]:
-    """Return a plan for each given prompt that the task has, or for its first prompt if none is given.
-
-    A prompt given as ``CONFIG=PROMPT`` is for one config, which is then asked with no other.
-    """
-    given = list(dict.fromkeys(choice.prompts))
-    own = [name.partition("=")[2] for name in given if name.partition("=")[0] == selection.config and "=" in name]
-    general = [name for name in given if "=" not in name]
-    # Where the task has none of them, the first one is refused with the names of those that exist.
-    wanted: Sequence[str | None] = own or [name for name in general if name in task.prompts] or general[:1] or [None]
-    plans = [Plan(selection, task, prompt_of(task, name), normalisation) for name in wanted]
-    for plan in plans:
-        _ = plan.normalisation  # Raises if the prompt cannot have it, before a model is loaded.
-    return plans
 
 
 def _baselines(name: str) -> list[str]:

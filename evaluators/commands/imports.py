@@ -1,4 +1,4 @@
-"""The command ``python -m evaluators import``: turns published answers into records and results."""
+"""The command ``python -m evaluators import``: turns answers that were given elsewhere into records and results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import typer
 
 from evaluators.backend import Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
+from evaluators.commands.options import MAX_FAILURES, NORMALISATION, normalisation_named
+from evaluators.harness import harness_names, load_harness
 from evaluators.models.ids import check_model_id
-from evaluators.runs.environment import environment
-from evaluators.runs.finish import Origin, finish_run, held, scoring_after, write_parts
-from evaluators.runs.importing import Imported, import_file
-from evaluators.runs.plan import Plan, run_folder
+from evaluators.runs.importing import BACKEND, Imported, ImportOptions, import_file, write_imported
+from evaluators.runs.options import MAX_FAILURE_RATE
+from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
-from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers, with_scorers
+from evaluators.scorer import SCORER_HELP, open_scorers, with_scorers
 from evaluators.task import task_for
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
@@ -25,26 +26,71 @@ from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
 from schemas.progress import progress, steps
-from schemas.result import CORRUPTED, Model, Result, Usage
+from schemas.result import CORRUPTED, Model, Result
 
-_BACKEND = "import"
+_TOKENIZER = typer.Option(
+    help="Folder or Hub id of the model's tokenizer, which counts the tokens of options. Only for logs of a harness."
+)
 
 
 @one_line_errors("stopped; finished runs are kept, and the same command writes the others")
 def import_command(
-    source: Annotated[str, typer.Argument(help="Benchmark that published the answers.")],
-    input_path: Annotated[Path, typer.Option("--input", help="Folder with the files of answers.")],
-    model: Annotated[str, typer.Option(help="Name of the model in the names of the files.")],
+    source: Annotated[
+        str, typer.Argument(help="Benchmark that published the answers, or harness that asked exported questions.")
+    ],
+    input_path: Annotated[
+        Path, typer.Option("--input", help="Folder with the files of answers, or the log of a harness.")
+    ],
+    model: Annotated[
+        str, typer.Option(help="Name of the model in the names of the files; for a harness, model id in results.")
+    ],
     dataset: Annotated[
-        Path | None, typer.Option(help="Folder of the dataset that the answers belong to; by default the benchmark's.")
+        Path | None,
+        typer.Option(help="Folder of the dataset that the answers belong to; by default where it is built."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Model id in results; by default the name in the file names.")
+        str | None, typer.Option(help="Model id in results; by default the name in the file names, or --model.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
+    tokenizer: Annotated[str | None, _TOKENIZER] = None,
+    normalisation: Annotated[str | None, NORMALISATION] = None,
+    max_failure_rate: Annotated[float, MAX_FAILURES] = MAX_FAILURE_RATE,
 ) -> None:
-    """Turn published answers into records and results, one run for each config that has a file in the folder."""
+    """Turn answers that were given elsewhere into records and results, one run for each config."""
+    if source in harness_names():
+        if scorer:
+            raise ConfigError("--scorer: logs of a harness hold no texts; leave it out")
+        # Imported when a log is read: published answers need nothing of it.
+        from evaluators.commands.log_imports import LogChoice, import_logs
+
+        choice = LogChoice(
+            input=input_path,
+            model=name or model,
+            dataset=dataset,
+            out=out,
+            tokenizer=tokenizer,
+            normalisation=normalisation_named(normalisation),
+            max_failure_rate=max_failure_rate,
+        )
+        import_logs(load_harness(source), choice)
+        return
+    for option, value in (("tokenizer", tokenizer), ("normalisation", normalisation)):
+        if value is not None:
+            raise ConfigError(f"--{option}: published texts have no use for it; leave it out")
+    _import_published(source, input_path, model, dataset, name, out, scorer)
+
+
+def _import_published(
+    source: str,
+    input_path: Path,
+    model: str,
+    dataset: Path | None,
+    name: str | None,
+    out: Path,
+    scorer: Sequence[str] | None,
+) -> None:
+    """Import the answers that a benchmark published."""
     importer = _importer(source)
     folder = dataset or Path("out/datasets") / importer.dataset
     files = importer.files(input_path, model)
@@ -63,7 +109,8 @@ def import_command(
         print(line)
     with progress(f"importing {said.id}", len(files)) as advance:
         for imported in read:
-            result = _write(imported, said, out, opened.scorers, keep_scores=not scorer, command=command)
+            options = ImportOptions(root=out, command=command, scorers=opened.scorers, keep_scores=not scorer)
+            result = _write(imported, said, options)
             advance(1)
             _report(imported, result)
     print(f"wrote {len(read)} runs below {out}")
@@ -73,7 +120,8 @@ def import_command(
 def _importer(source: str) -> AnswerImporter:
     importers = {benchmark.name: benchmark.importer for benchmark in benchmarks() if benchmark.importer is not None}
     if source not in importers:
-        raise ConfigError(f"no published answers of '{source}' can be imported; have: {', '.join(importers)}")
+        have = ", ".join((*importers, *harness_names()))
+        raise ConfigError(f"no published answers of '{source}' can be imported; have: {have}")
     return importers[source]
 
 
@@ -93,11 +141,11 @@ def _read(file: AnswerFile, importer: AnswerImporter, dataset: Path, manifest: M
 
 def _model(files: Sequence[AnswerFile], name: str) -> Model:
     """Return the model named by the files; its identity is a hash of the files."""
-    identity = {"backend": _BACKEND} | {file.config: sha256_file(file.path) for file in files}
+    identity = {"backend": BACKEND} | {file.config: sha256_file(file.path) for file in files}
     return Model(
         id=check_model_id(name),
         revision=None,
-        backend=_BACKEND,
+        backend=BACKEND,
         precision=None,
         chat_template_sha256=None,
         endpoint="replay",
@@ -116,34 +164,9 @@ def _report(imported: Imported, result: Result) -> None:
         print(f"  warning: the file looks corrupted: {imported.answers.corruption}")
 
 
-def _write(
-    imported: Imported,
-    model: Model,
-    root: Path,
-    scorers: Sequence[TextScorer],
-    *,
-    keep_scores: bool,
-    command: str,
-) -> Result:
-    signature = imported.plan.signature
-    folder = run_folder(root, signature, model)
+def _write(imported: Imported, model: Model, options: ImportOptions) -> Result:
     settings = dict(imported.answers.notes)
     if imported.answers.corruption is not None:
         settings[CORRUPTED] = imported.answers.corruption
-    origin = Origin(
-        model=model,
-        signature=signature,
-        command=f"python -m evaluators {command}",
-        usage=Usage(
-            n_requests=sum(len(record.exchanges) for record in imported.records),
-            n_attempts=0,
-            n_prompt_tokens=None,
-            n_completion_tokens=None,
-            seconds=None,
-            cost_usd=None,
-        ),
-        environment=environment([Runtime(device=None, packages={}, settings=settings)]),
-    )
-    with held(folder):
-        scoring = scoring_after(folder, scorers, keep=keep_scores)
-        return finish_run(folder, write_parts(folder, [imported.records]), origin, scoring)
+    runtime = Runtime(device=None, packages={}, settings=settings)
+    return write_imported(imported.plan, model, [imported.records], runtime, options).result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evaluators.benchmark import benchmarks
+from evaluators.harness import harness_names, load_harness
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
 from schemas import plugins
@@ -11,7 +12,7 @@ from schemas.command_line import one_line_errors
 
 @one_line_errors()
 def list_command() -> None:
-    """List benchmarks with their baselines, backends, scorers, tasks, prompts and metrics."""
+    """List benchmarks with their baselines, backends, scorers, harnesses, tasks, prompts and metrics."""
     for benchmark in benchmarks():
         print(f"benchmark {benchmark.name}")
         for baseline in benchmark.baselines:
@@ -27,6 +28,8 @@ def list_command() -> None:
         print(f"scorer {name}: {module.SUMMARY}")
         for kind in module.KINDS:
             print(f"  kind {kind}")
+    for name in harness_names():
+        print(f"harness {name}: {load_harness(name).summary}")
     for name in plugins.names("evaluators.tasks"):
         task = load_task(name)
         print(f"task {name} {task.version}: asks about items of shape {task.item_shape}")

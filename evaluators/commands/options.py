@@ -7,21 +7,41 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
+import typer
+
 from evaluators.scorer import Opened, open_scorers
 from schemas.errors import ConfigError
 from schemas.result import Normalisation
 
 CACHE_VARIABLE = "BIASBOARD_CACHE"
+CONFIG_HELP = (
+    "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable."
+)
+LIMIT = typer.Option(
+    min=1,
+    help="Largest number of items per config; sets such as minimal pairs are taken as a whole, and splits that only "
+    "support a measurement are spared.",
+)
+PROMPT = typer.Option(
+    help="Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Repeatable: each config is asked "
+    "with every one that its task has."
+)
+PART_HELP = "Config of a suite; by default all of the suite. Repeatable."
+SPLIT_HELP = "Split; by default all splits of the config. Repeatable."
+TASK_HELP = "Task, if several fit the items; see 'list'."
+NORMALISATION = typer.Option(
+    help="sum, sum_with_end, token_mean or byte_mean; by default sum. Not for generated texts."
+)
+MAX_FAILURES = typer.Option(
+    min=0, max=1, help="Share of requests that may fail; with more, the run ends without a result."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunChoice:
-    """The choices of the command ``run``: items, model, and how they are asked, as the command line names them."""
+class ItemChoice:
+    """The choice of items and of how they are asked, as the command line names them."""
 
     datasets: tuple[Path, ...]
-    backend: str
-    model: str
-    out: Path
     configs: tuple[str, ...]
     """Configs and suites to ask; all if empty, like the parts of suites and the splits."""
     parts: tuple[str, ...]
@@ -29,7 +49,16 @@ class RunChoice:
     limit: int | None
     task: str | None
     prompts: tuple[str, ...]
-    normalisation: str | None
+    normalisation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChoice(ItemChoice):
+    """The choices of the command ``run``: items, how they are asked, and the model."""
+
+    backend: str
+    model: str
+    out: Path
     max_failure_rate: float
     cache: Path | None
     scorers: tuple[str, ...] | None

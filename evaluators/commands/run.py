@@ -9,35 +9,28 @@ import typer
 
 from evaluators.backend_options import BackendOptions, with_backend_options
 from evaluators.commands.config_file import take_options
-from evaluators.commands.options import CACHE_VARIABLE, RunChoice
+from evaluators.commands.options import (
+    CACHE_VARIABLE,
+    CONFIG_HELP,
+    LIMIT,
+    MAX_FAILURES,
+    NORMALISATION,
+    PART_HELP,
+    PROMPT,
+    SPLIT_HELP,
+    TASK_HELP,
+    RunChoice,
+)
 from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP
 from schemas.command_line import one_line_errors
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 
-_CONFIG_HELP = (
-    "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable."
-)
-_LIMIT = typer.Option(
-    min=1,
-    help="Largest number of items per config; sets such as minimal pairs are taken as a whole, and splits that only "
-    "support a measurement are spared.",
-)
-_PROMPT = typer.Option(
-    help="Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Repeatable: each config is asked "
-    "with every one that its task has."
-)
 _CONFIG_FILE = typer.Option(
     "--config-file", is_eager=True, callback=take_options, help="TOML file of options; those given here win."
 )
 _JSON = typer.Option("--json", help="Print JSON on standard output, and all else on standard error.")
-_NORMALISATION = typer.Option(
-    help="sum, sum_with_end, token_mean or byte_mean; by default sum. Not for generated texts."
-)
-_MAX_FAILURE_RATE = typer.Option(
-    min=0, max=1, help="Share of requests that may fail; with more, the run ends without a result."
-)
 _CACHE = typer.Option(envvar=CACHE_VARIABLE, help="File of the cache that runs share: answers in it are reused.")
 _DRY_RUN = typer.Option("--dry-run", help="Print numbers of requests and tokens and the price; ask and write nothing.")
 
@@ -52,18 +45,14 @@ def run_command(
         typer.Option(help="Model: a Hub id, a folder, a file of stored answers, or a baseline (or 'all' baselines)."),
     ],
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
-    config: Annotated[list[str] | None, typer.Option(help=_CONFIG_HELP)] = None,
-    part: Annotated[
-        list[str] | None, typer.Option(help="Config of a suite; by default all of the suite. Repeatable.")
-    ] = None,
-    split: Annotated[
-        list[str] | None, typer.Option(help="Split; by default all splits of the config. Repeatable.")
-    ] = None,
-    limit: Annotated[int | None, _LIMIT] = None,
-    task: Annotated[str | None, typer.Option(help="Task, if several fit the items; see 'list'.")] = None,
-    prompt: Annotated[list[str] | None, _PROMPT] = None,
-    normalisation: Annotated[str | None, _NORMALISATION] = None,
-    max_failure_rate: Annotated[float, _MAX_FAILURE_RATE] = MAX_FAILURE_RATE,
+    config: Annotated[list[str] | None, typer.Option(help=CONFIG_HELP)] = None,
+    part: Annotated[list[str] | None, typer.Option(help=PART_HELP)] = None,
+    split: Annotated[list[str] | None, typer.Option(help=SPLIT_HELP)] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    task: Annotated[str | None, typer.Option(help=TASK_HELP)] = None,
+    prompt: Annotated[list[str] | None, PROMPT] = None,
+    normalisation: Annotated[str | None, NORMALISATION] = None,
+    max_failure_rate: Annotated[float, MAX_FAILURES] = MAX_FAILURE_RATE,
     cache: Annotated[Path | None, _CACHE] = None,
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,

@@ -39,7 +39,20 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=REPOSITORY, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for name in ("build", "run", "rescore", "import", "texts", "index", "list", "cache", "doctor", "board", "serve"):
+    for name in (
+        "build",
+        "run",
+        "rescore",
+        "import",
+        "export",
+        "texts",
+        "index",
+        "list",
+        "cache",
+        "doctor",
+        "board",
+        "serve",
+    ):
         assert f" {name} " in done.stdout
     assert "Usage: biasboard" in done.stdout
     assert "Exit status: 0 done; 1 bad input" in done.stdout

@@ -1,0 +1,86 @@
+"""The command ``python -m evaluators export``: writes the questions of a dataset for another harness."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluators.commands.options import CONFIG_HELP, LIMIT, PART_HELP, PROMPT, SPLIT_HELP, TASK_HELP, ItemChoice
+from evaluators.commands.planning import plans_of
+from evaluators.harness import Harness, load_harness
+from evaluators.runs.questions import Borders, exported_task
+from schemas.command_line import one_line_errors
+from schemas.dataset import Manifest
+from schemas.dataset_folder import read_manifest
+from schemas.errors import ConfigError
+from schemas.files import replacing_folder
+from schemas.progress import working
+
+_TOKENIZER = typer.Option(
+    help="Folder or Hub id of the model's tokenizer: where it merges context and option, their border is moved to the "
+    "front, so that the harness scores what run would."
+)
+
+
+@one_line_errors()
+def export_command(
+    harness: Annotated[str, typer.Argument(help="Harness that will ask the questions: lm-eval.")],
+    dataset: Annotated[Path, typer.Argument(help="Folder of a built dataset.")],
+    out: Annotated[Path, typer.Option(help="Folder to write, which must not exist or be empty.")],
+    config: Annotated[list[str] | None, typer.Option(help=CONFIG_HELP)] = None,
+    part: Annotated[list[str] | None, typer.Option(help=PART_HELP)] = None,
+    split: Annotated[list[str] | None, typer.Option(help=SPLIT_HELP)] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    task: Annotated[str | None, typer.Option(help=TASK_HELP)] = None,
+    prompt: Annotated[list[str] | None, PROMPT] = None,
+    tokenizer: Annotated[str | None, _TOKENIZER] = None,
+) -> None:
+    """Write the questions of a dataset as tasks of another evaluation harness, whose log import reads."""
+    other = load_harness(harness)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"--out {out} exists already; name another folder, or remove it")
+    manifest = read_manifest(dataset)
+    choice = ItemChoice(
+        datasets=(dataset,),
+        configs=tuple(config or ()),
+        parts=tuple(part or ()),
+        splits=tuple(split or ()),
+        limit=limit,
+        task=task,
+        prompts=tuple(prompt or ()),
+    )
+    with working("reading the items"):
+        plans = plans_of(choice)
+    borders = None if tokenizer is None else _borders(other, tokenizer)
+    with working("writing the questions"):
+        tasks = list({task.name: task for task in (exported_task(plan, limit, borders) for plan in plans)}.values())
+    with replacing_folder(out) as folder:
+        other.write(tasks, folder)
+    for written in tasks:
+        signature = written.exported.signature
+        n_moved = sum(question.shown is not question.request for question in written.questions)
+        moved = f", {n_moved} with a moved border" if n_moved else ""
+        print(f"{written.name}: {signature.n_items} items, {len(written.questions)} questions{moved}")
+    print(_licence(manifest, out))
+    print(f"next: {other.usage(tasks, out)}")
+    print(f"then: biasboard import {harness} --input OUT --model NAME --dataset {shlex.quote(str(dataset))}")
+
+
+def _borders(harness: Harness, name: str) -> Borders:
+    # Imported only if borders are moved: everything else needs no tokenizer.
+    from evaluators.models.foreign_borders import BorderMover
+    from evaluators.models.tokenizer import load_tokenizer
+
+    tokenizer = load_tokenizer(name)
+    return Borders(BorderMover(tokenizer, harness.as_scored), tokenizer.sha256)
+
+
+def _licence(manifest: Manifest, out: Path) -> str:
+    """Return a line on the licence of the items that were written."""
+    if manifest.redistributable:
+        return f"licence of the items: {manifest.licence}"
+    reason = manifest.publish_refusal or "the licence forbids it"
+    return f"licence of the items: {manifest.licence}; keep {out} to yourself, they may not be passed on: {reason}"

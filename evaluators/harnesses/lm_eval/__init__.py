@@ -1,0 +1,44 @@
+"""The harness lm-evaluation-harness: questions as tasks of its own, answers from the samples that it logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from evaluators.backend import ChoiceRequest
+from evaluators.harness import ExportedTask, FoundLogs
+from evaluators.harnesses.lm_eval.logs import read_logs
+from evaluators.harnesses.lm_eval.tasks import write_tasks
+
+
+class LmEval:
+    """Files exchanged with lm-evaluation-harness, versions 0.4.9 and newer."""
+
+    name = "lm-eval"
+    summary = "lm-evaluation-harness: tasks with options, asked by its command lm_eval run --log_samples"
+
+    def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
+        """Write one task in YAML and its questions as JSON lines for each task; see ``Harness.write``."""
+        write_tasks(tasks, folder)
+
+    def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
+        """Return the command that asks a model the exported questions."""
+        names = ",".join(task.name for task in tasks)
+        return (
+            f"lm_eval run --model hf --model_args pretrained=MODEL --tasks {names} --include_path {folder} "
+            "--log_samples --output_path OUT"
+        )
+
+    def read(self, path: Path) -> FoundLogs:
+        """Read the logs of one model; see ``Harness.read``."""
+        return read_logs(path)
+
+    def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
+        """Return a request with the blanks at the end of its context moved to the options, as the harness does it."""
+        context = request.prompt.rstrip()
+        blanks = request.prompt[len(context) :]
+        return replace(request, prompt=context, options=tuple(blanks + option for option in request.options))
+
+
+HARNESS = LmEval()

@@ -1,0 +1,137 @@
+"""Reads the samples of lm-evaluation-harness: one line per question, with what was asked and what came back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from evaluators.harness import LoggedAnswer
+from schemas import strict_json
+from schemas.errors import DataError
+from schemas.files import check_readable
+
+_AGAIN = "import the file as lm-eval wrote it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document:
+    """A question as it was exported."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """A line of samples."""
+
+    doc: _Document
+    target: str
+    arguments: dict[str, dict[str, str]]
+    """Arguments of each call of the model by ``gen_args_N``: its context ``arg_0`` and one option ``arg_1``."""
+    resps: tuple[tuple[tuple[str, str], ...], ...]
+    """Responses of each call: a log-probability as a text, and whether the option is the greedy continuation."""
+
+
+class ReadSamples(NamedTuple):
+    """The answers in a file of samples."""
+
+    answers: list[LoggedAnswer]
+    doubt: str | None
+    """Reason why the file is not as the harness wrote it; None if it is."""
+
+
+def read_samples(path: Path, task_hash: str | None) -> ReadSamples:
+    """Read a file of samples.
+
+    Args:
+        path: The file.
+        task_hash: Hash of all samples in the file of results; None if there is none.
+
+    Raises:
+        DataError: a line is no sample, or has values that are no log-probabilities.
+    """
+    check_readable(path)
+    try:
+        whole = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name}: byte {error.start} is not UTF-8; {_AGAIN}") from error
+    adapter = TypeAdapter(_Sample)
+    answers = []
+    digest = hashlib.sha256()
+    # Not splitlines(), which also splits at other characters, and a text may hold these.
+    for number, line in enumerate(whole.removesuffix("\n").split("\n") if whole else [], start=1):
+        where = f"{path.name}:{number}"
+        value: Any = strict_json.loads(line, where=where)
+        try:
+            sample = adapter.validate_python(value)
+        except ValidationError as error:
+            first: Any = error.errors()[0]
+            field = ".".join(map(str, first["loc"]))
+            raise DataError(f"{where}: {field}: {first['msg']}; {_AGAIN}") from error
+        answers.append(_answer(sample, where))
+        digest.update(_hashes(value["doc"], answers[-1].prompt, sample.target).encode())
+    doubt = None
+    if digest.hexdigest() != task_hash:
+        doubt = (
+            f"{path.name}: the file of results has another hash of its samples, so one of both was changed; {_AGAIN}"
+        )
+    return ReadSamples(answers, doubt)
+
+
+def _answer(sample: _Sample, where: str) -> LoggedAnswer:
+    calls = [_call(sample.arguments, number, where) for number in range(len(sample.arguments))]
+    if not calls:
+        raise DataError(f"{where}: question {sample.doc.id} was asked without options; {_AGAIN}")
+    contexts = {context for context, _ in calls}
+    if len(contexts) > 1:
+        raise DataError(f"{where}: the options of question {sample.doc.id} have different contexts; {_AGAIN}")
+    if len(sample.resps) != len(calls):
+        raise DataError(
+            f"{where}: question {sample.doc.id} has {len(sample.resps)} responses to {len(calls)} options; {_AGAIN}"
+        )
+    return LoggedAnswer(
+        where=where,
+        question_id=sample.doc.id,
+        prompt=calls[0][0],
+        options=tuple(option for _, option in calls),
+        option_logprobs=tuple(
+            _logprob(responses, f"{where}: option '{option}' of question {sample.doc.id}")
+            for responses, (_, option) in zip(sample.resps, calls, strict=True)
+        ),
+    )
+
+
+def _call(arguments: Mapping[str, Mapping[str, str]], number: int, where: str) -> tuple[str, str]:
+    """Return the context and the option of a call of the model."""
+    found = arguments.get(f"gen_args_{number}", {})
+    if found.keys() != {"arg_0", "arg_1"}:
+        raise DataError(f"{where}: gen_args_{number} is not one context and one option; {_AGAIN}")
+    return found["arg_0"], found["arg_1"]
+
+
+def _logprob(responses: tuple[tuple[str, str], ...], where: str) -> float:
+    if len(responses) != 1:
+        raise DataError(f"{where} has {len(responses)} responses; ask each question once")
+    text = responses[0][0]
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise DataError(f"{where} has '{text}', which is no number; {_AGAIN}") from error
+    if math.isnan(value):
+        raise DataError(f"{where} has a log-probability of NaN; ask the model in float32 or bfloat16")
+    if value > 0:
+        raise DataError(f"{where} has {text}, which is above 0 and so no log-probability; {_AGAIN}")
+    return value
+
+
+def _hashes(document: object, context: str, target: str) -> str:
+    """Return the hashes of a sample one after the other, as the harness joins them."""
+    texts = (json.dumps(document, indent=2, ensure_ascii=False), context, target)
+    return "".join(hashlib.sha256(text.encode()).hexdigest() for text in texts)

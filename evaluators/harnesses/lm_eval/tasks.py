@@ -1,0 +1,113 @@
+"""Writes questions as tasks of lm-evaluation-harness.
+
+Contexts and options are named as fields of a document. The harness takes such a field as it is, while it would render
+anything else as a template, in which braces have a meaning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from evaluators.backend import ChoiceRequest
+from evaluators.harness import ExportedTask, Question
+from schemas import strict_json
+from schemas.errors import ConfigError
+from schemas.files import sha256_file
+from schemas.strict_json import JsonValue
+
+FACTS = "biasboard"
+"""Name of our facts in the metadata of a task."""
+NO_TARGET = -1
+"""Index that stands for no right option; the harness cannot leave it open."""
+_MANIFEST = "biasboard.json"
+_LOADER = "biasboard_questions"
+
+
+class _Function(str):
+    """A function that the harness imports from a file beside the task."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """A writer of YAML that knows the harness's tag for functions."""
+
+
+_Dumper.add_representer(_Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
+
+
+def write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> None:
+    """Write a YAML file and a file of questions for each task, the function that reads them, and a manifest.
+
+    Args:
+        tasks: The tasks, whose names differ.
+        folder: An empty folder.
+
+    Raises:
+        ConfigError: a question has no options, or the harness would change or refuse its texts.
+    """
+    for task in tasks:
+        for question in task.questions:
+            _check(task, question)
+    (folder / f"{_LOADER}.py").write_bytes(Path(__file__).with_name("loader.py").read_bytes())
+    described: dict[str, JsonValue] = {}
+    for task in tasks:
+        data = folder / f"{task.name}.jsonl"
+        with data.open("w", encoding="ascii", newline="\n") as file:
+            for question in task.questions:
+                # Escaped, because a text may hold characters that some readers take for the end of a line.
+                file.write(json.dumps(_document(question), allow_nan=False) + "\n")
+        facts: dict[str, JsonValue] = {**task.exported.as_json(), "file": data.name, "file_sha256": sha256_file(data)}
+        described[task.name] = facts
+        settings = yaml.dump(_settings(task, facts), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+        (folder / f"{task.name}.yaml").write_text(settings, encoding="utf-8")
+    strict_json.write(folder / _MANIFEST, {"harness": "lm-eval", "tasks": described})
+
+
+def _check(task: ExportedTask, question: Question) -> None:
+    request, where = question.shown, f"question {question.id} of {task.name}"
+    if not isinstance(request, ChoiceRequest):
+        raise ConfigError(
+            f"{where} asks for a text, and lm-eval does not log why a text ended, so that answers that were cut off "
+            "could not be told from whole ones; name a prompt that scores options with --prompt, or ask with run"
+        )
+    if not request.prompt.strip():
+        raise ConfigError(f"{where} has no text before its options, where lm-eval would put a token; ask it with run")
+    if not all(request.options):
+        raise ConfigError(f"{where} has an empty option, which lm-eval cannot score; ask it with run")
+
+
+def _document(question: Question) -> dict[str, Any]:
+    shown = question.shown
+    assert isinstance(shown, ChoiceRequest)
+    return {
+        "id": question.id,
+        "context": shown.prompt,
+        "options": list(shown.options),
+        "target": NO_TARGET if question.target is None else question.target,
+        "request_sha256": question.request.sha256,
+    }
+
+
+def _settings(task: ExportedTask, facts: dict[str, JsonValue]) -> dict[str, Any]:
+    # An accuracy over items without a right option would count each of them as wrong.
+    all_have_targets = all(question.target is not None for question in task.questions)
+    metric = {"metric": "acc", "aggregation": "mean", "higher_is_better": True}
+    none = {"metric": "bypass", "aggregation": "bypass", "higher_is_better": True}
+    return {
+        "task": task.name,
+        "custom_dataset": _Function(f"{_LOADER}.load"),
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_text": "context",
+        "doc_to_choice": "options",
+        "doc_to_target": "target",
+        "description": "",
+        "target_delimiter": "",
+        "num_fewshot": 0,
+        "metric_list": [metric if all_have_targets else none],
+        "metadata": {"version": task.exported.signature.dataset_version, FACTS: facts},
+    }

@@ -1,0 +1,141 @@
+"""Turns plans into questions for another harness, and finds the plan again from the facts of an export."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluators.backend import ChoiceRequest, Request
+from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Question
+from evaluators.runs.plan import Plan, PlannedPart, check_askable
+from evaluators.runs.selection import select, shape_listed
+from evaluators.task import ShowsExamples, prompt_of, task_for
+from schemas.dataset import Manifest
+from schemas.errors import DataError
+from schemas.result import Normalisation, Signature
+
+
+def question_id(part: PlannedPart, item_id: str, number: int) -> str:
+    """Return the id of a request of an item: that of the item, with its part if it is of a suite, and the number."""
+    name = f"{part.config}/{item_id}" if part.selected.is_of_suite else item_id
+    return f"{name}#{number}"
+
+
+class Borders(NamedTuple):
+    """A function that moves borders between contexts and options, and the tokenizer that it does so for."""
+
+    move: MoveBorders
+    tokenizer_sha256: str
+
+
+def exported_task(plan: Plan, limit: int | None, borders: Borders | None) -> ExportedTask:
+    """Return the questions of a plan.
+
+    Args:
+        plan: The items, and how they are asked.
+        limit: The largest number of items per config with which they were selected; None if there was no limit.
+        borders: Function that moves borders; None to leave every text as the task asks it.
+
+    Raises:
+        ConfigError: the prompt cannot be asked.
+        DataError: two items have one id.
+    """
+    check_askable(plan.prompt)
+    questions = list(_questions(plan, None if borders is None else borders.move))
+    signature = plan.signature
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise DataError(f"{signature.dataset} {signature.config}: two items have the id of question {question.id}")
+        seen.add(question.id)
+    return ExportedTask(
+        name=f"biasboard_{signature.dataset}_{signature.config}_{signature.prompt}",
+        exported=Exported(
+            format=FORMAT,
+            signature=signature,
+            limit=limit,
+            n_requests=len(questions),
+            requests_sha256=requests_sha256([(question.id, question.request) for question in questions]),
+            tokenizer_sha256=None if borders is None else borders.tokenizer_sha256,
+        ),
+        questions=questions,
+    )
+
+
+def requests_sha256(requests: Sequence[tuple[str, Request]]) -> str:
+    """Return a hash of questions: of the id and the hash of each request, in order."""
+    digest = hashlib.sha256()
+    for name, request in requests:
+        digest.update(f"{name}:{request.sha256}\n".encode())
+    return digest.hexdigest()
+
+
+def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisation: Normalisation | None) -> Plan:
+    """Return the plan that was exported, made anew from the dataset.
+
+    Args:
+        exported: The facts that a log gives back.
+        dataset: The dataset folder.
+        manifest: Its manifest.
+        normalisation: The normalisation that the user chose; None for the default.
+
+    Raises:
+        ConfigError: the task or prompt does not exist here.
+        DataError: the dataset, task or prompt is another one than was exported.
+    """
+    told = exported.signature
+    for name, here in (("dataset", manifest.name), ("dataset_version", manifest.version)):
+        _compare(name, getattr(told, name), here, manifest)
+    if told.config not in {*manifest.configs, *(suite.name for suite in manifest.suites)}:
+        raise DataError(f"config '{told.config}' was asked, which dataset '{manifest.name}' lacks; name another folder")
+    task = task_for(shape_listed(manifest, told.config), told.task)
+    prompt = prompt_of(task, told.prompt)
+    selection = select(
+        dataset,
+        manifest,
+        told.config,
+        splits=told.splits,
+        parts=told.parts,
+        limit=exported.limit,
+        support=task.support_splits if isinstance(task, ShowsExamples) else frozenset(),
+    )
+    plan = Plan(selection, task, prompt, normalisation)
+    _check_signature(told, plan.signature, manifest)
+    return plan
+
+
+def _check_signature(told: Signature, here: Signature, manifest: Manifest) -> None:
+    """Check that two signatures agree in everything but the normalisation, which is chosen afterwards."""
+    ours = asdict(here)
+    for name, value in asdict(told).items():
+        if name != "normalisation":
+            _compare(name, value, ours[name], manifest)
+
+
+def _compare(name: str, told: object, here: object, manifest: Manifest) -> None:
+    if told != here:
+        raise DataError(
+            f"the log answers items with {name} {told}, and here it is {here} (dataset '{manifest.name}' "
+            f"{manifest.version}); name the dataset that was exported, or export and ask again"
+        )
+
+
+def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[Question]:
+    for part in plan.parts:
+        choices = [one for requests in part.requests for one in requests if isinstance(one, ChoiceRequest)]
+        moved = iter(choices if move is None else move(choices))
+        for (_, item), requests in zip(part.items, part.requests, strict=True):
+            target = plan.task.facts(item).target
+            for number, request in enumerate(requests):
+                shown = next(moved) if isinstance(request, ChoiceRequest) else request
+                yield Question(question_id(part, item.item_id, number), request, shown, _index(request, target))
+
+
+def _index(request: Request, target: str | None) -> int | None:
+    """Return the index of the option that stands for the target; None if there is none."""
+    if target is None or not isinstance(request, ChoiceRequest) or target not in request.outcomes:
+        return None
+    return request.outcomes.index(target)
