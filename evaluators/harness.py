@@ -93,7 +93,7 @@ class Question(NamedTuple):
     request: Request
     """Request that our task makes."""
     shown: Request
-    """The same request with the border between context and options where the tokenizer allows it."""
+    """The same request with the border between context and options where the tokenizer merges nothing across it."""
     target: int | None
     """Index of the right option; None if there is no right answer."""
 
@@ -106,6 +106,8 @@ class ExportedTask:
     """Name of the task in the harness, which is also a file name."""
     exported: Exported
     questions: Sequence[Question]
+    n_left_out: int = 0
+    """Number of further questions that the harness cannot ask, because the tokenizer leaves no border."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +146,8 @@ class AskedRequest(NamedTuple):
 
 CountTokens: TypeAlias = Callable[[Sequence[AskedRequest]], Sequence[OptionTokens | str]]
 """Function that returns the tokens of each request, or the reason why its log-probabilities are none of its options."""
-MoveBorders: TypeAlias = Callable[[Sequence[ChoiceRequest]], Sequence[ChoiceRequest]]
-"""Function that moves the borders of requests to where a tokenizer merges nothing across them."""
+MoveBorders: TypeAlias = Callable[[Sequence[ChoiceRequest]], Sequence[ChoiceRequest | None]]
+"""Function that moves the borders of requests to where a tokenizer merges nothing across; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,8 @@ def export_command(
         n_moved = sum(question.shown is not question.request for question in written.questions)
         moved = f", {n_moved} with a moved border" if n_moved else ""
         print(f"{written.name}: {signature.n_items} items, {len(written.questions)} questions{moved}")
+        if written.n_left_out:
+            print(f"left out: {written.n_left_out} questions in which the tokenizer leaves no border")
     print(_licence(manifest, out))
     print(f"next: {other.usage(tasks, out)}")
     print(f"then: biasboard import {harness} --input OUT --model NAME --dataset {shlex.quote(str(dataset))}")

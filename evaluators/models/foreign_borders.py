@@ -56,16 +56,16 @@ class BorderMover:
     as_scored: Callable[[ChoiceRequest], ChoiceRequest]
     """Function that returns a request with the border where the harness puts it."""
 
-    def __call__(self, requests: Sequence[ChoiceRequest]) -> list[ChoiceRequest]:
+    def __call__(self, requests: Sequence[ChoiceRequest]) -> list[ChoiceRequest | None]:
         """Return requests of the same texts whose scored tokens are those that our backends score.
 
         Where no border does it, the nearest one is taken across which nothing is merged. The sum then holds more tokens
-        of the context, the same for each option. A request without any such border stays as it is.
+        of the context, the same for each option. A request without any such border becomes None.
         """
-        found = list(requests)
         rows = self.tokenizer.rows_of_all(requests)
         # Number of tokens before the border that our backends take.
         wanted = {place: one.n_context for place, one in enumerate(rows) if isinstance(one, Rows) and one.n_moved}
+        found = [None if place in wanted else request for place, request in enumerate(requests)]
         shift = 0
         while wanted:
             shift += 1
@@ -75,7 +75,7 @@ class BorderMover:
             for place, moved, one in results:
                 if isinstance(one, str) or one.n_moved:
                     continue
-                if found[place] is requests[place] or one.n_context == wanted[place]:
+                if found[place] is None or one.n_context == wanted[place]:
                     found[place] = moved
                 if one.n_context <= wanted[place]:
                     del wanted[place]

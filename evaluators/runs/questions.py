@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,7 @@ from evaluators.runs.plan import Plan, PlannedPart, check_askable
 from evaluators.runs.selection import select, shape_listed
 from evaluators.task import ShowsExamples, prompt_of, task_for
 from schemas.dataset import Manifest
-from schemas.errors import DataError
+from schemas.errors import ConfigError, DataError
 from schemas.result import Normalisation, Signature
 
 
@@ -40,28 +41,35 @@ def exported_task(plan: Plan, limit: int | None, borders: Borders | None) -> Exp
         borders: Function that moves borders; None to leave every text as the task asks it.
 
     Raises:
-        ConfigError: the prompt cannot be asked.
+        ConfigError: the prompt cannot be asked, or the tokenizer leaves no border in any question.
         DataError: two items have one id.
     """
     check_askable(plan.prompt)
-    questions = list(_questions(plan, None if borders is None else borders.move))
+    found = list(_questions(plan, None if borders is None else borders.move))
     signature = plan.signature
-    seen: set[str] = set()
-    for question in questions:
-        if question.id in seen:
-            raise DataError(f"{signature.dataset} {signature.config}: two items have the id of question {question.id}")
-        seen.add(question.id)
+    for key, n in Counter(key for key, *_ in found).items():
+        if n > 1:
+            raise DataError(
+                f"{signature.dataset} {signature.config}: {n} items have the id of question {key}; rename one"
+            )
+    questions = [Question(key, request, shown, target) for key, request, shown, target in found if shown is not None]
+    if not questions:
+        raise ConfigError(
+            f"the tokenizer merges the context and the options of every question of config '{signature.config}' with "
+            f"prompt '{signature.prompt}'; take another --prompt, or ask with run"
+        )
     return ExportedTask(
         name=f"biasboard_{signature.dataset}_{signature.config}_{signature.prompt}",
         exported=Exported(
             format=FORMAT,
             signature=signature,
             limit=limit,
-            n_requests=len(questions),
-            requests_sha256=requests_sha256([(question.id, question.request) for question in questions]),
+            n_requests=len(found),
+            requests_sha256=requests_sha256([(key, request) for key, request, *_ in found]),
             tokenizer_sha256=None if borders is None else borders.tokenizer_sha256,
         ),
         questions=questions,
+        n_left_out=len(found) - len(questions),
     )
 
 
@@ -123,15 +131,16 @@ def _compare(name: str, told: object, here: object, manifest: Manifest) -> None:
         )
 
 
-def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[Question]:
+def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Request, Request | None, int | None]]:
+    """Yield id, request, request as it is shown, and target of each question."""
     for part in plan.parts:
         choices = [one for requests in part.requests for one in requests if isinstance(one, ChoiceRequest)]
-        moved = iter(choices if move is None else move(choices))
+        moved: Iterator[ChoiceRequest | None] = iter(choices if move is None else move(choices))
         for (_, item), requests in zip(part.items, part.requests, strict=True):
             target = plan.task.facts(item).target
             for number, request in enumerate(requests):
                 shown = next(moved) if isinstance(request, ChoiceRequest) else request
-                yield Question(question_id(part, item.item_id, number), request, shown, _index(request, target))
+                yield question_id(part, item.item_id, number), request, shown, _index(request, target)
 
 
 def _index(request: Request, target: str | None) -> int | None:
