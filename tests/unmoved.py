@@ -1,6 +1,6 @@
 """Compares datasets, records, results and the numbers on pages with those that an earlier commit gave.
 
-``python -m tests.unmoved check`` builds what ``make demo`` builds and imports the published answers of one model (where
+``python -m tests.unmoved check`` builds what ``make demo`` builds of synthbias and imports the published answers of one model (where
 the published data lies beside the repository), then compares every hash with ``tests/data/unmoved.json``. A commit that
 must move nothing runs it; one that moves a number on purpose says which and why, and runs ``write``.
 
@@ -35,7 +35,7 @@ _SENTENCES = ("reason", "biasboard")
 
 
 def demo(out: Path) -> None:
-    """Do what ``make demo`` does, below a folder."""
+    """Do what ``make demo`` does with synthbias, below a folder."""
     _python("builders.synthbias", "--out", out / "datasets/synthbias")
     _python("evaluators", "run", "--dataset", out / "datasets/synthbias", "--out", out / "runs", *_ALL_BASELINES)
     _build_site(out)
