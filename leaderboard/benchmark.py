@@ -118,6 +118,23 @@ class ShareChart(NamedTuple):
     """Name in the chart for each metric, by the name of the metric."""
 
 
+class Paper(NamedTuple):
+    """A paper that readers cite with the numbers of a benchmark."""
+
+    key: str
+    """Key of its BibTeX entry."""
+    title: str
+    authors: tuple[str, ...]
+    """Names as ``Last, First``."""
+    booktitle: str
+    year: int
+    address: str
+    """Address of the paper on the web."""
+    arxiv: str | None = None
+    """Number at arXiv; None if it is not there."""
+    doi: str | None = None
+
+
 class BaselinePanel(NamedTuple):
     """A table of baselines that replaces the line ``<!-- generated: NAME -->`` of a hand-written page."""
 
@@ -158,6 +175,8 @@ class BenchmarkPages:
     baseline_note: str | None = None
     """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
     baseline_panel: BaselinePanel | None = None
+    papers: tuple[Paper, ...] = ()
+    """Papers to cite with the benchmark's numbers."""
 
     def label(self, metric: str) -> str:
         """Return the name of a metric or index for readers."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import DataError
 
-_SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+"""Arrow type of a column by the Python type of its values."""
 
 
 def arrow_schema(row_type: type) -> pa.Schema:
@@ -46,7 +48,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
         return pa.map_(pa.string(), _arrow_type(get_args(hint)[1]))
     if dataclasses.is_dataclass(hint):
         return pa.struct(_struct_fields(cast(type, hint)))
-    return _SCALARS[hint]
+    return SCALARS[hint]
 
 
 def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> None:
@@ -66,11 +68,19 @@ def write_table(path: Path, table: pa.Table) -> None:
         add(table)
 
 
+def table_bytes(table: pa.Table) -> bytes:
+    """Return the bytes of the file that :func:`write_table` would write."""
+    content = io.BytesIO()
+    with writing_tables(content, table.schema) as add:
+        add(table)
+    return content.getvalue()
+
+
 @contextmanager
-def writing_tables(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def writing_tables(target: Path | BinaryIO, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """Open a file and yield a function that appends a table to it as a row group of its own."""
     # Fixed compression and no pandas metadata.
-    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=True) as writer:
+    with pq.ParquetWriter(target, schema, compression="zstd", store_schema=True) as writer:
         yield lambda table: writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 

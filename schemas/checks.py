@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date
 
 from schemas.dataset import Manifest
 from schemas.record import Record
@@ -70,12 +72,22 @@ def _record_problems(record: Record) -> Iterator[str]:
             yield f"reading.probabilities: sum to {math.fsum(reading.probabilities)}, not to 1; renormalise them"
 
 
+def _is_day(text: str) -> bool:
+    with suppress(ValueError):
+        date.fromisoformat(text)
+        return True
+    return False
+
+
 def _register_problems(register: Register) -> Iterator[str]:
     places = Counter(one.place for one in register.results)
     for place, n in places.items():
         if n > 1:
             yield f"results: {place} stands {n} times; keep one decision about it"
     for one in register.results:
+        for day in (one.accepted, one.decided, None if one.rerun is None else one.rerun.date):
+            if day is not None and not _is_day(day):
+                yield f"results: {one.place}: '{day}' is no day of the calendar; write one such as 2026-01-31"
         if one.rerun is not None and one.rerun.n_agreeing > one.rerun.n_items:
             yield f"results: {one.place}: more items agree than were asked again; correct it"
 

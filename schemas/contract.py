@@ -148,7 +148,7 @@ def as_python(document: Document) -> dict[str, Any]:
     """Return a dataclass as nested dictionaries and lists for a parquet file, with minus infinity as a float."""
     # Several times faster than dataclasses.asdict, which copies every string. Fields with a default came to manifests
     # and results later; files without them stay as they were. The columns of a parquet file are always complete.
-    optional = isinstance(document, Manifest | Result | AnswerKey)
+    optional = isinstance(document, Manifest | Result | AnswerKey | Register)
     adapter = schemas()[type(document)].adapter
     return cast(dict[str, Any], adapter.dump_python(document, mode="json", exclude_defaults=optional))
 

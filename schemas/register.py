@@ -40,6 +40,8 @@ class Acceptance:
     reason: str | None
     """Reason for the decision; None if the result is just accepted."""
     rerun: Rerun | None
+    decided: str | None = None
+    """Date of a decision other than the acceptance itself; None if there is none, or in older registers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

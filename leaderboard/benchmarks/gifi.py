@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.benchmark import BenchmarkPages, Column, Layout, ShareChart, SliceChart, first
+from leaderboard.benchmark import BenchmarkPages, Column, Layout, Paper, ShareChart, SliceChart, first
 from schemas.lexicon import pronoun_families
 
 _LABELS = {
@@ -113,6 +113,20 @@ PAGES = BenchmarkPages(
                 "they_share": "they",
                 "neo_share": "eight others",
             },
+        ),
+    ),
+    papers=(
+        Paper(
+            key="shan2025gifi",
+            title="Gender Inclusivity Fairness Index (GIFI): A Multilevel Framework for Evaluating Gender Diversity in "
+            "Large Language Models",
+            authors=("Shan, Zhengyang", "Diana, Emily", "Zhou, Jiawei"),
+            booktitle="Proceedings of the 63rd Annual Meeting of the Association for Computational Linguistics "
+            "(Volume 1: Long Papers)",
+            year=2025,
+            address="https://aclanthology.org/2025.acl-long.128/",
+            arxiv="2506.15568",
+            doi="10.18653/v1/2025.acl-long.128",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark import BaselinePanel, BenchmarkPages, Column, Layout, SliceChart, SliceFact, first
+from leaderboard.benchmark import BaselinePanel, BenchmarkPages, Column, Layout, Paper, SliceChart, SliceFact, first
 from schemas.lexicon import occupations
 
 _UCERF = Column(key="ucerf", label="UCerF", metric="ucerf")
@@ -84,5 +84,26 @@ PAGES = BenchmarkPages(
         name="baselines",
         decider="accuracy",
         columns=("accuracy", "accuracy_pro", "accuracy_anti", "accuracy_gap", "ucerf"),
+    ),
+    papers=(
+        Paper(
+            key="wang2025ucerf",
+            title="Is Your Model Fairly Certain? Uncertainty-Aware Fairness Evaluation for LLMs",
+            authors=(
+                "Wang, Yinong Oliver",
+                "Sivakumar, Nivedha",
+                "Khan, Falaah Arif",
+                "Metcalf Susa, Rin",
+                "Golinski, Adam",
+                "Mackraz, Natalie",
+                "Theobald, Barry-John",
+                "Zappella, Luca",
+                "Apostoloff, Nicholas",
+            ),
+            booktitle="Proceedings of the 42nd International Conference on Machine Learning",
+            year=2025,
+            address="https://arxiv.org/abs/2505.23996",
+            arxiv="2505.23996",
+        ),
     ),
 )

@@ -160,7 +160,8 @@ def why_unranked(entry: Entry) -> str | None:
     if entry.match.reason is not None:
         return entry.match.reason
     if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
-        return f"withdrawn on {entry.acceptance.accepted}: {entry.acceptance.reason}"
+        when = f" on {entry.acceptance.decided}" if entry.acceptance.decided else ""
+        return f"withdrawn{when}: {entry.acceptance.reason}"
     if entry.result.model.endpoint == "replay" and not entry.is_imported:
         return "replayed: its answers come from an earlier run or a file and may repeat another row"
     if entry.double is not None:

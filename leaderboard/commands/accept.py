@@ -43,6 +43,7 @@ def accept(
         raise ConfigError("--reason belongs to --decision preferred and withdrawn, and each of them needs one")
     register = read_register(results)
     known = dict(acceptances(register))
+    today = datetime.date.today().isoformat()
     reruns = {} if rerun_report is None else _reruns(rerun_report)
     for one in place:
         path = results / one / RESULT
@@ -54,13 +55,15 @@ def accept(
             raise ConfigError(f"{one}: is not in the register yet; name its --owner")
         if before is None:
             check_owner(register, one, account)
+        is_new = before is None or (before.decision, before.reason) != (decision, reason)
         known[one] = Acceptance(
             place=one,
             result_sha256=sha256_file(path),
-            accepted=datetime.date.today().isoformat() if before is None else before.accepted,
+            accepted=today if before is None else before.accepted,
             owner=account,
             decision=decision,
             reason=reason,
+            decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
             rerun=reruns.get(read_result(path.parent).records.sha256, None if before is None else before.rerun),
         )
     write_register(results, replace(register, results=tuple(known.values())))

@@ -12,9 +12,10 @@ from leaderboard.benchmark import check_plug_ins, load_pages
 from leaderboard.checking.entries import Root
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import Loaded, load
+from leaderboard.checking.register import read_register
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.site import publishing
-from leaderboard.site.pages import copies, generate, make_view
+from leaderboard.site.pages import copies, generate, make_view, parquet_files
 from leaderboard.site.publishing import DEFAULT_SITE
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
@@ -49,6 +50,7 @@ def build(
     target = out or site / "_build"
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
+    address = publishing.site_address(site)
     memory = machine_memory(is_fresh=fresh)
     with steps("recomputing results") as step:
         loaded = load(
@@ -65,8 +67,12 @@ def build(
         )
     with steps("ranking models") as step:
         board = assemble(loaded.entries)
-        view = make_view(board, loaded.left_out, _manifests(datasets, board), step)
-        with publishing.combined(site, generate(view, handwritten, step), copies(view)) as pages:
+        register = read_register(results)
+        manifests = _manifests(datasets, board)
+        view = make_view(board, loaded.left_out, manifests, step, address=address, register=register)
+        texts = generate(view, handwritten, step)
+        files: dict[str, str | bytes] = {**texts, **parquet_files(view, texts, memory, step)}
+        with publishing.combined(site, files, copies(view)) as pages:
             step("running the site generator", 0, None)
             is_new = publishing.render(site, pages, target, memory)
     memory.tidy()

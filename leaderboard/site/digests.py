@@ -14,8 +14,6 @@ from leaderboard.site.sections import Section
 from leaderboard.site.summaries import VERDICTS, Claim, Rival, Verdict, claim, joined, sorted_claims, uneven
 from schemas.result import Metric
 
-_MOST_COLUMNS = 4
-
 
 class Digest(NamedTuple):
     """The summary of one result or index of a model."""
@@ -45,7 +43,7 @@ def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Dig
         title: Title of the result on the page of its model.
         anchor: Anchor of the result on that page.
     """
-    columns = _headlines(section)
+    columns = section.headlines
     claims = [
         claim(column.heading, metric, list(_rivals(section, row, column)))
         for column in columns
@@ -113,15 +111,6 @@ def _named(labels: Sequence[str]) -> str:
 
 def _values(n: int) -> str:
     return "value" if n == 1 else "values"
-
-
-def _headlines(section: Section) -> Sequence[Column]:
-    """Return the columns that the summary speaks about: those that the benchmark names, or else the first ones."""
-    whole = [column for column in section.columns if not column.group]
-    order = section.pages.headlines
-    if not order:
-        return whole[:_MOST_COLUMNS]
-    return sorted((column for column in whole if column.metric in order), key=lambda each: order.index(each.metric))
 
 
 def _rivals(section: Section, row: Row, column: Column) -> Iterator[Rival]:

@@ -1,4 +1,4 @@
-"""Exports the numbers of every table as JSON and CSV."""
+"""Exports the numbers of every table: its rows, the type of each column, and the texts as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -18,6 +18,75 @@ from schemas.strict_json import JsonValue
 Scalar: TypeAlias = str | int | float | bool | None
 Line: TypeAlias = Mapping[str, Scalar]
 """One row of an export, as values by column name; all rows of an export have the same columns."""
+Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
+Columns: TypeAlias = Mapping[str, Kind]
+"""Type of the values of each column, which may all be None in one table."""
+
+_PLACED: Columns = {
+    "model": str,
+    "revision": str,
+    "precision": str,
+    "backend": str,
+    "endpoint": str,
+    "rank_best": int,
+    "rank_worst": int,
+    "n_ranked": int,
+    "unranked_reason": str,
+    "no_better_than_baselines_reason": str,
+}
+_BOUNDED: Columns = {"ranked_by_worst": float, "best_with_missing": float, "first_in_resamples": float}
+_COUNTED: Columns = {
+    "n_items": int,
+    "n_scored": int,
+    "n_refused": int,
+    "n_unparsed": int,
+    "n_failed": int,
+    "n_truncated": int,
+    "n_metrics_recomputed": int,
+    "command": str,
+    "signature": str,
+    "signature_sha256": str,
+    "identity_sha256": str,
+    "records_sha256": str,
+}
+COMPARISON_COLUMNS: Columns = {
+    "first": str,
+    "second": str,
+    "difference": float,
+    "difference_low": float,
+    "difference_high": float,
+    "p_adjusted": float,
+    "separable": bool,
+}
+METRIC_COLUMNS: Columns = {
+    "metric": str,
+    "slice": str,
+    "value": float,
+    "low": float,
+    "high": float,
+    "level": float,
+    "n_clusters": int,
+    "n_resamples": int,
+    "n": int,
+    "n_excluded": int,
+    "unit": str,
+    "ideal": float,
+    "version": str,
+    "reason": str,
+    "interval_reason": str,
+}
+AUDIT_COLUMNS: Columns = {
+    "place": str,
+    "origin": str,
+    "state": str,
+    "reason": str,
+    "model": str,
+    "signature": str,
+    "n_metrics_recomputed": int,
+    "n_records": int,
+    "records_sha256": str,
+    "biasboard": str,
+}
 
 # A cell that begins with one of these is a formula to a spreadsheet.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -59,6 +128,14 @@ def to_json(lines: Sequence[Line], **about: JsonValue) -> str:
     return strict_json.dumps({**about, "rows": rows})
 
 
+def table_columns(table: ResultTable) -> Columns:
+    """Return the columns of the export of a table of results."""
+    columns = placed_columns() | {"origin": str, "provenance": str} | bounded_columns()
+    for column in table.columns:
+        columns |= metric_columns(column.key)
+    return {**columns, **_COUNTED}
+
+
 def table_lines(table: ResultTable) -> list[Line]:
     """Return the export rows of a table of results."""
     return [_row_line(table, row) for row in table.rows]
@@ -78,6 +155,16 @@ def placed(model: Model, rank: RankRange | None, unranked: str | None, shut: str
         "unranked_reason": unranked,
         "no_better_than_baselines_reason": shut,
     }
+
+
+def placed_columns() -> dict[str, Kind]:
+    """Return the columns that :func:`placed` fills."""
+    return dict(_PLACED)
+
+
+def bounded_columns() -> dict[str, Kind]:
+    """Return the columns that :func:`bounded` fills."""
+    return dict(_BOUNDED)
 
 
 def bounded(bounds: Bounds | None, chance: float | None) -> dict[str, Scalar]:
@@ -132,6 +219,19 @@ def metric_fields(metric: Metric | None, *, prefix: str) -> dict[str, Scalar]:
         f"{prefix}_n_excluded": metric.n_excluded if metric else None,
         f"{prefix}_version": metric.version if metric else None,
         f"{prefix}_reason": metric.reason if metric else "not a metric of this task",
+    }
+
+
+def metric_columns(prefix: str) -> dict[str, Kind]:
+    """Return the columns that :func:`metric_fields` fills for a prefix."""
+    return {
+        prefix: float,
+        f"{prefix}_low": float,
+        f"{prefix}_high": float,
+        f"{prefix}_n": int,
+        f"{prefix}_n_excluded": int,
+        f"{prefix}_version": str,
+        f"{prefix}_reason": str,
     }
 
 

@@ -17,7 +17,16 @@ from leaderboard.ranking.indices import IndexRow, IndexTable
 from leaderboard.site import plots
 from leaderboard.site.addresses import model_page
 from leaderboard.site.definitions import Definition, define
-from leaderboard.site.exports import Line, bounded, metric_fields, placed
+from leaderboard.site.exports import (
+    Columns,
+    Line,
+    bounded,
+    bounded_columns,
+    metric_columns,
+    metric_fields,
+    placed,
+    placed_columns,
+)
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, named_without_rank
 from schemas.result import Metric
@@ -190,8 +199,8 @@ def _view(table: IndexTable, title: str) -> IndexView:
         title=title,
         anchor=anchor,
         page=f"benchmarks/{slug(table.benchmark)}.html",
-        files=Files(f"{stem}.json", f"{stem}.csv"),
-        comparisons=Files(f"{stem}-comparisons.json", f"{stem}-comparisons.csv"),
+        files=Files(stem),
+        comparisons=Files(f"{stem}-comparisons"),
         picture=None if chart is None else make_picture(chart, f"charts/{anchor}", "Index by model."),
     )
 
@@ -199,6 +208,26 @@ def _view(table: IndexTable, title: str) -> IndexView:
 def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:
     """Return the rows of a model in the tables of all indices."""
     return tuple(IndexPlacement(view, row) for view in views for row in view.table.rows if row.model.id == model_id)
+
+
+def index_columns(table: IndexTable) -> Columns:
+    """Return the columns of the export of an index table."""
+    columns = placed_columns() | bounded_columns()
+    first = table.rows[0]
+    for index in first.indices:
+        columns |= metric_columns(index.metric.name)
+        for part in index.definition.parts:
+            columns |= metric_columns(part.key)
+    for name in _config_names(first):
+        columns |= {f"{name}_signature": str, f"{name}_place": str}
+    return columns | {"identity_sha256": str}
+
+
+def _config_names(row: IndexRow) -> list[str]:
+    """Return a name for each result of a row: its config, with the prompt if several have the same config."""
+    signatures = [entry.result.signature for entry in row.entries]
+    configs = [signature.config for signature in signatures]
+    return [one.config if configs.count(one.config) == 1 else f"{one.config}_{one.prompt}" for one in signatures]
 
 
 def index_lines(table: IndexTable) -> list[Line]:
@@ -211,10 +240,7 @@ def index_lines(table: IndexTable) -> list[Line]:
             line |= metric_fields(index.metric, prefix=index.metric.name)
             for metric, part in zip(index.parts, index.definition.parts, strict=True):
                 line |= metric_fields(metric, prefix=part.key)
-        configs = [entry.result.signature.config for entry in row.entries]
-        for entry in row.entries:
-            config, prompt = entry.result.signature.config, entry.result.signature.prompt
-            config = config if configs.count(config) == 1 else f"{config}_{prompt}"
-            line |= {f"{config}_signature": str(entry.result.signature), f"{config}_place": entry.place}
+        for name, entry in zip(_config_names(row), row.entries, strict=True):
+            line |= {f"{name}_signature": str(entry.result.signature), f"{name}_place": entry.place}
         lines.append(line | {"identity_sha256": row.model.identity_sha256})
     return lines

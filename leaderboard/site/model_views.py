@@ -140,7 +140,7 @@ def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placeme
         row=row,
         title=title,
         anchor=anchor,
-        files=Files(f"{stem}.json", f"{stem}.csv"),
+        files=Files(stem),
         overall=main,
         variants=tuple(metric for metric in overall if metric.name in pages.variants),
         answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),

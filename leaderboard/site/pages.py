@@ -10,20 +10,35 @@ from typing import NamedTuple
 import jinja2
 
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark import BaselinePanel, pages_of_benchmarks
+from leaderboard.benchmark import BaselinePanel, load_pages, pages_of_benchmarks
 from leaderboard.checking.entries import LeftOut
 from leaderboard.ranking.boards import Board
 from leaderboard.site import exports, markup
 from leaderboard.site.answers import rule
+from leaderboard.site.badges import PLACEHOLDER, Badge, make_badges
+from leaderboard.site.citations import bibtex, cited_index, cited_section
 from leaderboard.site.digests import digest_of_index, overview
+from leaderboard.site.downloads import Table, index_tables, metrics_table, remembered_parquet, section_tables
 from leaderboard.site.explorer import explorer_files, explorer_link
-from leaderboard.site.exports import Line
-from leaderboard.site.index_views import IndexView, index_lines, index_placements, index_views
+from leaderboard.site.history import history
+from leaderboard.site.index_views import IndexView, index_placements, index_views
+from leaderboard.site.latex import index_latex, section_latex
+from leaderboard.site.listings import (
+    BENCHMARK_COLUMNS,
+    DATA_COLUMNS,
+    MODEL_COLUMNS,
+    benchmark_line,
+    data_lines,
+    model_line,
+)
 from leaderboard.site.model_views import ModelView, make_models
+from leaderboard.site.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
 from leaderboard.site.sections import SUMMARY_ROWS, Files, Section, make_sections
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
+from schemas.memory import Memory
 from schemas.progress import Report, silent
+from schemas.register import Register
 from schemas.result import Interval, Metric
 
 _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
@@ -38,10 +53,22 @@ class View(NamedTuple):
     models: tuple[ModelView, ...]
     left_out: tuple[LeftOut, ...]
     manifests: tuple[Manifest, ...]
+    address: str | None = None
+    """Address of the site, which ends with a slash; None if it has none."""
+    badges: Mapping[str, tuple[Badge, ...]] = {}
+    """Badges of each model, by its id."""
+    news: tuple[News, ...] = ()
+    """Events of accepted results, the newest first."""
 
 
 def make_view(
-    board: Board, left_out: Sequence[LeftOut], manifests: Sequence[Manifest], report: Report = silent
+    board: Board,
+    left_out: Sequence[LeftOut],
+    manifests: Sequence[Manifest],
+    report: Report = silent,
+    *,
+    address: str | None = None,
+    register: Register | None = None,
 ) -> View:
     """Arrange a board for its pages and draw the charts.
 
@@ -50,11 +77,15 @@ def make_view(
         left_out: Invalid results, for the audit page.
         manifests: Manifests of the datasets that have results, for the data page.
         report: Callback for progress.
+        address: Address of the site, which ends with a slash; None if it has none.
+        register: Decisions about accepted results, with their dates; None if there are none.
     """
     sections = make_sections(board)
-    return View(
-        board, sections, index_views(board), make_models(sections, manifests, report), tuple(left_out), tuple(manifests)
-    )
+    models = make_models(sections, manifests, report)
+    indices = index_views(board)
+    news = () if register is None else make_news(register, board, models, left_out)
+    badges = make_badges(sections, indices)
+    return View(board, sections, indices, models, tuple(left_out), tuple(manifests), address, badges, news)
 
 
 def generate(view: View, handwritten: Mapping[str, str], report: Report = silent) -> dict[str, str]:
@@ -73,7 +104,11 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
         ConfigError: a hand-written page asks for a block that does not exist, or has the path of a generated one.
     """
     environment = _environment()
-    files = {**_pages(environment, view, report), **_exports(view, report), **_charts(view)}
+    exported = _exports(view, report)
+    exported |= {badge.path: badge.svg for of_model in view.badges.values() for badge in of_model}
+    if (fed := feed(view.news, view.address)) is not None:
+        exported["feed.xml"] = fed
+    files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
     files |= explorer_files(view.models, report)
     blocks = _blocks(environment, view)
     for path, text in handwritten.items():
@@ -131,7 +166,7 @@ def _known(value: object) -> str:
     return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
-def _pages(environment: jinja2.Environment, view: View, report: Report) -> dict[str, str]:
+def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, str], report: Report) -> dict[str, str]:
     def render(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
@@ -144,8 +179,14 @@ def _pages(environment: jinja2.Environment, view: View, report: Report) -> dict[
             n_left_out=len(view.left_out),
             files=_files("audit"),
         ),
+        "news.md": render("news.md.j2", news=view.news, files=_files("news"), most_shown=MOST_SHOWN),
+        "data.md": render(
+            "data.md.j2",
+            lines=data_lines(view.sections, view.manifests),
+            manifests=view.manifests,
+            files=_files("data"),
+        ),
         "explorer.md": render("explorer.md.j2"),
-        "data.md": render("data.md.j2", lines=data_lines(view), manifests=view.manifests, files=_files("data")),
     }
     for benchmark in view.board.benchmarks:
         sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
@@ -157,7 +198,12 @@ def _pages(environment: jinja2.Environment, view: View, report: Report) -> dict[
         }
         path = sections[0].page.removesuffix(".html") + ".md"
         pages[path] = render(
-            "benchmark.md.j2", benchmark=benchmark, sections=sections, indices=indices, incomplete=incomplete
+            "benchmark.md.j2",
+            benchmark=benchmark,
+            sections=sections,
+            indices=indices,
+            incomplete=incomplete,
+            exported=exported,
         )
     for number, model in enumerate(view.models):
         report("writing pages", number, len(view.models))
@@ -170,6 +216,10 @@ def _pages(environment: jinja2.Environment, view: View, report: Report) -> dict[
             digests=digests,
             overview=(*_without_index(view.board, model.id), *overview(digests)),
             rule=rule(),
+            badges=view.badges.get(model.id, ()),
+            history=history(model),
+            address=view.address,
+            placeholder=PLACEHOLDER,
         )
     return pages
 
@@ -184,7 +234,7 @@ def _without_index(board: Board, model_id: str) -> Iterator[str]:
 
 
 def _files(stem: str) -> Files:
-    return Files(f"files/{stem}.json", f"files/{stem}.csv")
+    return Files(f"files/{stem}")
 
 
 def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
@@ -234,89 +284,53 @@ def _fullest(sections: Sequence[Section]) -> list[Section]:
     return list(best.values())
 
 
+def tables_of(view: View) -> Iterator[Table]:
+    """Yield every table that the site offers for download."""
+    manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
+    for section in view.sections:
+        yield from section_tables(section, manifests)
+    for index in view.indices:
+        yield from index_tables(index, manifests)
+    for model in view.models:
+        for placement in model.placements:
+            yield metrics_table(placement, manifests)
+    yield Table(_files("audit"), exports.AUDIT_COLUMNS, exports.audit_lines(view.board, view.left_out))
+    yield Table(_files("data"), DATA_COLUMNS, data_lines(view.sections, view.manifests))
+    yield Table(_files("benchmarks"), BENCHMARK_COLUMNS, [benchmark_line(section) for section in view.sections])
+    if view.news:
+        yield Table(_files("news"), NEWS_COLUMNS, news_lines(view.news))
+    yield Table(_files("models"), MODEL_COLUMNS, [model_line(model) for model in view.models])
+
+
 def _exports(view: View, report: Report) -> dict[str, str]:
     files: dict[str, str] = {}
+    for number, table in enumerate(found := list(tables_of(view))):
+        report("writing tables", number, len(found))
+        files |= table.texts
     for section in view.sections:
-        signature = str(section.table.signature)
-        files |= _both(section.files, exports.table_lines(section.table), signature)
-        if section.table.comparisons:
-            files |= _both(section.comparisons, exports.comparison_lines(section.table.comparisons), signature)
+        cited = cited_section(section, files[section.files.json])
+        files |= {section.files.tex: section_latex(section), section.files.bib: bibtex(cited, view.address)}
     for index in view.indices:
-        signatures = " ".join(index.table.signatures)
-        files |= _both(index.files, index_lines(index.table), signatures)
-        if index.table.comparisons:
-            files |= _both(index.comparisons, exports.comparison_lines(index.table.comparisons), signatures)
-    for number, model in enumerate(view.models):
-        report("writing tables", number, len(view.models))
-        for placement in model.placements:
-            signature = str(placement.section.table.signature)
-            files |= _both(placement.files, exports.metric_lines(placement.row.entry), signature)
-    files |= _both(_files("audit"), exports.audit_lines(view.board, view.left_out), None)
-    files |= _both(_files("data"), data_lines(view), None)
-    files |= _both(_files("benchmarks"), [_benchmark_line(section) for section in view.sections], None)
-    files |= _both(_files("models"), [_model_line(model) for model in view.models], None)
+        papers = load_pages(index.table.benchmark).papers
+        cited = cited_index(index, papers, files[index.files.json])
+        files |= {index.files.tex: index_latex(index, papers), index.files.bib: bibtex(cited, view.address)}
     return files
 
 
-def _both(files: Files, lines: Sequence[Line], signature: str | None) -> dict[str, str]:
-    return {files.json: exports.to_json(lines, signature=signature), files.csv: exports.to_csv(lines)}
+def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: Report = silent) -> dict[str, bytes]:
+    """Return every table that the site offers as a Parquet file, by path relative to the root of the site.
 
-
-def _benchmark_line(section: Section) -> Line:
-    signature = section.table.signature
-    return {
-        "benchmark": signature.benchmark,
-        "dataset": signature.dataset,
-        "dataset_version": signature.dataset_version,
-        "config": signature.config,
-        "prompt": signature.prompt,
-        "n_items": signature.n_items,
-        "n_ranked": len(section.table.ranked),
-        "n_baselines": section.n_baselines,
-        "signature": str(signature),
-        "signature_sha256": section.table.signature_sha256,
-    }
-
-
-def _model_line(model: ModelView) -> Line:
-    return {
-        "model": model.id,
-        "backend": model.backends,
-        "n_results": len(model.placements),
-        "status": model.status,
-        "baseline": model.is_baseline,
-    }
-
-
-def data_lines(view: View) -> list[Line]:
-    """Return one export row for each set of items that has results, with facts from the manifest if it is available."""
-    manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
-    n_results: dict[tuple[str, str, str, str, str], int] = {}
-    items: dict[tuple[str, str, str, str, str], int] = {}
-    for section in view.sections:
-        signature = section.table.signature
-        splits = "+".join(signature.splits)
-        key = (signature.dataset, signature.dataset_version, signature.config, splits, signature.items_sha256)
-        n_results[key] = n_results.get(key, 0) + len(section.table.rows)
-        items[key] = signature.n_items
-    lines: list[Line] = []
-    for key in sorted(n_results):
-        dataset, version, config, splits, items_sha256 = key
-        manifest = manifests.get((dataset, version))
-        lines.append(
-            {
-                "dataset": dataset,
-                "version": version,
-                "config": config,
-                "splits": splits,
-                "n_items": items[key],
-                "items_sha256": items_sha256,
-                "n_results": n_results[key],
-                "licence": manifest.licence if manifest else None,
-                "human_validated": manifest.human_validated if manifest else None,
-            }
-        )
-    return lines
+    Args:
+        view: Data to show.
+        texts: All texts of the site by path, as :func:`generate` returns them.
+        memory: The memory of this machine, from which files of unchanged tables are taken.
+        report: Callback for progress.
+    """
+    files = {}
+    for number, table in enumerate(found := list(tables_of(view))):
+        report("writing Parquet files", number, len(found))
+        files[table.files.parquet] = remembered_parquet(table, texts[table.files.json], memory)
+    return files
 
 
 def _charts(view: View) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from schemas.errors import ConfigError, import_extra
 from schemas.files import replacing_folder, sha256_file
@@ -22,6 +24,9 @@ DEFAULT_SITE = Path("site/_build")
 CONFIG = "mkdocs.yml"
 HANDWRITTEN = "docs"
 _SITE = "site"
+# The file may hold tags that only the site generator knows, so that it is not read as a whole.
+_ADDRESS = re.compile(r"^site_url:[ \t]+([^\s#]+)", re.MULTILINE)
+_UNSAFE = re.compile(r"[\s<>\"'`()\[\]{}\\]")
 SITE_MARK = "assets/board.js"
 """Path of a file that every finished site contains."""
 
@@ -41,15 +46,32 @@ def handwritten_pages(site: Path) -> dict[str, str]:
     }
 
 
+def site_address(site: Path) -> str | None:
+    """Return the address of the finished site, which ends with a slash; None if ``mkdocs.yml`` names none.
+
+    Raises:
+        ConfigError: the address is none of the web.
+    """
+    path = site / CONFIG
+    found = _ADDRESS.search(path.read_text(encoding="utf-8"))
+    if found is None:
+        return None
+    address = found[1].strip("'\"")
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.netloc or _UNSAFE.search(address):
+        raise ConfigError(f"{path}: site_url: '{address}' is no address of a website; write one such as https://x.org/")
+    return address.rstrip("/") + "/"
+
+
 @contextmanager
-def combined(site: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> Iterator[Path]:
+def combined(site: Path, files: Mapping[str, str | bytes], copies: Mapping[str, Path]) -> Iterator[Path]:
     """Yield a folder of its own with everything that MkDocs reads: its configuration and, in ``docs``, all pages.
 
     The folder lies beside ``mkdocs.yml`` and is removed at the end. Builds that run at once do not share it.
 
     Args:
         site: Folder that contains ``mkdocs.yml``.
-        texts: Text of each file by its path.
+        files: Text or bytes of each file by its path.
         copies: File to copy by the path of the copy.
     """
     with tempfile.TemporaryDirectory(prefix=".board-", dir=site) as name:
@@ -57,10 +79,10 @@ def combined(site: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -
         (folder / CONFIG).write_text(f"INHERIT: ../{CONFIG}\ndocs_dir: {HANDWRITTEN}\n", encoding="utf-8")
         docs = folder / HANDWRITTEN
         shutil.copytree(site / HANDWRITTEN, docs, ignore=shutil.ignore_patterns("*.md", ".*"))
-        for path, text in texts.items():
+        for path, content in files.items():
             target = docs / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(content.encode() if isinstance(content, str) else content)
         for path, source in copies.items():
             (docs / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, docs / path)

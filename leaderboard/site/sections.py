@@ -18,15 +18,41 @@ from leaderboard.site.markup import slug
 from schemas.result import Metric
 
 _MOST_NAMES = 3
+_MOST_HEADLINES = 4
 SUMMARY_ROWS = 5
 """Number of models from each table that the front page shows."""
 
 
 class Files(NamedTuple):
-    """The paths of the two exports of a table, relative to the root of the site."""
+    """The paths of the exports of a table, relative to the root of the site."""
 
-    json: str
-    csv: str
+    stem: str
+    """Path without an ending."""
+
+    @property
+    def json(self) -> str:
+        """The path of the rows as JSON."""
+        return f"{self.stem}.json"
+
+    @property
+    def csv(self) -> str:
+        """The path of the rows as CSV."""
+        return f"{self.stem}.csv"
+
+    @property
+    def parquet(self) -> str:
+        """The path of the rows as Parquet."""
+        return f"{self.stem}.parquet"
+
+    @property
+    def tex(self) -> str:
+        """The path of the table for a paper, as LaTeX; only tables that compare models have one."""
+        return f"{self.stem}.tex"
+
+    @property
+    def bib(self) -> str:
+        """The path of the entries to cite, as BibTeX; only tables that compare models have one."""
+        return f"{self.stem}.bib"
 
 
 class Picture(NamedTuple):
@@ -71,6 +97,16 @@ class Section:
     def variants(self) -> tuple[Column, ...]:
         """The columns with variants of metrics, which the page folds away."""
         return tuple(column for column in self.table.columns if column.metric in self.pages.variants)
+
+    @property
+    def headlines(self) -> tuple[Column, ...]:
+        """The columns that summaries speak about: those that the benchmark names, or else the first ones."""
+        whole = [column for column in self.columns if not column.group]
+        order = self.pages.headlines
+        if not order:
+            return tuple(whole[:_MOST_HEADLINES])
+        named = [column for column in whole if column.metric in order]
+        return tuple(sorted(named, key=lambda each: order.index(each.metric)))
 
     @property
     def n_baselines(self) -> int:
@@ -208,8 +244,8 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
         title=table_title(table, all_tables),
         anchor=anchor,
         page=f"benchmarks/{slug(signature.benchmark)}.html",
-        files=Files(f"{stem}.json", f"{stem}.csv"),
-        comparisons=Files(f"{stem}-comparisons.json", f"{stem}-comparisons.csv"),
+        files=Files(stem),
+        comparisons=Files(f"{stem}-comparisons"),
         picture=None if chart is None else make_picture(chart, f"charts/{anchor}", ""),
     )
 

@@ -90,13 +90,14 @@ def test_copies_that_were_changed_a_little_do_not_widen_the_ranks(places: Places
 
 def test_a_withdrawn_result_stays_visible_and_a_preferred_one_settles_a_dispute(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "results" / "honest")
-    accepted(tmp_path / "results", "honest", "2026-01-01", decision="withdrawn", reason="the tokenizer was wrong")
+    withdrawn = {"decision": "withdrawn", "reason": "the tokenizer was wrong", "decided": "2026-02-01"}
+    accepted(tmp_path / "results", "honest", "2026-01-01", **withdrawn)
     for name, change in (("a", list), ("b", constant(0.6))):
         forge(places, tmp_path / "results" / name, change, model="acme/same")
     accepted(tmp_path / "results", "b", "2026-01-03", decision="preferred", reason="run again by a maintainer")
     (table,) = board(tmp_path / "results", places).tables
     reasons = {row.entry.place: row.unranked for row in table.rows}
-    assert reasons["honest"] == "withdrawn on 2026-01-01: the tokenizer was wrong"
+    assert reasons["honest"] == "withdrawn on 2026-02-01: the tokenizer was wrong"
     assert reasons["a"] == "has other answers than b, which a maintainer prefers"
     assert "disputed" not in (reasons["b"] or "")
 

@@ -11,8 +11,9 @@ import yaml
 
 from leaderboard.checking.entries import LeftOut, Root
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.pages import View, generate, make_view
+from leaderboard.site.pages import View, generate, make_view, parquet_files
 from schemas.errors import ConfigError
+from schemas.memory import Memory
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 
@@ -55,6 +56,7 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
         "index.md",
         "audit.md",
         "data.md",
+        "news.md",
         "benchmarks/index.md",
         "benchmarks/synthbias.md",
         "models/index.md",
@@ -84,8 +86,9 @@ def test_titles_survive_as_yaml(texts: dict[str, str]) -> None:
             assert isinstance(front["title"], str)
 
 
-def test_every_link_and_picture_leads_somewhere(texts: dict[str, str]) -> None:
+def test_every_link_and_picture_leads_somewhere(view: View, texts: dict[str, str]) -> None:
     n_links = 0
+    tables = parquet_files(view, texts, Memory(None))
     for path, text in texts.items():
         if not path.endswith(".md"):
             continue
@@ -94,7 +97,7 @@ def test_every_link_and_picture_leads_somewhere(texts: dict[str, str]) -> None:
             place = (Path("/") / path).parent.joinpath(address).resolve() if address else Path("/") / path
             source = place.relative_to("/").as_posix()
             source = source.removesuffix(".html") + ".md" if source.endswith(".html") else source
-            assert source in texts, f"{path}: {target}"
+            assert source in texts or source in tables, f"{path}: {target}"
             if fragment and not fragment.startswith("only-"):
                 assert f"#{fragment} " in texts[source] or f'id="{fragment}"' in texts[source], f"{path}: {target}"
             n_links += 1
@@ -153,7 +156,7 @@ def test_the_same_results_give_the_same_texts(texts: dict[str, str], tmp_path: P
 
 
 def test_charts_come_in_two_schemes_without_outside_references(texts: dict[str, str]) -> None:
-    charts = {path: text for path, text in texts.items() if path.endswith(".svg")}
+    charts = {path: text for path, text in texts.items() if path.startswith("charts/")}
     light = {path for path in charts if not path.endswith("-dark.svg")}
     assert {path.removesuffix(".svg") + "-dark.svg" for path in light} == charts.keys() - light
     for path, text in charts.items():

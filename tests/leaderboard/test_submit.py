@@ -158,11 +158,14 @@ def test_the_register_keeps_dates_owners_and_decisions(places: Places) -> None:
     place = folder.relative_to(places.results).as_posix()
     assert "name its --owner" in places.call("accept", place).stderr
     assert places.call("accept", place, "--owner", "acme-bot").returncode == 0
+    (entry,) = json.loads((places.results / "register.json").read_text())["results"]
+    assert "decided" not in entry
     assert "--reason belongs to" in places.call("accept", place, "--decision", "withdrawn").stderr
     withdrawn = ("--decision", "withdrawn", "--reason", "wrong tokenizer")
     assert places.call("accept", place, *withdrawn).returncode == 0
     (entry,) = json.loads((places.results / "register.json").read_text())["results"]
     assert (entry["place"], entry["owner"], entry["decision"]) == (place, "acme-bot", "withdrawn")
+    assert entry["decided"] >= entry["accepted"]
     assert "no such file" in places.call("accept", "nowhere", "--owner", "x").stderr
     by_owner = places.call("verify", places.results, "--author", "acme-bot")
     assert by_owner.returncode == 2
