@@ -245,10 +245,26 @@ def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
             if panel.name in ("rankings", *panels):
                 raise ConfigError(f"benchmark '{pages.name}': another block is called '{panel.name}'; rename its panel")
             panels[panel.name] = _panel(environment, view, pages.name, panel)
+    sections = _fullest(view.sections)
     rankings = environment.get_template("rankings.html.j2").render(
-        sections=_fullest(view.sections), indices=view.indices, summary_rows=SUMMARY_ROWS
+        sections=sections, indices=view.indices, summary_rows=SUMMARY_ROWS, figures=_figures(sections, view.indices)
     )
     return {"rankings": rankings, **panels}
+
+
+def _figures(sections: Sequence[Section], indices: Sequence[IndexView]) -> frozenset[str]:
+    """Return the anchors of the tables whose charts stand on the front page, one for each benchmark.
+
+    An index sums a benchmark up. Otherwise, a chart that shows which models achieve more than the baselines says most.
+    """
+    chosen: dict[str, str] = {}
+    for index in indices:
+        if index.picture is not None:
+            chosen.setdefault(index.table.benchmark, index.anchor)
+    for section in sorted(sections, key=lambda one: not one.shows_gate):
+        if section.picture is not None:
+            chosen.setdefault(section.table.signature.benchmark, section.anchor)
+    return frozenset(chosen.values())
 
 
 def _panel(environment: jinja2.Environment, view: View, benchmark: str, panel: BaselinePanel) -> str:

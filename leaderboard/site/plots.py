@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from leaderboard.site.label_places import Point, place_labels, shortened
 from schemas.errors import ConfigError, import_extra
@@ -56,13 +56,24 @@ class Dot(NamedTuple):
     is_baseline: bool = False
 
 
-def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Chart | None:
+class GateLine(NamedTuple):
+    """A value that a model must exceed before it is ranked, as a line across the plane of two metrics."""
+
+    axis: Literal["x", "y"]
+    value: float
+    label: str
+
+
+def scatter(
+    points: Sequence[ScatterPoint], *, x_title: str, y_title: str, gate: GateLine | None = None
+) -> Chart | None:
     """Draw two metrics of each row against each other, with their intervals; the marks of baselines are hollow.
 
     Args:
         points: Rows to draw; rows that lack one of the two values are left out.
         x_title: Title of the horizontal axis.
         y_title: Title of the vertical axis.
+        gate: Line that separates models with a rank from those without; None for no line.
 
     Returns:
         The chart, or None if no row has both values.
@@ -101,7 +112,23 @@ def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Ch
         }
         for point, place in zip(drawn, places, strict=True)
     ]
-    layers: list[JsonValue] = [
+    layers: list[JsonValue] = [] if gate is None else [_gate_layer(gate)]
+    layers += _scatter_layers(x_title, y_title)
+    svg = _svg({"width": width, "height": height, "data": {"values": values}, "layer": layers})
+    n_baselines = sum(point.is_baseline for point in drawn)
+    alt = (
+        f"Scatter plot of {y_title} against {x_title} for {len(drawn) - n_baselines} models and "
+        f"{n_baselines} baselines, with intervals; the numbers are in the table."
+    )
+    if gate is not None:
+        title = x_title if gate.axis == "x" else y_title
+        alt += f" A dashed line marks {gate.value:.3f} on the axis of {title}: {gate.label}."
+    return Chart(light=svg, dark=_darkened(svg), alt=alt)
+
+
+def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
+    """Return the intervals, the marks and the labels of points in the plane of two metrics."""
+    return [
         _layer({"type": "rule", "strokeWidth": 1.4}, x=_plane("x_low", x_title), y=_plane("y", y_title), x2="x_high"),
         _layer({"type": "rule", "strokeWidth": 1.4}, x=_plane("x", x_title), y=_plane("y_low", y_title), y2="y_high"),
         _layer(
@@ -119,13 +146,13 @@ def scatter(points: Sequence[ScatterPoint], *, x_title: str, y_title: str) -> Ch
             },
         },
     ]
-    svg = _svg({"width": width, "height": height, "data": {"values": values}, "layer": layers})
-    n_baselines = sum(point.is_baseline for point in drawn)
-    alt = (
-        f"Scatter plot of {y_title} against {x_title} for {len(drawn) - n_baselines} models and "
-        f"{n_baselines} baselines, with intervals; the numbers are in the table above."
-    )
-    return Chart(light=svg, dark=_darkened(svg), alt=alt)
+
+
+def _gate_layer(gate: GateLine) -> JsonValue:
+    scale: dict[str, JsonValue] = {"domain": [_PLANE_LOW, _PLANE_HIGH], "nice": False, "zero": False}
+    place: dict[str, JsonValue] = {"datum": gate.value, "type": "quantitative", "scale": scale}
+    mark: dict[str, JsonValue] = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.2, "color": _MUTED}
+    return {"mark": mark, "encoding": {gate.axis: place}}
 
 
 # Leave room around [0, 1], so that marks and labels at the ends are not cut off.

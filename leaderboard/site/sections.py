@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import BenchmarkPages, Column, load_pages
@@ -19,7 +19,7 @@ from schemas.result import Metric
 
 _MOST_NAMES = 3
 _MOST_HEADLINES = 4
-SUMMARY_ROWS = 5
+SUMMARY_ROWS = 10
 """Number of models from each table that the front page shows."""
 
 
@@ -82,6 +82,8 @@ class Section:
     files: Files
     comparisons: Files
     picture: Picture | None
+    shows_gate: bool
+    """True if the chart has a line that models must exceed before they are ranked."""
 
     @property
     def pages(self) -> BenchmarkPages:
@@ -174,6 +176,13 @@ class Section:
         return f"Ranked by {self.primary_label}: {shown}{told_apart}. {self.without_rank}{baselines}"
 
     @property
+    def figure_caption(self) -> str:
+        """The caption of the chart on the front page."""
+        marks = "Filled circles are models, hollow diamonds are baselines, and lines are 95 % intervals."
+        gate = " Only models beyond the dashed line can have a rank: they achieve more than every baseline."
+        return marks + (gate if self.shows_gate else "")
+
+    @property
     def without_rank(self) -> str:
         """The sentence on the models that have no rank, which ends with a space; empty if all have one."""
         names = [row.entry.result.model.id for row in self.table.rows if row.rank is None and not row.entry.is_baseline]
@@ -238,7 +247,8 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
     anchor = table_anchor(signature, table.signature_sha256)
     stem = f"files/{plain(signature.benchmark)}-{anchor}"
     pages = load_pages(signature.benchmark)
-    chart = _scatter(table, pages) or _dots(table, pages)
+    gate = _gate_line(table, pages)
+    chart = _scatter(table, pages, gate) or _dots(table, pages)
     return Section(
         table=table,
         title=table_title(table, all_tables),
@@ -247,22 +257,46 @@ def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
         files=Files(stem),
         comparisons=Files(f"{stem}-comparisons"),
         picture=None if chart is None else make_picture(chart, f"charts/{anchor}", ""),
+        shows_gate=gate is not None,
     )
 
 
-def _scatter(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:
-    """Draw two columns against each other if the benchmark says that they explain each other."""
+def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] | None:
+    """Return the columns on the vertical and the horizontal axis, if the benchmark says that two explain each other."""
     columns = {column.key: column for column in table.columns}
     plane = pages.layout(lambda name: any(column.metric == name for column in table.columns)).plane
     if plane is None or not columns.keys() >= set(plane):
         return None
-    y_column, x_column = (columns[key] for key in plane)
+    y, x = plane
+    return columns[y], columns[x]
+
+
+def _scatter(table: ResultTable, pages: BenchmarkPages, gate: plots.GateLine | None) -> plots.Chart | None:
+    """Draw two columns against each other."""
+    plane = _plane(table, pages)
+    if plane is None:
+        return None
+    y_column, x_column = plane
     points = []
     for row in table.rows:
         x, y = x_column.of(row.entry), y_column.of(row.entry)
         if x is not None and y is not None:
             points.append(plots.ScatterPoint(label=_short(row), x=x, y=y, is_baseline=row.entry.is_baseline))
-    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading)
+    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading, gate=gate)
+
+
+def _gate_line(table: ResultTable, pages: BenchmarkPages) -> plots.GateLine | None:
+    """Return the line of the best baseline, if an axis shows what a model must achieve before it is ranked."""
+    gate = load_benchmark(table.signature.benchmark).gate(table.signature.task)
+    plane = _plane(table, pages)
+    axes: tuple[Literal["y", "x"], ...] = ("y", "x")
+    for axis, column in zip(axes, plane or (), strict=False):
+        if gate is not None and column.metric == gate.metric and not column.group:
+            found = [column.of(row.entry) for row in table.rows if row.entry.is_baseline]
+            values = [metric.value for metric in found if metric is not None and metric.value is not None]
+            if values:
+                return plots.GateLine(axis, max(values), "best baseline: no rank up to here")
+    return None
 
 
 def _dots(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:

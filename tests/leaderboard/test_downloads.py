@@ -91,7 +91,7 @@ def parquet(view: View, texts: dict[str, str]) -> dict[str, bytes]:
 def test_every_table_is_there_as_parquet_with_the_numbers_of_its_json(
     texts: dict[str, str], parquet: dict[str, bytes]
 ) -> None:
-    tables = {path for path in texts if path.startswith("files/") and path.endswith(".json")}
+    tables = {path for path in texts if re.fullmatch(r"files/[^/]+\.json", path)}
     assert {path.removesuffix(".parquet") + ".json" for path in parquet} == tables
     assert any(path.endswith("-comparisons.parquet") for path in parquet)
     for path, content in parquet.items():

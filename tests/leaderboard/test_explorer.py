@@ -133,11 +133,15 @@ def said(page: Page) -> str:
     return page.locator("[data-bb-status]").inner_text()
 
 
+def settle(page: Page) -> None:
+    page.wait_for_function("document.querySelector('.bb-found[aria-busy]') === null")
+
+
 def choose(page: Page, label: str, value: str) -> None:
     before = page.evaluate("location.hash")
     page.get_by_role("combobox", name=label, exact=True).select_option(label=value)
     page.wait_for_function("before => location.hash !== before", arg=before)
-    page.wait_for_load_state("networkidle")
+    settle(page)
 
 
 def recognition(browser: Browser, address: str, *, scheme: Scheme = "light", width: int = 1280) -> Page:
@@ -163,6 +167,7 @@ class TestPage:
         assert page.locator(".bb-found > li").count() == min(n_xe, 20)
         assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
         again = visit(browser, page.url).page
+        settle(again)
         assert said(again) == said(page)
         assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
         again.locator(".bb-explorer").get_by_role("button", name="Clear").click()
@@ -194,9 +199,7 @@ class TestPage:
         assert page.locator(".bb-found").get_attribute("start") == "21"
         page.get_by_role("searchbox", name="Text", exact=True).fill("CANNOT DO THAT")
         page.wait_for_function("location.hash.includes('q=')")
-        page.wait_for_function("document.querySelector('[data-bb-status]').textContent.includes(' of ')")
-        page.wait_for_load_state("networkidle")
-        page.wait_for_function("!document.querySelector('[data-bb-status]').textContent.startsWith('Searching')")
+        settle(page)
         assert "refused" in page.locator(".bb-found > li").first.inner_text()
         n_she = sum(line.startswith("family: she") for line in page.locator(".bb-found").inner_text().splitlines())
         assert n_she == page.locator(".bb-found > li").count() == min(20, int(said(page).split()[0]))
@@ -235,7 +238,7 @@ class TestPage:
         page.keyboard.press("w")
         page.wait_for_function("location.hash.includes('kind=')")
         assert page.evaluate("document.activeElement.name") == "kind"
-        page.wait_for_load_state("networkidle")
+        settle(page)
         page.get_by_role("button", name="Next").focus()
         page.keyboard.press("Enter")
         page.wait_for_function("location.hash.includes('page=2')")

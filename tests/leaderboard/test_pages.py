@@ -56,6 +56,7 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
         "index.md",
         "audit.md",
         "data.md",
+        "explorer.md",
         "news.md",
         "benchmarks/index.md",
         "benchmarks/synthbias.md",

@@ -251,6 +251,8 @@
     const result = table.results.find((one) => one.id === chosen.get("model")) ?? table.results[0];
     const other = table.results.find((one) => one.id === chosen.get("other") && one !== result);
     const results = other === undefined ? [result] : [result, other];
+    // What most readers see first is asked for together with what tells where it is.
+    paths(table, results, 0).forEach(load);
     const [index, ...own] = await Promise.all([
       load(`${table.id}/index.json`),
       ...results.map((one) => load(`${table.id}/${one.id}/index.json`)),
@@ -291,9 +293,21 @@
       : `The answers could not be loaded (${error.message}). Load the page again.`;
   }
 
-  const draw = () => show().catch(fail);
+  // Readers of the screen, and tests, are told while the list is not yet that of the choice.
+  function draw() {
+    list.setAttribute("aria-busy", "true");
+    const mine = newest + 1;
+    show()
+      .catch(fail)
+      .finally(() => {
+        if (mine === newest) {
+          list.removeAttribute("aria-busy");
+        }
+      });
+  }
 
   function choose(chosen) {
+    list.setAttribute("aria-busy", "true");
     if (location.hash.slice(1) === chosen.toString()) {
       draw();
     } else {
