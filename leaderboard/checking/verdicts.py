@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -76,12 +76,10 @@ def judge(
             changed register is rejected. None to judge every result.
 
     Yields:
-        A verdict for each result, and for each link or folder that cannot be searched, in the order of the paths.
-
-    Raises:
-        DataError: there is no result at a path.
+        A verdict for each result, and for each path, link or folder without one, in the order of the paths. A result
+        that lies below several of the paths has one verdict.
     """
-    found = [_found(path) if since is None else list(_changed(path, since)) for path in paths]
+    found = _without_repetitions(_found(path) if since is None else list(_changed(path, since)) for path in paths)
     pieces = [result for results in found for result in results if isinstance(result, Path)]
     work = partial(_verdict, memory=memory, keys=keys)
     outcomes = isolated(work, pieces, _LIMITS, n_workers=max(1, min(_N_WORKERS, len(pieces))))
@@ -117,17 +115,32 @@ def owned(verdict: Verdict, register: Register, author: str) -> Verdict:
     return verdict
 
 
+def _without_repetitions(found: Iterable[list[Path | Verdict]]) -> list[list[Path | Verdict]]:
+    known: set[Path] = set()
+    kept: list[list[Path | Verdict]] = []
+    for results in found:
+        kept.append([])
+        for result in results:
+            place = result.absolute() if isinstance(result, Path) else None
+            if place is None or place not in known:
+                kept[-1].append(result)
+            if place is not None:
+                known.add(place)
+    return kept
+
+
 def _found(path: Path) -> list[Path | Verdict]:
-    if path.name == RESULT:
+    if path.name == RESULT and os.path.lexists(path):
         return [path]
     if not path.is_dir():
-        raise DataError(f"{path}: no such folder; name the folder of a finished run")
+        what = "is a file and no result" if path.exists() else "no such folder"
+        return [Verdict(place=str(path), reason=f"{what}; name the folder of a finished run")]
     found = [
         one.path if one.problem is None else Verdict(place=str(one.path), reason=one.problem)
         for one in results_in(path)
     ]
     if not found:
-        raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
+        return [Verdict(place=str(path), reason=f"no {RESULT} here; name the folder of a finished run")]
     return found
 
 

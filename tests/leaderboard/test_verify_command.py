@@ -57,12 +57,26 @@ def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> 
     assert done.stdout.splitlines()[2] == "1 accepted with warnings, 1 rejected"
 
 
-def test_a_path_without_results_is_an_error(runs: Path, tmp_path: Path) -> None:
+def test_a_path_without_results_is_rejected_and_the_others_are_judged(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, said in ((tmp_path / "empty", "no result.json here"), (tmp_path / "gone", "no such folder")):
-        done = verify(path, "--keys", runs.parent / "keys", runs=runs)
-        assert done.returncode == 1
-        assert said in done.stderr
+    (file,) = runs.rglob("records.parquet")
+    wrong = {
+        tmp_path / "empty": "no result.json here",
+        tmp_path / "gone": "no such folder",
+        tmp_path / "gone" / "result.json": "no such folder",
+        file: "is a file and no result",
+    }
+    done = verify(*wrong, runs, "--keys", runs.parent / "keys", runs=runs)
+    assert done.returncode == 1
+    *rejected, sound, _ = done.stdout.splitlines()
+    assert rejected == [f"rejected: {path}: {said}; name the folder of a finished run" for path, said in wrong.items()]
+    assert sound.startswith("accepted with warnings: ")
+
+
+def test_a_result_that_is_named_twice_is_judged_once(runs: Path) -> None:
+    (result,) = runs.rglob("result.json")
+    done = verify(runs, result, result.parent, "--keys", runs.parent / "keys", runs=runs)
+    assert done.stdout.count("\n") == 1
 
 
 def test_json_holds_every_verdict(runs: Path, tmp_path: Path) -> None:
