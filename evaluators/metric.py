@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import PERCENTILE, FloatArray, interval_of, resample, resampled_sums
+from evaluators.statistics.bootstrap import N_RESAMPLES, PERCENTILE, FloatArray, interval_of, resample, resampled_sums
 from evaluators.statistics.record_tables import Statistics
 from schemas.metric_comparison import TOLERANCE
 from schemas.result import Interval, Metric
@@ -73,9 +73,9 @@ class MetricDefinition(Generic[T]):
         label = None if self.scorer is None else self.scorer(table)
         return self.version if label is None else f"{self.version}.{label}"
 
-    def resampled(self, table: T, group: Mapping[str, str]) -> FloatArray:
-        """Return the values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
-        return resample(self.statistics(table, group).cluster_sums, self.aggregate)
+    def resampled(self, table: T, group: Mapping[str, str], n_resamples: int = N_RESAMPLES) -> FloatArray:
+        """Return the values on the first resamples of the clusters, shape (n_resamples,); nan where undefined."""
+        return resample(self.statistics(table, group).cluster_sums, self.aggregate, n_resamples)
 
     def compute(self, table: T, group: Mapping[str, str]) -> Metric:
         """Return the value on one slice with its interval, or null with the reason."""

@@ -120,6 +120,34 @@ class Measurement:
             for name in names
         }
 
+    def sliced_resamples(self, names: Sequence[str], n_resamples: int) -> Iterator[SliceResamples]:
+        """Yield metrics on all items and on each slice, with their values on the first resamples of the clusters.
+
+        Values that are undefined are left out.
+
+        Args:
+            names: Names of the metrics; those that the task does not have are passed over.
+            n_resamples: Number of resamples.
+        """
+        for definition in metric_definitions(self._task):
+            if definition.name not in names or definition.undefined(self.table) is not None:
+                continue
+            for group in _groups(definition, self.table):
+                value = definition.value_of(self.table, group, {}).value
+                if value is not None:
+                    resampled = definition.resampled(self.table, group, n_resamples)
+                    yield SliceResamples(definition.name, group, value, resampled)
+
+
+class SliceResamples(NamedTuple):
+    """The value of a metric on a slice, and on resamples of the clusters."""
+
+    name: str
+    group: Mapping[str, str]
+    value: float
+    resampled: FloatArray
+    """Values of shape (n_resamples,); nan where the metric is undefined on a resample."""
+
 
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
     """Compute every metric of a task from the records of one config; see :class:`Measurement`."""

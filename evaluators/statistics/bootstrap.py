@@ -54,16 +54,16 @@ def _draws(rng: np.random.Generator, n_clusters: int, n_resamples: int) -> IntAr
     return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=n_resamples)
 
 
-def _sums(cluster_sums: FloatArray) -> FloatArray:
-    """Sum sufficient statistics of shape (n_clusters, n_columns) over the resamples of the clusters."""
+def _sums(cluster_sums: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArray:
+    """Sum sufficient statistics of shape (n_clusters, n_columns) over the first resamples of the clusters."""
     n_clusters = len(cluster_sums)
     if n_clusters <= _MOST_KEPT:
-        return cluster_draws(n_clusters) @ cluster_sums
+        return cluster_draws(n_clusters)[:n_resamples] @ cluster_sums
     # The draws of many clusters take more memory than all else, so only some resamples are drawn at a time.
     rng = np.random.default_rng(SEED)
-    sums = np.empty((N_RESAMPLES, cluster_sums.shape[1]))
+    sums = np.empty((n_resamples, cluster_sums.shape[1]))
     n_at_a_time = max(1, _MOST_KEPT * N_RESAMPLES // n_clusters // 4)
-    for start in range(0, N_RESAMPLES, n_at_a_time):
+    for start in range(0, n_resamples, n_at_a_time):
         block = sums[start : start + n_at_a_time]
         block[:] = _draws(rng, n_clusters, len(block)).astype(np.float64) @ cluster_sums
     return sums
@@ -91,17 +91,20 @@ def sum_by_cluster(
     return table
 
 
-def resample(cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def resample(
+    cluster_sums: FloatArray, aggregate: Callable[[FloatArray], FloatArray], n_resamples: int = N_RESAMPLES
+) -> FloatArray:
     """Compute the values of a metric on resamples of the clusters.
 
     Args:
         cluster_sums: Sufficient statistics, shape (n_clusters, n_columns).
         aggregate: Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined.
+        n_resamples: Number of resamples, at most ``N_RESAMPLES``, of which these are the first.
 
     Returns:
-        Values of shape (N_RESAMPLES,); nan if the metric is undefined on the resample.
+        Values of shape (n_resamples,); nan if the metric is undefined on the resample.
     """
-    return aggregate(_sums(cluster_sums))
+    return aggregate(_sums(cluster_sums, n_resamples))
 
 
 def resampled_sums(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:

@@ -5,15 +5,14 @@ Items are the same for all results of a table, so their texts are written once, 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import KINDS, kinds_of
 from leaderboard.site.model_views import ModelView, Placement
+from leaderboard.site.places import result_id, table_id
 from schemas import strict_json
 from schemas.columns import Column
 from schemas.memory import Memory, machine_memory
@@ -53,7 +52,7 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
     indices: dict[str, dict[str, JsonValue]] = {}
     for number, (placement, model) in enumerate(found):
         report("writing answers", number, len(found))
-        table, name = _table_id(placement), _result_id(placement)
+        table, name = table_id(placement), result_id(placement)
         if table not in tables:
             tables[table] = _about(placement)
             indices[table], items = _remembered(_ITEMS, placement.row.entry, memory)
@@ -72,21 +71,11 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
     return files
 
 
-def _table_id(placement: Placement) -> str:
-    # Results of one table are about the same items, or else they are shown apart from each other here.
-    stem = PurePosixPath(placement.section.files.json).stem
-    return f"{stem}-{placement.row.entry.items_sha256[:6]}"
-
-
-def _result_id(placement: Placement) -> str:
-    return hashlib.sha256(placement.files.json.encode()).hexdigest()[:12]
-
-
 def explorer_link(placement: Placement) -> str | None:
     """Return the address of the explorer with one result, relative to the root of the site; None if it is not there."""
     if not _is_explored(placement):
         return None
-    return f"explorer.html#table={_table_id(placement)}&model={_result_id(placement)}"
+    return f"explorer.html#table={table_id(placement)}&model={result_id(placement)}"
 
 
 def _is_explored(placement: Placement) -> bool:

@@ -17,6 +17,7 @@ from leaderboard.site import exports, markup
 from leaderboard.site.answers import rule
 from leaderboard.site.badges import PLACEHOLDER, Badge, make_badges
 from leaderboard.site.citations import bibtex, cited_index, cited_section
+from leaderboard.site.compare import compare_files, compare_link
 from leaderboard.site.digests import digest_of_index, overview
 from leaderboard.site.downloads import Table, index_tables, metrics_table, remembered_parquet, section_tables
 from leaderboard.site.explorer import explorer_files, explorer_link
@@ -109,7 +110,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     if (fed := feed(view.news, view.address)) is not None:
         exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
-    files |= explorer_files(view.models, report)
+    files |= {**explorer_files(view.models, report), **compare_files(view.models, report)}
     blocks = _blocks(environment, view)
     for path, text in handwritten.items():
         if path in files:
@@ -141,6 +142,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "count": lambda n: f"{n:,}",
+        "compare_link": compare_link,
         "explorer_link": explorer_link,
         "front_matter": markup.front_matter,
         "ideal": lambda value: f"{value:g}",
@@ -187,6 +189,7 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
             files=_files("data"),
         ),
         "explorer.md": render("explorer.md.j2"),
+        "compare.md": render("compare.md.j2"),
     }
     for benchmark in view.board.benchmarks:
         sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -56,6 +57,7 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
         "index.md",
         "audit.md",
         "data.md",
+        "compare.md",
         "explorer.md",
         "news.md",
         "benchmarks/index.md",
@@ -99,7 +101,11 @@ def test_every_link_and_picture_leads_somewhere(view: View, texts: dict[str, str
             source = place.relative_to("/").as_posix()
             source = source.removesuffix(".html") + ".md" if source.endswith(".html") else source
             assert source in texts or source in tables, f"{path}: {target}"
-            if fragment and not fragment.startswith("only-"):
+            if "=" in fragment:  # A choice on a page, which is about a result with files of its own.
+                chosen = dict(part.split("=") for part in html.unescape(fragment).split("&"))
+                stem = f"files/{Path(source).stem}/{chosen['table']}/{chosen['model']}"
+                assert f"{stem}.json" in texts or f"{stem}/index.json" in texts, f"{path}: {target}"
+            elif fragment and not fragment.startswith("only-"):
                 assert f"#{fragment} " in texts[source] or f'id="{fragment}"' in texts[source], f"{path}: {target}"
             n_links += 1
     assert n_links > 50
