@@ -12,7 +12,8 @@ app = command_group(
         "build": Place(
             "biasboard.building:app", "Build a dataset; without a name, list the builders and their sources."
         ),
-        **EVALUATORS,
+        # Results are exported too, so the questions of a dataset have another name here.
+        **{"questions" if name == "export" else name: place for name, place in EVALUATORS.items()},
         "board": LEADERBOARD["build"],
         "export": LEADERBOARD["export"],
         "keys": LEADERBOARD["keys"],

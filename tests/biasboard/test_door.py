@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluators.__main__ import COMMANDS as EVALUATORS
 from tests.evaluators.made_data import made_items, write_dataset
 
 REPOSITORY = Path(__file__).parents[2]
@@ -45,6 +46,7 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
         "rescore",
         "import",
         "export",
+        "questions",
         "texts",
         "index",
         "list",
@@ -56,6 +58,12 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
         assert f" {name} " in done.stdout
     assert "Usage: biasboard" in done.stdout
     assert "Exit status: 0 done; 1 bad input" in done.stdout
+
+
+def test_no_command_of_a_package_hides_one_of_another() -> None:
+    shown = " ".join(biasboard("--help", COLUMNS="300").stdout.split())
+    for place in EVALUATORS.values():
+        assert place.summary[:40] in shown
 
 
 def test_the_command_and_its_version_are_those_of_the_distribution() -> None:

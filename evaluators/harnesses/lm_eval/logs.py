@@ -61,7 +61,7 @@ def read_logs(path: Path) -> FoundLogs:
     if not found:
         raise ConfigError(
             f"{path}: {everything[0].samples.name} is the log of a task that biasboard did not export, so that its "
-            "items are not ours; export the questions with biasboard export lm-eval, and ask those"
+            "items are not ours; export the questions with biasboard questions lm-eval, and ask those"
         )
     _check_one_model(path, everything, found)
     return FoundLogs(found, left_out)
