@@ -1,0 +1,55 @@
+"""The results in this repository: they verify against the committed keys, and are those that were accepted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leaderboard.checking.entries import Root
+from leaderboard.checking.intake import strange_files
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.loading import Loaded, load
+from leaderboard.checking.submissions import place_for, read_submission
+from leaderboard.ranking.boards import assemble
+from schemas.memory import Memory
+from schemas.run_folder import RESULT
+
+REPOSITORY = Path(__file__).parents[2]
+RESULTS = REPOSITORY / "leaderboard" / "results"
+MOST_BYTES = 10 << 20
+TINY = "raincandy-u/TinyStories-656K"
+"""A model of 656 thousand parameters, which achieves no more than a baseline on any benchmark."""
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Loaded:
+    return load([Root(RESULTS, "accepted")], KeyBook(REPOSITORY / "leaderboard" / "keys"), Memory(None))
+
+
+def test_every_result_verifies_and_is_the_accepted_one(loaded: Loaded) -> None:
+    assert loaded.left_out == ()
+    assert len(loaded.entries) == len(list(RESULTS.rglob(RESULT))) > 0
+    for entry in loaded.entries:
+        assert entry.place == place_for(entry.result).as_posix()
+        assert entry.match.extent == "whole"
+        assert entry.acceptance is not None, f"{entry.place}: changed after its acceptance"
+        assert entry.result.model.identity is not None
+        assert entry.folder is not None
+        assert read_submission(entry.folder / RESULT) is not None
+        assert strange_files(entry.folder / RESULT) == ()
+
+
+def test_they_stand_in_tables_and_the_gate_holds_for_them(loaded: Loaded) -> None:
+    board = assemble(loaded.entries)
+    assert board.apart == ()
+    assert {table.signature.benchmark for table in board.tables} == {"gifi", "synthbias"}
+    for table in board.tables:
+        for row in table.rows:
+            if row.entry.result.model.id == TINY:
+                assert row.rank is None
+                assert row.unranked
+
+
+def test_the_repository_stays_small() -> None:
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < MOST_BYTES
