@@ -16,7 +16,7 @@ from evaluators.statistics.bootstrap import FloatArray
 from evaluators.text_scores import read_scores
 from leaderboard.checking.entries import Entry
 from leaderboard.site.model_views import ModelView, Placement
-from leaderboard.site.places import result_id, table_id
+from leaderboard.site.places import address, result_id, table_id
 from leaderboard.site.sections import Section
 from schemas import strict_json
 from schemas.memory import Memory, machine_memory
@@ -64,9 +64,7 @@ def compare_files(models: Sequence[ModelView], report: Report = silent) -> dict[
 
 def compare_link(placement: Placement) -> str | None:
     """Return the address of the comparison with one result, relative to the root of the site; None if there is none."""
-    if not _is_comparable(placement):
-        return None
-    return f"compare.html#table={table_id(placement)}&model={result_id(placement)}"
+    return address("compare.html", placement) if _is_comparable(placement) else None
 
 
 def _is_comparable(placement: Placement) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import KINDS, kinds_of
 from leaderboard.site.model_views import ModelView, Placement
-from leaderboard.site.places import result_id, table_id
+from leaderboard.site.places import address, result_id, table_id
 from schemas import strict_json
 from schemas.columns import Column
 from schemas.memory import Memory, machine_memory
@@ -73,9 +73,7 @@ def explorer_files(models: Sequence[ModelView], report: Report = silent) -> dict
 
 def explorer_link(placement: Placement) -> str | None:
     """Return the address of the explorer with one result, relative to the root of the site; None if it is not there."""
-    if not _is_explored(placement):
-        return None
-    return f"explorer.html#table={table_id(placement)}&model={result_id(placement)}"
+    return address("explorer.html", placement) if _is_explored(placement) else None
 
 
 def _is_explored(placement: Placement) -> bool:

@@ -15,6 +15,16 @@ def table_id(placement: Placement) -> str:
     return f"{stem}-{placement.row.entry.items_sha256[:6]}"
 
 
+def address(page: str, placement: Placement) -> str:
+    """Return the address of a page with one result chosen.
+
+    Args:
+        page: Path of the page relative to the root of the site.
+        placement: The result.
+    """
+    return f"{page}#table={table_id(placement)}&model={result_id(placement)}"
+
+
 def result_id(placement: Placement) -> str:
     """Return the name of a result."""
     return hashlib.sha256(placement.files.json.encode()).hexdigest()[:12]

@@ -11,27 +11,12 @@
   const NORMAL_95 = 1.959964;
   const LEVELS = 32767;
   const SVG = "http://www.w3.org/2000/svg";
-  const folder = root.dataset.bbCompare;
+  const { loader, element, fill, drawer, failure } = bbChoosing;
+  const load = loader(root.dataset.bbCompare);
   const form = root.querySelector("form");
   const status = root.querySelector("[data-bb-status]");
   const box = root.querySelector(".bb-scroll");
-  const fetched = new Map();
   let listed = null;
-  let newest = 0;
-
-  const load = (path) => {
-    if (!fetched.has(path)) {
-      const asked = fetch(folder + path).then((answer) => {
-        if (!answer.ok) {
-          throw new Error(`${path}: ${answer.status}`);
-        }
-        return answer.json();
-      });
-      asked.catch(() => fetched.delete(path));
-      fetched.set(path, asked);
-    }
-    return fetched.get(path);
-  };
 
   const number = (value, signed) => {
     const text = Math.abs(value).toFixed(3);
@@ -40,28 +25,6 @@
     }
     return (value < 0 ? "\u2212" : signed ? "+" : "") + text;
   };
-
-  function element(name, text) {
-    const made = document.createElement(name);
-    if (text !== undefined) {
-      made.textContent = text;
-    }
-    return made;
-  }
-
-  function fill(select, options, chosen) {
-    select.replaceChildren(
-      ...options.map(([value, label]) => {
-        const option = element("option", label);
-        option.value = value;
-        return option;
-      }),
-    );
-    select.value = chosen ?? "";
-    if (select.selectedIndex < 0) {
-      select.selectedIndex = 0;
-    }
-  }
 
   // The values of a result by metric and slice, each with its values on the resamples; undefined ones are NaN.
   function decoded(file, metrics) {
@@ -139,13 +102,12 @@
     return { table, model, other, third, metric, group: state.get("group") ?? "" };
   }
 
-  async function show() {
-    const mine = (newest += 1);
+  async function show(isOld) {
     const chosen = chosenOf(new URLSearchParams(location.hash.slice(1)));
     const { table, metric } = chosen;
     const results = [chosen.model, chosen.other, chosen.third].filter((result) => result !== undefined);
     const files = await Promise.all(results.map((result) => load(`${table.id}/${result.id}.json`)));
-    if (mine !== newest) {
+    if (isOld()) {
       return;
     }
     const values = files.map((file) => decoded(file, table.metrics));
@@ -215,24 +177,7 @@
     );
   }
 
-  function fail(error) {
-    status.textContent =
-      location.protocol === "file:"
-        ? "Browsers do not let a page that was opened from disk read files. Serve the site with: biasboard serve"
-        : `The values could not be loaded (${error.message}). Load the page again.`;
-  }
-
-  function update() {
-    box.setAttribute("aria-busy", "true");
-    const mine = newest + 1;
-    show()
-      .catch(fail)
-      .finally(() => {
-        if (mine === newest) {
-          box.removeAttribute("aria-busy");
-        }
-      });
-  }
+  const update = drawer(box, status, show);
 
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => {
@@ -258,5 +203,7 @@
       }
       update();
     })
-    .catch(fail);
+    .catch((error) => {
+      status.textContent = failure(error);
+    });
 })();

@@ -9,58 +9,17 @@
   if (root === null) {
     return;
   }
-  const folder = root.dataset.bbExplorer;
+  const { loader, element, fill, drawer, failure } = bbChoosing;
+  const load = loader(root.dataset.bbExplorer);
   const form = root.querySelector("form");
   const status = root.querySelector("[data-bb-status]");
   const list = root.querySelector(".bb-found");
   const pager = root.querySelector(".bb-pager");
-  const fetched = new Map();
   let tables = [];
   let kindNames = [];
-  // A slow answer to an earlier choice must not overwrite that of a later one.
-  let newest = 0;
-
-  const load = (path) => {
-    if (!fetched.has(path)) {
-      const asked = fetch(folder + path).then((answer) => {
-        if (!answer.ok) {
-          throw new Error(`${path}: ${answer.status}`);
-        }
-        return answer.json();
-      });
-      asked.catch(() => fetched.delete(path));
-      fetched.set(path, asked);
-    }
-    return fetched.get(path);
-  };
 
   const count = (n) => n.toLocaleString("en");
   const state = () => new URLSearchParams(location.hash.slice(1));
-
-  function element(name, text, className) {
-    const made = document.createElement(name);
-    if (text !== undefined) {
-      made.textContent = text;
-    }
-    if (className !== undefined) {
-      made.className = className;
-    }
-    return made;
-  }
-
-  function fill(select, options, chosen) {
-    select.replaceChildren(
-      ...options.map(([value, label]) => {
-        const option = element("option", label);
-        option.value = value;
-        return option;
-      }),
-    );
-    select.value = chosen;
-    if (select.selectedIndex < 0) {
-      select.selectedIndex = 0;
-    }
-  }
 
   function fillForm(table, index, chosen) {
     const models = table.results.map((result) => [result.id, result.model]);
@@ -243,9 +202,7 @@
     return holder;
   }
 
-  async function show() {
-    const mine = (newest += 1);
-    const isOld = () => mine !== newest;
+  async function show(isOld) {
     const chosen = state();
     const table = tables.find((one) => one.id === chosen.get("table")) ?? tables[0];
     const result = table.results.find((one) => one.id === chosen.get("model")) ?? table.results[0];
@@ -286,25 +243,7 @@
     forth.disabled = page === n_pages;
   }
 
-  function fail(error) {
-    const isDisk = location.protocol === "file:";
-    status.textContent = isDisk
-      ? "Browsers do not let a page that was opened from disk read files. Serve the site with: biasboard serve"
-      : `The answers could not be loaded (${error.message}). Load the page again.`;
-  }
-
-  // Readers of the screen, and tests, are told while the list is not yet that of the choice.
-  function draw() {
-    list.setAttribute("aria-busy", "true");
-    const mine = newest + 1;
-    show()
-      .catch(fail)
-      .finally(() => {
-        if (mine === newest) {
-          list.removeAttribute("aria-busy");
-        }
-      });
-  }
+  const draw = drawer(list, status, show);
 
   function choose(chosen) {
     list.setAttribute("aria-busy", "true");
@@ -350,5 +289,7 @@
       }
       draw();
     })
-    .catch(fail);
+    .catch((error) => {
+      status.textContent = failure(error);
+    });
 })();

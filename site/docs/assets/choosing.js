@@ -1,0 +1,77 @@
+"use strict";
+
+// Shared by the pages that choose among tables and results (explorer.js, compare.js). Names and texts come from strangers:
+// they reach a page as text nodes and never as markup.
+
+const bbChoosing = (() => {
+  // Returns a function that fetches a JSON file of a folder, each file once.
+  function loader(folder) {
+    const fetched = new Map();
+    return (path) => {
+      if (!fetched.has(path)) {
+        const asked = fetch(folder + path).then((answer) => {
+          if (!answer.ok) {
+            throw new Error(`${path}: ${answer.status}`);
+          }
+          return answer.json();
+        });
+        asked.catch(() => fetched.delete(path));
+        fetched.set(path, asked);
+      }
+      return fetched.get(path);
+    };
+  }
+
+  function element(name, text, className) {
+    const made = document.createElement(name);
+    if (text !== undefined) {
+      made.textContent = text;
+    }
+    if (className !== undefined) {
+      made.className = className;
+    }
+    return made;
+  }
+
+  // Gives a select its options, pairs of value and label, and chooses one; the first if there is no such value.
+  function fill(select, options, chosen) {
+    select.replaceChildren(
+      ...options.map(([value, label]) => {
+        const option = element("option", label);
+        option.value = value;
+        return option;
+      }),
+    );
+    select.value = chosen ?? "";
+    if (select.selectedIndex < 0) {
+      select.selectedIndex = 0;
+    }
+  }
+
+  // Returns a function that draws a page by its latest choice: a slow answer to an earlier one must not overwrite it.
+  // Readers of the screen, and tests, are told while a part of the page is not yet that of the choice.
+  function drawer(part, status, show) {
+    let newest = 0;
+    return () => {
+      const mine = (newest += 1);
+      part.setAttribute("aria-busy", "true");
+      show(() => mine !== newest)
+        .catch((error) => {
+          status.textContent = failure(error);
+        })
+        .finally(() => {
+          if (mine === newest) {
+            part.removeAttribute("aria-busy");
+          }
+        });
+    };
+  }
+
+  function failure(error) {
+    return location.protocol === "file:"
+      ? "Browsers do not let a page that was opened from disk read files. Serve the site with: biasboard serve"
+      : `The files of this page could not be loaded (${error.message}). Load it again.`;
+  }
+
+  return { loader, element, fill, drawer, failure };
+})();
