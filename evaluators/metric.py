@@ -25,6 +25,30 @@ class RecordTable(Protocol):
 T = TypeVar("T", bound=RecordTable)
 
 
+class Facts(NamedTuple):
+    """The facts about a metric that are the same on every slice of a table."""
+
+    version: str
+    """Version of the values, which includes the label of the scorer."""
+    undefined: str | None
+    """Reason why the metric has no value; None if it has one."""
+    ideal: float | None
+    """Ideal value; None if there is none."""
+
+
+class Source(Protocol):
+    """The origin of the statistics that metrics are computed from."""
+
+    def facts(self, definition: MetricDefinition[Any]) -> Facts:
+        """Return the facts about a metric."""
+
+    def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
+        """Return the slices of a metric, all items first; only these if the metric is undefined."""
+
+    def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of a metric on a slice."""
+
+
 class Value(NamedTuple):
     """The value of a metric on a slice."""
 
@@ -68,54 +92,47 @@ class MetricDefinition(Generic[T]):
     no_interval: str | None = None
     """Reason why the metric never has an interval; None if it can have one."""
 
-    def version_on(self, table: T) -> str:
-        """Return the version of the values on a table, which includes the label of the scorer."""
+    def facts_on(self, table: T) -> Facts:
+        """Return the facts about the metric on a table."""
         label = None if self.scorer is None else self.scorer(table)
-        return self.version if label is None else f"{self.version}.{label}"
+        version = self.version if label is None else f"{self.version}.{label}"
+        return Facts(version, self.undefined(table), self.ideal(table))
 
-    def resampled(self, table: T, group: Mapping[str, str], n_resamples: int = N_RESAMPLES) -> FloatArray:
+    def resampled(self, source: Source, group: Mapping[str, str], n_resamples: int = N_RESAMPLES) -> FloatArray:
         """Return the values on the first resamples of the clusters, shape (n_resamples,); nan where undefined."""
-        return resample(self.statistics(table, group).cluster_sums, self.aggregate, n_resamples)
+        return resample(source.statistics(self, group).cluster_sums, self.aggregate, n_resamples)
 
-    def compute(self, table: T, group: Mapping[str, str]) -> Metric:
+    def compute(self, source: Source, group: Mapping[str, str]) -> Metric:
         """Return the value on one slice with its interval, or null with the reason."""
-        return compute_all([(self, group)], table)[0]
+        return compute_all([(self, group)], source)[0]
 
-    def value_of(self, table: T, group: Mapping[str, str], known: dict[Any, Statistics]) -> Value:
-        """Return the value on one slice without its interval, or the reason why there is none.
-
-        Args:
-            table: The records as arrays.
-            group: The slice.
-            known: Statistics of this table that were computed for other metrics, to which new ones are added.
-        """
-        reason = self.undefined(table)
+    def value_of(self, source: Source, group: Mapping[str, str]) -> Value:
+        """Return the value on one slice without its interval, or the reason why there is none."""
+        reason = source.facts(self).undefined
         if reason is not None:
             return Value(None, reason, Statistics(np.zeros((0, 0)), 0, 0))
-        key = (self.statistics, *sorted(group.items()))
-        if key not in known:
-            known[key] = self.statistics(table, group)
-        statistics = known[key]
+        statistics = source.statistics(self, group)
         value = float(self.aggregate(statistics.cluster_sums.sum(axis=0)))
         if np.isnan(value):
             reason = self.why_nan(statistics.cluster_sums.sum(axis=0)) or f"no {self.unit} to compute it from"
             return Value(None, reason, statistics)
         return Value(self._clamped(value), None, statistics)
 
-    def metric(self, table: T, group: Mapping[str, str], found: Value, sums: FloatArray | None) -> Metric:
+    def metric(self, source: Source, group: Mapping[str, str], found: Value, sums: FloatArray | None) -> Metric:
         """Return a value with its interval.
 
         Args:
-            table: The records as arrays.
+            source: The origin of the statistics.
             group: The slice.
             found: The value on the slice.
             sums: The statistics summed over the resamples, shape (n_resamples, n_columns); None if no interval is
                 computed from them.
         """
         interval, interval_reason = self._interval(found, sums)
+        facts = source.facts(self)
         return Metric(
             name=self.name,
-            version=self.version_on(table),
+            version=facts.version,
             value=found.value,
             reason=found.reason,
             interval=interval,
@@ -123,7 +140,7 @@ class MetricDefinition(Generic[T]):
             n=found.statistics.n,
             n_excluded=found.statistics.n_excluded,
             unit=self.unit,
-            ideal=self.ideal(table),
+            ideal=facts.ideal,
             minimum=self.minimum,
             maximum=self.maximum,
             group=dict(group),
@@ -151,21 +168,49 @@ class MetricDefinition(Generic[T]):
         return interval, reason
 
 
-def compute_all(wanted: Sequence[tuple[MetricDefinition[T], Mapping[str, str]]], table: T) -> list[Metric]:
-    """Compute metrics on slices of a table, each with its interval, or null with the reason.
+class TableSource:
+    """The statistics of a table, each computed once: several metrics share some of them."""
+
+    def __init__(self, table: RecordTable) -> None:
+        """Wrap the records as arrays."""
+        self._table = table
+        self._facts: dict[str, Facts] = {}
+        self._known: dict[Any, Statistics] = {}
+
+    def facts(self, definition: MetricDefinition[Any]) -> Facts:
+        """Return the facts about a metric on this table."""
+        if definition.name not in self._facts:
+            self._facts[definition.name] = definition.facts_on(self._table)
+        return self._facts[definition.name]
+
+    def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
+        """Return the slices of a metric, all items first; only these if the metric is undefined."""
+        # A metric that is undefined on the whole table is undefined on each slice: a single null is enough.
+        keys = definition.slices if self.facts(definition).undefined is None else ()
+        return [{}, *({key: value} for key in keys for value in self._table.group_values(key))]
+
+    def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of a metric on a slice of this table."""
+        key = (definition.statistics, *sorted(group.items()))
+        if key not in self._known:
+            self._known[key] = definition.statistics(self._table, group)
+        return self._known[key]
+
+
+def compute_all(wanted: Sequence[tuple[MetricDefinition[Any], Mapping[str, str]]], source: Source) -> list[Metric]:
+    """Compute metrics on slices, each with its interval, or null with the reason.
 
     Args:
         wanted: The metrics, each with a slice.
-        table: The records as arrays.
+        source: The origin of the statistics.
     """
-    known: dict[Any, Statistics] = {}
-    found = [definition.value_of(table, group, known) for definition, group in wanted]
+    found = [definition.value_of(source, group) for definition, group in wanted]
     resampled = [
         value.value is not None and definition.no_interval is None
         for (definition, _), value in zip(wanted, found, strict=True)
     ]
     sums = resampled_sums([value.statistics.cluster_sums for value in compress(found, resampled)])
     return [
-        definition.metric(table, group, value, next(sums) if has_sums else None)
+        definition.metric(source, group, value, next(sums) if has_sums else None)
         for (definition, group), value, has_sums in zip(wanted, found, resampled, strict=True)
     ]

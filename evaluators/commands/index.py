@@ -63,7 +63,7 @@ def read_scored(folder: Path) -> ScoredResult:
         return ScoredResult(result, {}, {})
     scores = read_scores(folder, result.scores)
     parts = read_parts(folder, result)
-    measurement = Measurement(parts, signature.task, scores, is_suite=bool(signature.parts))
+    measurement = Measurement.of(parts, signature.task, scores, is_suite=bool(signature.parts))
     overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
     return ScoredResult(result, overall, measurement.resampled(names))
 

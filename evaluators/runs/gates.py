@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline, TellsBaselines
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
-from evaluators.metric import MetricDefinition
+from evaluators.metric import MetricDefinition, Source, TableSource
 from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Prompt, Task, load_task, prompt_of
@@ -149,8 +149,8 @@ class GateCheck:
     signature: Signature
     parts: Iterable[RecordColumns]
     """The records of each part, which can be read several times."""
-    known_table: Any = None
-    """The records as the table of the gate's task; None if it is to be built."""
+    known_source: Source | None = None
+    """The statistics of the records under the gate's task; None if the records are to be arranged for them."""
     known_items: str | None = None
     """Hash of what the records say about their items; None if it is to be computed."""
 
@@ -163,16 +163,16 @@ class GateCheck:
         return next(one for one in metric_definitions(self.gate.task) if one.name == self.gate.metric)
 
     @cached_property
-    def _table(self) -> Any:
-        return self._table_of(self.parts) if self.known_table is None else self.known_table
+    def _source(self) -> Source:
+        return self._source_of(self.parts) if self.known_source is None else self.known_source
 
-    def _table_of(self, parts: Iterable[RecordColumns]) -> Any:
-        return table_of(self._task, parts, is_suite=bool(self.signature.parts))
+    def _source_of(self, parts: Iterable[RecordColumns]) -> Source:
+        return TableSource(table_of(self._task, parts, is_suite=bool(self.signature.parts)))
 
     @property
     def applies(self) -> bool:
         """True if the items have what the metric of the gate needs, such as right answers."""
-        return self._definition.undefined(self._table) is None
+        return self._source.facts(self._definition).undefined is None
 
     def references(self, memory: Memory) -> tuple[Reference, ...]:
         """Return the value of each baseline on these items, without those that cannot answer them.
@@ -204,19 +204,20 @@ class GateCheck:
         found = []
         for baseline in self.benchmark.baselines:
             if wanted in baseline.capabilities and baseline.facts <= told:
-                table = self._table_of(self._answered_by(baseline, records, prompt) for records in self.parts)
-                metric, sums = self._definition.compute(table, {}), self._definition.statistics(table, {}).cluster_sums
-                found.append(_Answered(baseline.name, metric, sums))
+                source = self._source_of(self._answered_by(baseline, records, prompt) for records in self.parts)
+                sums = source.statistics(self._definition, {}).cluster_sums
+                found.append(_Answered(baseline.name, self._definition.compute(source, {}), sums))
         return found
 
     def standing(self, references: Sequence[Reference]) -> Standing:
         """Return the standing of the model of these records among some baselines."""
-        metric = self._definition.compute(self._table, {})
+        metric = self._definition.compute(self._source, {})
         defined = [reference for reference in references if reference.metric.value is not None]
         if metric.value is None or not defined:
             return Standing(metric=metric, worst=metric.value, leads=())
         # Baselines answer everything: a model must not pass because it left out what it would have got wrong.
-        sums = self._definition.statistics(self._table, {}).cluster_sums * self._answered_shares
+        sums = self._source.statistics(self._definition, {}).cluster_sums
+        sums = sums * self._answered_shares(len(sums))
         n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
         counted = np.column_stack([sums[:, 0], np.maximum(n_asked, sums[:, 1])])
         value = float(self._definition.aggregate(counted.sum(axis=0)))
@@ -226,9 +227,8 @@ class GateCheck:
         order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
         return Standing(metric=metric, worst=value, leads=tuple(order))
 
-    @cached_property
-    def _answered_shares(self) -> FloatArray:
-        """The factors by which the sums of the clusters shrink if missing answers count as wrong, shape (n, 1).
+    def _answered_shares(self, n_clusters: int) -> FloatArray:
+        """Return the factors by which the sums of clusters shrink if missing answers count as wrong, shape (n, 1).
 
         A config counts its answers, so that those that are missing are seen there. A part of a suite counts as one,
         however few of its answers its value rests on. Its factor is the smallest share of answers in any of its splits
@@ -238,7 +238,7 @@ class GateCheck:
             return np.ones((1, 1))
         shares = np.array([_least_share(part) for part in self.parts])
         # If the rows of the table are not its parts, the worst part decides for all.
-        is_by_part = self._table.n_clusters == len(shares)
+        is_by_part = n_clusters == len(shares)
         return shares[:, None] if is_by_part else np.full((1, 1), shares.min())
 
     def _asked(self, part: RecordColumns, prompt: Prompt) -> Mapping[str, Request]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, RecordTable, compute_all
+from evaluators.metric import MetricDefinition, RecordTable, Source, TableSource, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray
 from evaluators.task import ReadsScores, ReadsSuites, Task, load_task
@@ -65,12 +65,23 @@ def table_of(
 
 
 class Measurement:
-    """The records of one result as a table, from which metrics are computed."""
+    """The metrics of one result."""
 
-    def __init__(
-        self, parts: Iterable[RecordColumns], task: str, scores: TextScores = NO_SCORES, *, is_suite: bool = False
-    ) -> None:
-        """Build the table.
+    def __init__(self, task: str, source: Source) -> None:
+        """Measure by known statistics.
+
+        Args:
+            task: Name of the task that wrote the records.
+            source: The statistics of the records.
+        """
+        self._task = task
+        self.source = source
+
+    @classmethod
+    def of(
+        cls, parts: Iterable[RecordColumns], task: str, scores: TextScores = NO_SCORES, *, is_suite: bool = False
+    ) -> Measurement:
+        """Arrange records as arrays, and measure by these.
 
         Args:
             parts: The records of each part, including those without a reading, which are counted.
@@ -81,18 +92,12 @@ class Measurement:
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
-        self._task = task
-        self.table: Any = table_of(load_task(task), parts, scores, is_suite=is_suite)
-        """The records as arrays."""
+        return cls(task, TableSource(table_of(load_task(task), parts, scores, is_suite=is_suite)))
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
-        table = self.table
-        return tuple(
-            compute_all(
-                [(one, group) for one in metric_definitions(self._task) for group in _groups(one, table)], table
-            )
-        )
+        wanted = [(one, group) for one in metric_definitions(self._task) for group in self.source.groups(one)]
+        return tuple(compute_all(wanted, self.source))
 
     def resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
         """Compute metrics over all items on resamples of the clusters.
@@ -115,8 +120,8 @@ class Measurement:
                 raise ConfigError(f"metric '{name}' does not exist for task '{self._task}'; have: {have}")
         return {
             name: np.full(N_RESAMPLES, np.nan)
-            if definitions[name].undefined(self.table) is not None
-            else definitions[name].resampled(self.table, {})
+            if self.source.facts(definitions[name]).undefined is not None
+            else definitions[name].resampled(self.source, {})
             for name in names
         }
 
@@ -130,12 +135,12 @@ class Measurement:
             n_resamples: Number of resamples.
         """
         for definition in metric_definitions(self._task):
-            if definition.name not in names or definition.undefined(self.table) is not None:
+            if definition.name not in names or self.source.facts(definition).undefined is not None:
                 continue
-            for group in _groups(definition, self.table):
-                value = definition.value_of(self.table, group, {}).value
+            for group in self.source.groups(definition):
+                value = definition.value_of(self.source, group).value
                 if value is not None:
-                    resampled = definition.resampled(self.table, group, n_resamples)
+                    resampled = definition.resampled(self.source, group, n_resamples)
                     yield SliceResamples(definition.name, group, value, resampled)
 
 
@@ -151,7 +156,7 @@ class SliceResamples(NamedTuple):
 
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
     """Compute every metric of a task from the records of one config; see :class:`Measurement`."""
-    return Measurement([RecordColumns.of(records)], task, scores).metrics()
+    return Measurement.of([RecordColumns.of(records)], task, scores).metrics()
 
 
 class Computed(NamedTuple):
@@ -188,19 +193,10 @@ def score_records(
     """
     loaded = load_task(task)
     if not isinstance(loaded, ReadsScores):
-        return Computed(Measurement(parts, task, is_suite=is_suite).metrics(), None)
+        return Computed(Measurement.of(parts, task, is_suite=is_suite).metrics(), None)
     if stored is not None and not scorers:
-        return Computed(Measurement(parts, task, known, is_suite=is_suite).metrics(), stored)
+        return Computed(Measurement.of(parts, task, known, is_suite=is_suite).metrics(), stored)
     records = RecordColumns.joined(parts)
     scores = score_texts(loaded.texts(records), scorers, known=known, folder=folder)
-    metrics = Measurement([records], task, scores, is_suite=is_suite).metrics()
+    metrics = Measurement.of([records], task, scores, is_suite=is_suite).metrics()
     return Computed(metrics, write_scores(folder, scores))
-
-
-def _groups(definition: MetricDefinition[Any], table: Any) -> Iterator[Mapping[str, str]]:
-    yield {}
-    # A metric that is undefined on the whole table is undefined on each slice: a single null is enough.
-    if definition.undefined(table) is None:
-        for key in definition.slices:
-            for value in table.group_values(key):
-                yield {key: value}

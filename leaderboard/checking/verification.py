@@ -64,7 +64,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         checked = _bounded(path, checked, result.records.n_rows)
     told = _Told(path, result.signature, scores, key_check)
     parts = told.listening(checked)
-    measurement = Measurement(parts, task, scores, is_suite=bool(result.signature.parts))
+    measurement = Measurement.of(parts, task, scores, is_suite=bool(result.signature.parts))
     computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
@@ -182,11 +182,11 @@ def _standing(
     gate = benchmark.gate(signature.task)
     if gate is None:
         return None
-    # A table with scores of texts is another one than that of the gate.
-    table = None if isinstance(load_task(signature.task), ReadsScores) else measurement.table
+    # Statistics that know scores of texts are others than those of the gate.
+    source = None if isinstance(load_task(signature.task), ReadsScores) else measurement.source
     parts = told.only or StoredParts(told.folder, result)
     items = None if brings_options(signature) else joined_sha256(told.items)
-    check = GateCheck(benchmark, gate, signature, parts, table, items)
+    check = GateCheck(benchmark, gate, signature, parts, source, items)
     if not check.applies:
         return None
     return check.standing(check.references(memory))

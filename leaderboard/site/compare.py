@@ -110,7 +110,7 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
     if known is not None:
         return known
     assert entry.folder is not None
-    measurement = Measurement(
+    measurement = Measurement.of(
         read_parts(entry.folder, result, recount=False),
         result.signature.task,
         read_scores(entry.folder, result.scores),

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from evaluators.metric import TableSource
 from evaluators.metrics.counterfactual import CF
 from evaluators.pronouns.continuation_table import ContinuationTable, own_words
 from evaluators.pronouns.published_generations import generation_files
@@ -82,7 +83,7 @@ def compare(label: str, records: Sequence[Record]) -> None:
 
     def all_at_once() -> tuple[float | None, int]:
         scores = score_texts([words for answer in answers_of(records) if (words := own_words(answer))], [scorer])
-        found = CF.compute(ContinuationTable.of(records, scores), {})
+        found = CF.compute(TableSource(ContinuationTable.of(records, scores)), {})
         return found.value, found.n
 
     def one_by_one() -> tuple[int, int]:

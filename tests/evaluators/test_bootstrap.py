@@ -99,7 +99,7 @@ def test_differences_of_two_models_are_paired() -> None:
         better = 1 - (1 - p) * 0.9
         shifted.append(replace(record, reading=replace(record.reading, probabilities=(better, 1 - better))))
     one, other = (
-        Measurement([RecordColumns.of(some)], "coreference").resampled(["accuracy"])["accuracy"]
+        Measurement.of([RecordColumns.of(some)], "coreference").resampled(["accuracy"])["accuracy"]
         for some in (records, shifted)
     )
     unpaired = np.random.default_rng(0).permutation(other)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from evaluators.metric import MetricDefinition
+from evaluators.metric import MetricDefinition, TableSource
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.record_tables import Statistics, mean
@@ -66,7 +66,7 @@ def test_intervals_of_a_suite_cover_the_truth(n_tasks: int, n_items: int) -> Non
     for _ in range(N_SUITES):
         (table,) = measured(rng, true_accuracies(rng, n_tasks, 1), n_items)
         for group in ({}, {"kind": "odd"}):
-            interval = ACCURACY.compute(table, group).interval
+            interval = ACCURACY.compute(TableSource(table), group).interval
             assert interval is not None
             is_covered = interval.low <= TRUTH <= interval.high
             n_covered += is_covered and not group
@@ -81,14 +81,14 @@ def separable_pairs(rng: np.random.Generator, n_tasks: int, n_models: int, lead:
     accuracies[0] = np.clip(accuracies[0] + lead, 0, 1)
     candidates = []
     for number, table in enumerate(measured(rng, accuracies, 100)):
-        metric = ACCURACY.compute(table, {})
+        metric = ACCURACY.compute(TableSource(table), {})
         assert metric.value is not None
         assert metric.interval is not None
         candidates.append(
             Candidate(
                 name=f"model-{number}",
                 value=metric.value,
-                resamples=ACCURACY.resampled(table, {}),
+                resamples=ACCURACY.resampled(TableSource(table), {}),
                 n_clusters=metric.interval.n_clusters,
             )
         )
@@ -112,7 +112,7 @@ def test_a_better_model_is_told_apart_although_tasks_differ_by_far_more() -> Non
 
 def test_a_part_without_a_value_is_left_out_and_counted() -> None:
     table = MeasureTable.of({"accuracy": np.array([0.5, np.nan, 1.0])})
-    metric = ACCURACY.compute(table, {})
+    metric = ACCURACY.compute(TableSource(table), {})
     assert (metric.value, metric.n, metric.n_excluded) == (0.75, 2, 1)
     empty = MeasureTable.of({"accuracy": np.array([np.nan, np.nan])})
-    assert ACCURACY.compute(empty, {}).reason == "no tasks to compute it from"
+    assert ACCURACY.compute(TableSource(empty), {}).reason == "no tasks to compute it from"

@@ -14,6 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from evaluators.metric import TableSource
 from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.task import load_task
 from leaderboard.checking.entries import Root
@@ -59,7 +60,7 @@ def resampled(runs: Path, model: str, metric: str, group: dict[str, str]) -> Any
     (path,) = [one for one in runs.rglob("records.parquet") if one.parts[-3] == model]
     table = table_of(load_task("coreference"), [RecordColumns.of(list(read_records(path)))], is_suite=False)
     (definition,) = [one for one in metric_definitions("coreference") if one.name == metric]
-    return definition.resampled(table, group)
+    return definition.resampled(TableSource(table), group)
 
 
 def test_files_hold_the_first_resamples_of_every_slice(runs: Path, files: dict[str, Any]) -> None:
