@@ -7,8 +7,8 @@ but not ranked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -179,6 +179,9 @@ class Benchmark:
     """Groups whose slices the terminal shows beside the metrics of all items."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    """Reason, by name of a dataset, why results are handed on with hashes in place of the texts, and without prompts.
+    Answer keys of such a dataset know no requests, since its prompts were sent by somebody else."""
 
     def baseline(self, name: str) -> Baseline | None:
         """Return the baseline of a name; None if the benchmark has none of that name."""

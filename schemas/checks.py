@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
 
+from schemas.cluster_sums import ClusterSums
 from schemas.dataset import Manifest
 from schemas.record import Record
 from schemas.register import Register
@@ -27,6 +28,8 @@ def problems(document: object) -> Iterator[str]:
     match document:
         case TextScore():
             yield from _score_problems(document)
+        case ClusterSums():
+            yield from _sums_problems(document)
         case Record():
             yield from _record_problems(document)
         case Result():
@@ -85,7 +88,7 @@ def _register_problems(register: Register) -> Iterator[str]:
         if n > 1:
             yield f"results: {place} stands {n} times; keep one decision about it"
     for one in register.results:
-        for day in (one.accepted, one.decided, None if one.rerun is None else one.rerun.date):
+        for day in (one.accepted, one.decided, one.texts_compared, None if one.rerun is None else one.rerun.date):
             if day is not None and not _is_day(day):
                 yield f"results: {one.place}: '{day}' is no day of the calendar; write one such as 2026-01-31"
         if one.rerun is not None and one.rerun.n_agreeing > one.rerun.n_items:
@@ -107,6 +110,15 @@ def _score_problems(score: TextScore) -> Iterator[str]:
             "embedding": "a vector of length 1",
         }
         yield f"values: {shown} is not {wanted[score.kind]}, as {score.kind} needs; score the texts again"
+
+
+def _sums_problems(row: ClusterSums) -> Iterator[str]:
+    if (row.reason is None) != (row.n_columns > 0) or (row.n_columns == 0 and row.sums):
+        yield "reason: a metric has either sums or a reason why it has none; submit the complete run again"
+    elif row.n_columns and len(row.sums) % row.n_columns:
+        yield f"sums: {len(row.sums)} values do not fill {row.n_columns} columns; submit the complete run again"
+    if not all(math.isfinite(value) for value in (*row.sums, row.ideal or 0.0)):
+        yield "sums: hold a value that is no number; submit the complete run again"
 
 
 def _are_probabilities(values: tuple[float, ...]) -> bool:
@@ -139,8 +151,10 @@ def _result_problems(result: Result) -> Iterator[str]:
             yield f"{where}: value {metric.value} lies outside [{metric.minimum}, {metric.maximum}]; rescore the run"
         if metric.interval is not None and metric.interval.low > metric.interval.high:
             yield f"{where}: interval low {metric.interval.low} is above high {metric.interval.high}; rescore the run"
-    if result.scores is not None:
-        kinds = [scorer.kind for scorer in result.scores.scorers]
+    if result.withheld is not None and result.scores is not None:
+        yield "scores: belong to texts that are withheld; leave them out, or submit the complete run again"
+    if result.scorers:
+        kinds = [scorer.kind for scorer in result.scorers]
         for kind in sorted({kind for kind in kinds if kinds.count(kind) > 1}):
             yield f"scores.scorers: names {kinds.count(kind)} scorers of kind {kind}; keep one"
     places = Counter((metric.name, *sorted(metric.group.items())) for metric in result.metrics)

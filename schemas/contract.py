@@ -17,6 +17,7 @@ from pydantic import ValidationError as PydanticError
 from schemas import strict_json
 from schemas.answer_key import AnswerKey
 from schemas.checks import problems
+from schemas.cluster_sums import ClusterSums
 from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
 from schemas.item_shape import Item, item_shapes
@@ -29,7 +30,17 @@ from schemas.strict_json import JsonValue
 from schemas.submission import Submission
 
 Document: TypeAlias = (
-    Manifest | Reject | Item | Record | TextScore | Result | AnswerKey | Register | Submission | ScoringRequest
+    Manifest
+    | Reject
+    | Item
+    | Record
+    | TextScore
+    | ClusterSums
+    | Result
+    | AnswerKey
+    | Register
+    | Submission
+    | ScoringRequest
 )
 D = TypeVar("D", bound=Document)
 
@@ -38,6 +49,7 @@ _FILES: Mapping[type[Any], str] = {
     Reject: "reject",
     Record: "record",
     TextScore: "score",
+    ClusterSums: "cluster_sums",
     Result: "result",
     AnswerKey: "answer_key",
     Register: "register",

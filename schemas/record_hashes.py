@@ -13,6 +13,7 @@ from schemas.columns import Column
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 from schemas.strict_json import JsonValue
+from schemas.withheld_texts import as_hash
 
 
 def joined_sha256(of_parts: Sequence[str]) -> str:
@@ -68,8 +69,10 @@ def asked_sha256(records: RecordColumns) -> str:
 def answers_sha256(records: RecordColumns) -> str:
     """Return a hash of the answers of a part: statuses, generated texts and log-probabilities of options."""
     digest = hashlib.sha256(records.owners.tobytes())
-    for name in ("status", "text"):
-        _add(digest, records.exchanges[name])
+    _add(digest, records.exchanges["status"])
+    # Texts count by their hashes, so that a result without texts has the hash of the complete one.
+    texts = records.exchanges["text"].texts
+    digest.update(strict_json.canonical([text if text is None else as_hash(text) for text in texts]))
     logprobs = records.exchanges["option_logprobs"].lists
     digest.update(logprobs.offsets.tobytes() + logprobs.values.numbers.tobytes())
     return digest.hexdigest()

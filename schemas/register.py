@@ -42,6 +42,9 @@ class Acceptance:
     rerun: Rerun | None
     decided: str | None = None
     """Date of a decision other than the acceptance itself; None if there is none, or in older registers."""
+    texts_compared: str | None = None
+    """Date on which a maintainer made this result again from its texts, which are kept elsewhere; None if nobody has,
+    or if the texts are in the records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,6 +214,30 @@ class ScoresFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SumsFile:
+    """A reference to the file of sums over clusters that belongs to a result."""
+
+    path: str
+    """Name of a file beside the result."""
+    sha256: str
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """The complete files of a result that is handed on without its texts, and the sums that replace them.
+
+    The records beside such a result hold the hash of each generated text instead of the text.
+    """
+
+    records: RecordsFile
+    """Complete records, which are not beside the result."""
+    scores: ScoresFile | None
+    """Scores of the texts, which are not beside the result; None if no text was scored."""
+    sums: SumsFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """The result of one model on one config, or one suite of configs, of a dataset."""
 
@@ -232,3 +256,11 @@ class Result:
     """Scores of the texts; None if the metrics need no scorer or no text was scored."""
     coverage: tuple[SplitCounts, ...] = ()
     """Counts of each split of each part, in the order of the records; empty for a single config."""
+    withheld: Withheld | None = None
+    """Files that hold the texts and stay elsewhere; None if the texts are in the records."""
+
+    @property
+    def scorers(self) -> tuple[Scorer, ...]:
+        """The scorers of the texts, wherever the scores are."""
+        file = self.scores if self.withheld is None else self.withheld.scores
+        return () if file is None else file.scorers

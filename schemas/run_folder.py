@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from schemas import contract, strict_json, tables
+from schemas.cluster_sums import ClusterSums
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.record_counts import RepeatedItems, Tally
-from schemas.result import Counts, RecordsFile, Result, ScoresFile
+from schemas.result import Counts, RecordsFile, Result, ScoresFile, SumsFile
 from schemas.score import TextScore
 
 if TYPE_CHECKING:
@@ -26,11 +28,27 @@ if TYPE_CHECKING:
 RESULT = "result.json"
 RECORDS = "records.parquet"
 SCORES = "scores.parquet"
+SUMS = "sums.parquet"
 SUBMISSION = "submission.json"
 REGISTER = "register.json"
 """Register of a folder of accepted results, which lies beside them."""
 
 RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
+SUBMIT_AGAIN = "submit the complete run again"
+
+FileOfRun: TypeAlias = RecordsFile | ScoresFile | SumsFile
+_FIELDS: Mapping[type[FileOfRun], str] = {
+    RecordsFile: "records",
+    ScoresFile: "scores",
+    SumsFile: "withheld.sums",
+}
+"""Field of a result that names a file."""
+_REMEDIES: Mapping[type[FileOfRun], str] = {
+    RecordsFile: "run or import the model again",
+    ScoresFile: RESCORE_TEXTS,
+    SumsFile: SUBMIT_AGAIN,
+}
+"""Way to get a file that a result was not written with."""
 
 
 class Run(NamedTuple):
@@ -79,6 +97,18 @@ def read_result(folder: Path) -> Result:
     if not path.is_file():
         raise DataError(f"{folder}: no {RESULT} here; name the folder of a finished run")
     return contract.load(strict_json.read(path), Result, where=str(path))
+
+
+def read_complete_result(folder: Path) -> Result:
+    """Read and check the result of a run whose texts are in its records.
+
+    Raises:
+        DataError: the folder holds no such run, or its result is invalid.
+    """
+    result = read_result(folder)
+    if result.withheld is not None:
+        raise DataError(f"{folder}: its texts are kept elsewhere; name the folder of the complete run")
+    return result
 
 
 def write_result(folder: Path, result: Result) -> None:
@@ -181,7 +211,42 @@ def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
     return rows
 
 
-def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
+def read_sums(folder: Path, said: SumsFile) -> list[ClusterSums]:
+    """Read and check the sums that stand in for the texts of a result.
+
+    Args:
+        folder: The folder of the result.
+        said: The result's reference to the file.
+
+    Raises:
+        DataError: the file is missing or invalid, or its rows are not those that the result was written with.
+    """
+    path = place_of(folder, said)
+    for problem in hash_problems(folder, said):
+        raise DataError(problem)
+    for problem in _row_problems(folder, said, tables.n_rows(path)):
+        raise DataError(problem)
+    rows = tables.read_rows(path, ClusterSums)
+    for problem in sums_problems(path, rows):
+        raise DataError(problem)
+    return rows
+
+
+def sums_problems(path: Path, rows: Sequence[ClusterSums]) -> Iterator[str]:
+    """Yield a message for everything that is wrong with some sums as a whole.
+
+    Args:
+        path: Path of their file, for the messages.
+        rows: All rows of the file; each is valid by itself.
+    """
+    keys = Counter((row.metric, row.baseline, *sorted(row.group.items())) for row in rows)
+    for metric, *_ in (key for key, n in keys.items() if n > 1):
+        yield f"{path}: metric {metric} has sums twice for one slice; {SUBMIT_AGAIN}"
+    if len(n_clusters := sorted({len(row.sums) // row.n_columns for row in rows if row.n_columns})) > 1:
+        yield f"{path}: has sums over {' and '.join(map(str, n_clusters[:3]))} clusters; {SUBMIT_AGAIN}"
+
+
+def place_of(folder: Path, said: FileOfRun) -> Path:
     """Return the path of a file that a result names.
 
     Args:
@@ -191,7 +256,7 @@ def place_of(folder: Path, said: RecordsFile | ScoresFile) -> Path:
     Raises:
         DataError: the file is at an https address, outside the folder of the run, or missing.
     """
-    path, field = folder / said.path, "records" if isinstance(said, RecordsFile) else "scores"
+    path, field = folder / said.path, _FIELDS[type(said)]
     # A link in the folder, as in a snapshot of the Hub, is a file in the folder.
     if Path(said.path).name != said.path:
         raise DataError(
@@ -293,7 +358,7 @@ def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) ->
             yield f"{where}: {len(row.values)} values, the rows before have {lengths[row.kind]}; {RESCORE_TEXTS}"
 
 
-def hash_problems(folder: Path, said: RecordsFile | ScoresFile) -> Iterator[str]:
+def hash_problems(folder: Path, said: FileOfRun) -> Iterator[str]:
     """Yield a message if a file is not the one that the result was written with; it need not be readable.
 
     Args:
@@ -305,17 +370,13 @@ def hash_problems(folder: Path, said: RecordsFile | ScoresFile) -> Iterator[str]
     if found != said.sha256:
         yield (
             f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of {RESULT}; the file was changed after the "
-            f"result was written: {_remedy(said)}"
+            f"result was written: {_REMEDIES[type(said)]}"
         )
 
 
-def _row_problems(folder: Path, said: RecordsFile | ScoresFile, n_rows: int) -> Iterator[str]:
+def _row_problems(folder: Path, said: FileOfRun, n_rows: int) -> Iterator[str]:
     if n_rows != said.n_rows:
-        yield f"{folder / said.path}: {n_rows} rows, {RESULT} says {said.n_rows}; {_remedy(said)}"
-
-
-def _remedy(said: RecordsFile | ScoresFile) -> str:
-    return "run or import the model again" if isinstance(said, RecordsFile) else RESCORE_TEXTS
+        yield f"{folder / said.path}: {n_rows} rows, {RESULT} says {said.n_rows}; {_REMEDIES[type(said)]}"
 
 
 def _and_more(n_rows: int) -> str:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from schemas import contract, strict_json
+from schemas.cluster_sums import ClusterSums
 from schemas.dataset import Reject
 from schemas.errors import DataError
 from schemas.files import replacing
@@ -21,7 +22,7 @@ from schemas.record import Record
 from schemas.score import TextScore
 from schemas.strict_json import JsonValue
 
-Row = TypeVar("Row", bound=Item | Reject | Record | TextScore)
+Row = TypeVar("Row", bound=Item | Reject | Record | TextScore | ClusterSums)
 
 
 def _files() -> ModuleType:

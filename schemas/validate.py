@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias, TypeVar
 import typer
 
 from schemas import contract, strict_json, tables
+from schemas.cluster_sums import ClusterSums
 from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.contract import D
 from schemas.dataset import Manifest, Reject, SplitEntry
@@ -26,17 +27,20 @@ from schemas.progress import Report, steps
 from schemas.record import Record
 from schemas.record_counts import RepeatedItems, repeated_items
 from schemas.register import Register
-from schemas.result import RecordsFile, Result, ScoresFile
+from schemas.result import Result, ScoresFile
 from schemas.run_folder import (
     RECORDS,
     REGISTER,
     RESULT,
     SCORES,
     SUBMISSION,
+    SUMS,
+    FileOfRun,
     RecordCheck,
     hash_problems,
     place_of,
     score_problems,
+    sums_problems,
 )
 from schemas.score import TextScore
 from schemas.submission import Submission
@@ -47,7 +51,8 @@ if TYPE_CHECKING:
 
 CARD = "README.md"
 KNOWN_FILES = (
-    f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {REJECTS}, {SUBMISSION}, {REGISTER}, data/<config>/<split>-*.parquet"
+    f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {SUMS}, {REJECTS}, {SUBMISSION}, {REGISTER}, "
+    "data/<config>/<split>-*.parquet"
 )
 
 T = TypeVar("T")
@@ -80,7 +85,7 @@ def _targets_below(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir():
             yield from _targets_below(entry)
-        elif entry.name in (RECORDS, SCORES, REJECTS, SUBMISSION, REGISTER):
+        elif entry.name in (RECORDS, SCORES, SUMS, REJECTS, SUBMISSION, REGISTER):
             yield entry
 
 
@@ -103,6 +108,8 @@ def problems(target: Path) -> Iterator[str]:
         yield from _record_file_problems(target)
     elif target.name == SCORES:
         yield from _rows(target, TextScore)
+    elif target.name == SUMS:
+        yield from _rows(target, ClusterSums)
     elif target.name == REJECTS:
         yield from _rows(target, Reject)
     elif target.suffix == ".parquet":
@@ -277,6 +284,8 @@ def _run_problems(folder: Path) -> Iterator[str]:
         yield from _listed(folder, result.records, lambda path: _run_record_problems(path, folder, result))
     if (said := result.scores) is not None:
         yield from _listed(folder, said, lambda path: _run_score_problems(path, folder, said))
+    if result.withheld is not None:
+        yield from _listed(folder, result.withheld.sums, _run_sums_problems)
 
 
 def _run_record_problems(path: Path, folder: Path, result: Result) -> Iterator[str]:
@@ -291,9 +300,13 @@ def _run_score_problems(path: Path, folder: Path, said: ScoresFile) -> Iterator[
         yield from score_problems(folder, said, rows)
 
 
-def _listed(
-    folder: Path, said: RecordsFile | ScoresFile, problems_of: Callable[[Path], Iterator[str]]
-) -> Iterator[str]:
+def _run_sums_problems(path: Path) -> Iterator[str]:
+    rows = yield from _rows(path, ClusterSums)
+    if rows is not None:
+        yield from sums_problems(path, rows)
+
+
+def _listed(folder: Path, said: FileOfRun, problems_of: Callable[[Path], Iterator[str]]) -> Iterator[str]:
     """Yield the problems of a file that a result names."""
     try:
         path = place_of(folder, said)

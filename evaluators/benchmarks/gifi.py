@@ -25,6 +25,8 @@ def _index(suffix: str, description: str) -> IndexDefinition:
     )
 
 
+_PUBLISHED = PublishedGenerations()
+
 BENCHMARK = Benchmark(
     name="gifi",
     indices=(
@@ -36,5 +38,6 @@ BENCHMARK = Benchmark(
     ),
     baselines=BASELINES,
     gates=(Gate("recognition_accuracy", "recognition"), Gate("answer_accuracy", "word_problem")),
-    importer=PublishedGenerations(),
+    importer=_PUBLISHED,
+    withheld={_PUBLISHED.dataset: "others published the answers, and some continue prompts that invite toxic ones"},
 )

@@ -11,8 +11,7 @@ from rich.table import Table
 
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
-from evaluators.runs.measuring import Measurement
-from evaluators.text_scores import read_scores
+from evaluators.runs.stored_sums import measurement_of
 from schemas import strict_json
 from schemas.command_line import one_line_errors
 from schemas.errors import DataError
@@ -61,9 +60,7 @@ def read_scored(folder: Path) -> ScoredResult:
     names = load_benchmark(signature.benchmark).index_metrics(signature.task)
     if not names:
         return ScoredResult(result, {}, {})
-    scores = read_scores(folder, result.scores)
-    parts = read_parts(folder, result)
-    measurement = Measurement.of(parts, signature.task, scores, is_suite=bool(signature.parts))
+    measurement = measurement_of(folder, result, read_parts(folder, result))
     overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
     return ScoredResult(result, overall, measurement.resampled(names))
 
@@ -93,7 +90,7 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     for source in of_model.definitions[0].sources:
         result = of_model.scored[source].result
         print(f"{result.signature.config}: {result.signature}")
-        for scorer in result.scores.scorers if result.scores is not None else ():
+        for scorer in result.scorers:
             print(f"  {scorer.kind} by {scorer.label}")
         if (reason := result.environment.corruption) is not None:
             print(f"  warning: {reason}")
@@ -134,12 +131,11 @@ def _index(index: Index) -> JsonValue:
 
 
 def _result(result: Result) -> JsonValue:
-    scorers = result.scores.scorers if result.scores is not None else ()
     return {
         "task": result.signature.task,
         "n_items": result.signature.n_items,
         "signature": str(result.signature),
-        "scorers": {scorer.kind: scorer.label for scorer in scorers},
+        "scorers": {scorer.kind: scorer.label for scorer in result.scorers},
         "corrupted": result.environment.corruption,
     }
 

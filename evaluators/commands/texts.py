@@ -13,7 +13,7 @@ from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError
 from schemas.files import replacing
 from schemas.progress import working
-from schemas.run_folder import RESULT, read_parts, read_result
+from schemas.run_folder import RESULT, read_complete_result, read_parts
 
 
 @one_line_errors()
@@ -26,7 +26,7 @@ def texts_command(
     The texts are answers, and answers without the part that repeats the prompt.
     """
     folder = run.parent if run.name == RESULT else run
-    result = read_result(folder)
+    result = read_complete_result(folder)
     task = load_task(result.signature.task)
     if not isinstance(task, ReadsScores):
         raise ConfigError(f"{run}: task {task.name} reads no scores of texts")

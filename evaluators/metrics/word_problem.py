@@ -104,9 +104,16 @@ def _null_statistics(table: WordProblemTable, group: Mapping[str, str]) -> Stati
 
 def _null(sums: FloatArray) -> FloatArray:
     """Return the mean of PE over the permutations, shape (...,)."""
-    n = len(FAMILIES)
-    correct, answers = np.split(sums, 2, axis=-1)
-    shape = (*sums.shape[:-1], _N_PERMUTATIONS, n)
+    rows = sums.reshape(-1, sums.shape[-1])
+    # All resamples at once would take many times the memory of the sums.
+    blocks = [_null_of(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
+    return np.concatenate(blocks).reshape(sums.shape[:-1])
+
+
+def _null_of(rows: FloatArray) -> FloatArray:
+    """Return the mean of PE over the permutations for rows of sums, shape (n_rows,)."""
+    correct, answers = np.split(rows, 2, axis=-1)
+    shape = (len(rows), _N_PERMUTATIONS, len(FAMILIES))
     values = uniformity(np.concatenate([correct.reshape(shape), answers.reshape(shape)], axis=-1), ddof=0)
     average: FloatArray = values.mean(axis=-1)
     return average

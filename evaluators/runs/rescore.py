@@ -29,7 +29,7 @@ from schemas.record import Record
 from schemas.record_columns import RecordColumns
 from schemas.record_counts import Tally
 from schemas.result import Metric, Normalisation, Result, Signature
-from schemas.run_folder import read_parts, read_result
+from schemas.run_folder import read_complete_result, read_parts
 
 
 class Rescored(NamedTuple):
@@ -84,11 +84,12 @@ def rescore(
 
     Raises:
         ConfigError: a normalisation was given for generated texts.
-        DataError: the run's files are damaged or do not match, or the readings changed without a new task version.
+        DataError: the run's files are damaged or do not match, its texts are kept elsewhere, or the readings changed
+            without a new task version.
         RunError: too many answers cannot be read in this way, or another process holds the run.
     """
     folder = folder.resolve()
-    result = read_result(folder)
+    result = read_complete_result(folder)
     before = result.signature
     if normalisation is not None and before.normalisation is None:
         raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")

@@ -20,6 +20,9 @@ from schemas.result import Metric, Result, SplitCounts
 MIN_COVERAGE = 0.95
 """Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""
 
+TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
+"""Claim that a result without its texts rests on until they are compared."""
+
 Origin: TypeAlias = Literal["accepted", "local"]
 
 
@@ -117,13 +120,14 @@ class Entry:
             return "the answers were given elsewhere and published"
         if self.result.model.endpoint == "replay":
             return "the answers come from a file"
+        if self.result.withheld is not None and not self.has_compared_texts:
+            return TEXTS_ELSEWHERE
         taken = [label for label in self._scorers if label not in self.rescored]
         return f"scores of {', '.join(taken)} are taken as stored" if taken else None
 
     @property
     def _scorers(self) -> tuple[str, ...]:
-        stored = self.result.scores
-        return () if stored is None else tuple(scorer.label for scorer in stored.scorers)
+        return tuple(scorer.label for scorer in self.result.scorers)
 
     @property
     def provenance(self) -> Provenance:
@@ -132,6 +136,11 @@ class Entry:
             return "claimed"
         rerun = None if self.acceptance is None else self.acceptance.rerun
         return "rerun" if rerun is not None and rerun.n_agreeing == rerun.n_items else "recomputed"
+
+    @property
+    def has_compared_texts(self) -> bool:
+        """True if a maintainer made this result again from its texts, which are kept elsewhere."""
+        return self.acceptance is not None and self.acceptance.texts_compared is not None
 
     @property
     def is_replayed(self) -> bool:
@@ -164,6 +173,8 @@ def why_unranked(entry: Entry) -> str | None:
         return f"withdrawn{when}: {entry.acceptance.reason}"
     if entry.result.model.endpoint == "replay" and not entry.is_imported:
         return "replayed: its answers come from an earlier run or a file and may repeat another row"
+    if entry.result.withheld is not None and not entry.has_compared_texts:
+        return TEXTS_ELSEWHERE
     if entry.double is not None:
         return entry.double
     counts = entry.result.counts

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.stores.store import STORE
 from schemas import arrow_files
+from schemas.cluster_sums import ClusterSums
 from schemas.errors import DataError
 from schemas.plain_text import printable
 from schemas.record import Record
-from schemas.result import RecordsFile, Result
-from schemas.run_folder import RECORDS, RESULT, SCORES, SUBMISSION
+from schemas.result import RecordsFile, Result, ScoresFile, SumsFile
+from schemas.run_folder import RECORDS, RESULT, SCORES, SUBMISSION, SUMS, FileOfRun
 from schemas.score import TextScore
 
 MOST_RESULT_BYTES = 16 << 20
 """Maximum size of a ``result.json``; that of a suite of 279 parts has a quarter of a megabyte."""
 MOST_TABLE_BYTES = 512 << 20
 """Maximum size of a file of records or scores; 300,000 records have 20 megabytes."""
+_ROW_TYPES: Mapping[type[FileOfRun], type] = {RecordsFile: Record, ScoresFile: TextScore, SumsFile: ClusterSums}
 _OF_RUNS = {STORE, f"{STORE}-wal", f"{STORE}-shm", "pending.json"}
-_KNOWN = {RESULT, RECORDS, SCORES, SUBMISSION, *_OF_RUNS}
+_KNOWN = {RESULT, RECORDS, SCORES, SUMS, SUBMISSION, *_OF_RUNS}
 _BYTES_OF_ALL, _BYTES_PER_ROW = 32 << 20, 64 << 10
 """Maximum size of the columns of a file before compression: a constant, and 64 kB for each row."""
 _MOST_DEPTH = 12
@@ -105,12 +107,11 @@ def check_tables(path: Path, result: Result) -> None:
     Raises:
         DataError: as from :func:`check_own_file`.
     """
-    for file in (result.records, result.scores):
+    for file in (result.records, result.scores, None if result.withheld is None else result.withheld.sums):
         # The code that reads a file has the words for one that is missing or lies elsewhere.
         if file is not None and Path(file.path).name == file.path and os.path.lexists(path.parent / file.path):
             check_own_file(path.parent / file.path, MOST_TABLE_BYTES)
-            row_type = Record if isinstance(file, RecordsFile) else TextScore
-            _check_told(path.parent / file.path, file.n_rows, row_type)
+            _check_told(path.parent / file.path, file.n_rows, _ROW_TYPES[type(file)])
 
 
 def _check_told(path: Path, n_rows: int, row_type: type) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from multiprocessing import forkserver
 from typing import NamedTuple, TypeVar
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from schemas.plugins import PACKAGES
 
@@ -39,6 +39,8 @@ class Stopped(NamedTuple):
     """A piece of work that did not end by itself, and the reason."""
 
     reason: str
+    lacks_memory: bool = False
+    """True if its process ran out of memory."""
 
 
 def isolated(
@@ -46,7 +48,9 @@ def isolated(
 ) -> Iterator[R | Stopped]:
     """Yield the result of each piece of work in order, or why there is none.
 
-    A process that ends or takes too long is replaced by a new one, and the other pieces are not affected.
+    A process that ends or takes too long is replaced by a new one, and the other pieces are not affected. A piece that
+    takes too much memory is tried once more in a process that has done nothing else, so that its outcome does not
+    depend on the pieces before it.
 
     Args:
         work: Function that can be pickled; its exceptions must be caught in it.
@@ -61,22 +65,28 @@ def isolated(
     with ProcessPool(max_workers=n_workers, initializer=_limit, initargs=[limits.n_bytes], context=context) as pool:
         futures = [pool.schedule(work, args=[piece], timeout=limits.seconds) for piece in pieces]
         try:
-            for future in futures:
-                try:
-                    yield future.result()
-                except TimeLimitError:
-                    yield Stopped(f"checking it takes longer than {limits.seconds:g} s")
-                except MemoryError:
-                    yield Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory")
-                except ProcessExpired as error:
-                    if error.exitcode == _LACKS_MEMORY:
-                        yield Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory")
-                    else:
-                        yield Stopped(f"the process that checks it ended with status {error.exitcode}")
+            for piece, future in zip(pieces, futures, strict=True):
+                outcome = _outcome(future, limits)
+                if isinstance(outcome, Stopped) and outcome.lacks_memory and len(pieces) > 1:
+                    (outcome,) = isolated(work, [piece], limits)
+                yield outcome
         finally:
             # If the caller stops early, what was not begun is not begun any more.
             for future in futures:
                 future.cancel()  # type: ignore[no-untyped-call]
+
+
+def _outcome(future: ProcessFuture[R], limits: Limits) -> R | Stopped:
+    try:
+        return future.result()
+    except TimeLimitError:
+        return Stopped(f"checking it takes longer than {limits.seconds:g} s")
+    except MemoryError:
+        return Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", lacks_memory=True)
+    except ProcessExpired as error:
+        if error.exitcode == _LACKS_MEMORY:
+            return Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", lacks_memory=True)
+        return Stopped(f"the process that checks it ended with status {error.exitcode}")
 
 
 def end_for_lack_of_memory() -> None:

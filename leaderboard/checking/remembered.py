@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +25,7 @@ from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
 from schemas.record import Record
 from schemas.result import Metric, Result, SplitCounts
-from schemas.run_folder import place_of, read_result
+from schemas.run_folder import FileOfRun, place_of, read_result
 from schemas.strict_json import JsonValue
 
 _VERIFIED = "verified result"
@@ -68,8 +69,7 @@ def entry_to_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> 
     before = sha256_file(path)
     entry = verified_entry(path, root, memory, keys)
     files = _hashes(path, entry.result)
-    said = {"records": entry.result.records, "scores": entry.result.scores}
-    read = {"result": before} | {name: file.sha256 for name, file in said.items() if file is not None}
+    read = {"result": before} | {name: file.sha256 for name, file in _files(entry.result).items()}
     # The files may have changed while they were read.
     if files == read:
         memory.put(_VERIFIED, files | _key_hash(entry.result, keys, memory), _as_json(entry))
@@ -77,9 +77,15 @@ def entry_to_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> 
 
 
 def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
-    said = {"records": result.records, "scores": result.scores}
-    found = {name: sha256_file(place_of(path.parent, file)) for name, file in said.items() if file is not None}
+    found = {name: sha256_file(place_of(path.parent, file)) for name, file in _files(result).items()}
     return {"result": sha256_file(path), **found}
+
+
+def _files(result: Result) -> Mapping[str, FileOfRun]:
+    """Return the files beside a result by what they hold."""
+    sums = None if result.withheld is None else result.withheld.sums
+    said = {"records": result.records, "scores": result.scores, "sums": sums}
+    return {name: file for name, file in said.items() if file is not None}
 
 
 def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:

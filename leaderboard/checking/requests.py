@@ -19,6 +19,8 @@ from schemas.metric_comparison import TOLERANCE
 from schemas.record import Exchange, Record
 from schemas.record_columns import RecordColumns
 from schemas.result import Model, Result, Signature
+from schemas.run_folder import SUBMIT_AGAIN
+from schemas.withheld_texts import is_hashed
 
 _MOST_TOGETHER = 1.02
 """Maximum sum of the probabilities of options that exclude each other: 1, and what half precision adds."""
@@ -38,13 +40,17 @@ def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
     """
     signature = result.signature
     task = load_task(signature.task)
+    if result.withheld is not None:
+        _check_withheld(path, records)
     is_sound = np.diff(records.first_exchanges) > 0
     is_cut = np.zeros(len(records), dtype=np.bool_)
     is_cut[records.owners[records.exchanges["finish_reason"].coded.is_one_of("length")]] = True
     is_sound &= is_cut == records.columns["truncated"].flags
     for is_right in (_sound_requests(records, signature), _possible(records), _counted(records, result.model)):
         is_sound[records.owners[~is_right]] = False
-    if isinstance(task, ReadsColumns):
+    if result.withheld is not None:
+        pass  # The readings follow from texts that are kept elsewhere.
+    elif isinstance(task, ReadsColumns):
         is_sound &= task.certain_readings(records, signature.normalisation)
     else:
         is_sound[:] = False
@@ -53,7 +59,10 @@ def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
         where = f"{path}: row {records.first_row + place}"
         for exchange in record.exchanges:
             _check_exchange(where, result, exchange)
-        _check_reading(where, signature, task, record)
+        if result.withheld is None:
+            _check_reading(where, signature, task, record)
+        elif record.truncated != _is_cut(record):
+            raise _wrongly_cut(where, record)
 
 
 def _sound_requests(records: RecordColumns, signature: Signature) -> BoolArray:
@@ -181,10 +190,29 @@ def _generation_sha256(text: str, sample: int | None, prompt: Prompt) -> str:
     ).sha256
 
 
+def _check_withheld(path: Path, records: RecordColumns) -> None:
+    """Check that every text of records whose texts are kept elsewhere is a hash."""
+    texts = records.exchanges["text"].texts
+    for place, text in zip(records.owners.tolist(), texts, strict=True):
+        if text is not None and not is_hashed(text):
+            raise DataError(
+                f"{path}: row {records.first_row + place}: holds a text, though the result names complete records "
+                f"elsewhere; {SUBMIT_AGAIN}"
+            )
+
+
+def _is_cut(record: Record) -> bool:
+    return any(exchange.finish_reason == "length" for exchange in record.exchanges)
+
+
+def _wrongly_cut(where: str, record: Record) -> DataError:
+    return DataError(f"{where}: truncated is {record.truncated}, its answers say otherwise; rescore the run")
+
+
 def _check_reading(where: str, signature: Signature, task: Task, record: Record) -> None:
     """Check that the reading of a record follows from the model's answers."""
-    if record.truncated != any(exchange.finish_reason == "length" for exchange in record.exchanges):
-        raise DataError(f"{where}: truncated is {record.truncated}, its answers say otherwise; rescore the run")
+    if record.truncated != _is_cut(record):
+        raise _wrongly_cut(where, record)
     if not record.exchanges:
         raise DataError(f"{where}: holds no answer of the model; run the model again")
     try:

@@ -19,6 +19,7 @@ from schemas.record import Exchange, Record
 from schemas.register import Rerun
 from schemas.result import Model, Result
 from schemas.run_folder import StoredParts, read_result
+from schemas.withheld_texts import as_hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +123,12 @@ def _agree(stored: Sequence[Exchange], requests: Sequence[Request], ours: Sequen
         reference = [_as_response(exchange) for exchange in stored]
         found = compare(choices, ours, reference, tolerance)
         return found.holds and not found.unanswered
-    told = [(exchange.status, exchange.text) for exchange in stored]
-    return told == [(response.status, response.text) for response in ours]
+    told = [(exchange.status, _hash_of(exchange.text)) for exchange in stored]
+    return told == [(response.status, _hash_of(response.text)) for response in ours]
+
+
+def _hash_of(text: str | None) -> str | None:
+    return None if text is None else as_hash(text)
 
 
 def _as_response(exchange: Exchange) -> Response:

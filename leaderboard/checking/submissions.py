@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime
 import shutil
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from evaluators.benchmark import load_benchmark
 from evaluators.runs.plan import run_folder
+from evaluators.runs.withholding import write_without_texts
 from leaderboard.checking.intake import check_own_file
 from schemas import contract, strict_json
 from schemas.errors import DataError
 from schemas.files import replacing_folder, sha256_file
-from schemas.result import Result
+from schemas.result import Result, Signature
 from schemas.run_folder import RESULT, SUBMISSION, place_of, read_result
 from schemas.submission import SCHEMA_VERSION, Submission
 
@@ -34,37 +37,56 @@ class Prepared(NamedTuple):
     place: Path
     """Folder below that of all accepted results, which follows from the dataset, the model and the signature."""
     files: tuple[Path, ...]
-    """Files of the run that are published; everything else in its folder stays behind."""
+    """Files that are published; everything else in the folder of the run stays behind."""
     submission: Submission
+    withheld: str | None
+    """Reason why hashes are published in place of the texts; None if the texts are published."""
 
 
-def prepare(run: Path, statement: Statement, *, today: datetime.date, version: str) -> Prepared:
+def prepare(
+    run: Path, statement: Statement, scratch: Path, *, today: datetime.date, version: str, withhold: bool = False
+) -> Prepared:
     """Choose what of a run is published, and where.
 
     Args:
         run: Folder of a finished run.
         statement: The words of the submitter.
+        scratch: Existing folder for files that are made for the submission; the caller removes it after they are used.
         today: Date of the submission.
         version: Version of biasboard.
+        withhold: True to publish hashes in place of the generated texts, even if the benchmark does not ask for that.
 
     Raises:
-        DataError: the run is incomplete, or the statement is invalid.
+        DataError: the run is incomplete, the statement is invalid, or there are no texts to withhold.
     """
     result = read_result(run)
-    files = [run / RESULT, place_of(run, result.records)]
-    files += [] if result.scores is None else [place_of(run, result.scores)]
+    run_date = datetime.date.fromtimestamp(place_of(run, result.records).stat().st_mtime)
+    reason = load_benchmark(result.signature.benchmark).withheld.get(result.signature.dataset)
+    source = run
+    if reason is not None or withhold:
+        reason = reason or "as --withhold-texts asks"
+        source = Path(tempfile.mkdtemp(dir=scratch))
+        result = write_without_texts(run, source, with_prompts=not hides_prompts(result.signature))
+    files = [source / RESULT, place_of(source, result.records)]
+    files += [] if result.scores is None else [place_of(source, result.scores)]
+    files += [] if result.withheld is None else [place_of(source, result.withheld.sums)]
     submission = Submission(
         schema_version=SCHEMA_VERSION,
         contact=statement.contact,
         model_card=statement.model_card,
         train_data_disclosure=statement.train_data_disclosure,
-        run_date=datetime.date.fromtimestamp(files[1].stat().st_mtime).isoformat(),
+        run_date=run_date.isoformat(),
         submitted=today.isoformat(),
         biasboard=version,
-        result_sha256=sha256_file(run / RESULT),
+        result_sha256=sha256_file(source / RESULT),
     )
     contract.check(submission, where=SUBMISSION)
-    return Prepared(run, place_for(result), tuple(files), submission)
+    return Prepared(run, place_for(result), tuple(files), submission, reason)
+
+
+def hides_prompts(signature: Signature) -> bool:
+    """Return True if the prompts of a dataset are published no more than the texts that answer them."""
+    return signature.dataset in load_benchmark(signature.benchmark).withheld
 
 
 def place_for(result: Result) -> Path:

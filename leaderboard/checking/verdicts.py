@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from leaderboard.checking.entries import Entry, LeftOut, Root, model_label
+from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, model_label
 from leaderboard.checking.intake import results_in, strange_files
 from leaderboard.checking.isolation import Limits, Stopped, isolated
 from leaderboard.checking.keys import KeyBook
@@ -23,6 +23,8 @@ from schemas.metric_comparison import metric_key
 from schemas.register import Register, Rerun
 from schemas.run_folder import REGISTER, RESULT, find_runs
 
+UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"
+"""Warning about a result that its texts, which are kept elsewhere, were not compared with."""
 _LIMITS = Limits(n_bytes=400 << 20, seconds=600)
 _N_WORKERS = 2
 """Number of results that are verified at a time: hostile ones together take less than a gigabyte."""
@@ -46,8 +48,11 @@ class Verdict:
     signature: str | None = None
     provenance: str | None = None
     records_sha256: str | None = None
+    result_sha256: str | None = None
     rerun: Rerun | None = None
     """Comparison with answers that the model gave to some of the items again; None if it was not asked."""
+    texts_compared: bool = False
+    """True if the result was made again from its texts, which are kept elsewhere."""
 
     @property
     def state(self) -> State:
@@ -195,6 +200,7 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
         signature=str(outcome.result.signature),
         provenance=outcome.provenance,
         records_sha256=outcome.result.records.sha256,
+        result_sha256=sha256_file(path),
     )
 
 
@@ -210,8 +216,10 @@ def warnings_of(entry: Entry) -> Iterator[str]:
         yield entry.match.reason
     if entry.result.model.identity is None:
         yield "the identity of its model is a claim: the result does not say what the hash was taken of"
-    if entry.provenance == "claimed":
+    if entry.provenance == "claimed" and entry.claim != TEXTS_ELSEWHERE:
         yield f"its numbers rest on claims: {entry.claim}"
+    if entry.result.withheld is not None:
+        yield UNCOMPARED
     stored = {metric_key(metric) for metric in entry.result.metrics}
     lacking = sorted({name for name, _ in entry.metrics.keys() - stored})
     if lacking:

@@ -10,6 +10,8 @@ import numpy as np
 from evaluators.benchmark import Benchmark, load_benchmark
 from evaluators.runs.gates import GateCheck, Standing
 from evaluators.runs.measuring import Measurement
+from evaluators.runs.stored_sums import measurement_of
+from evaluators.runs.withholding import stored_references
 from evaluators.scorer import quick_scorers
 from evaluators.task import ReadsScores, load_task
 from evaluators.text_scores import TextScores, read_scores
@@ -28,7 +30,7 @@ from schemas.record_columns import RecordColumns
 from schemas.record_counts import Tally
 from schemas.record_hashes import answers_sha256, items_sha256, joined_sha256
 from schemas.result import Result, Signature
-from schemas.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result
+from schemas.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
 from schemas.score import text_sha256
 
 _MOST_UNKNOWN = 5_000
@@ -63,8 +65,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
             raise _too_many(path, f"{result.records.n_rows:,} records")
         checked = _bounded(path, checked, result.records.n_rows)
     told = _Told(path, result.signature, scores, key_check)
-    parts = told.listening(checked)
-    measurement = Measurement.of(parts, task, scores, is_suite=bool(result.signature.parts))
+    measurement = measurement_of(path.parent, result, told.listening(checked), scores)
     computed = measurement.metrics()
     for difference in differences(result.metrics, computed):
         raise DataError(f"{path}: {difference}")
@@ -122,7 +123,8 @@ class _Told:
             self.answers.append(answers_sha256(records))
             self.tally.add(records)
             self.examples.add(records)
-            self.rescored = _check_scores(self._path, self._signature.task, records, self._scores)
+            if self._scores.scorers:
+                self.rescored = _check_scores(self._path, self._signature.task, records, self._scores)
             yield records
 
 
@@ -158,7 +160,7 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
         Labels of the scorers whose scores were computed again: those that are installed here in the same version.
     """
     loaded = load_task(task)
-    if not isinstance(loaded, ReadsScores) or not scores.scorers:
+    if not isinstance(loaded, ReadsScores):
         return ()
     rescored = []
     texts = loaded.texts(records)
@@ -183,10 +185,12 @@ def _standing(
     if gate is None:
         return None
     # Statistics that know scores of texts are others than those of the gate.
-    source = None if isinstance(load_task(signature.task), ReadsScores) else measurement.source
+    knows_scores = isinstance(load_task(signature.task), ReadsScores) and result.withheld is None
     parts = told.only or StoredParts(told.folder, result)
     items = None if brings_options(signature) else joined_sha256(told.items)
-    check = GateCheck(benchmark, gate, signature, parts, source, items)
+    check = GateCheck(benchmark, gate, signature, parts, None if knows_scores else measurement.source, items)
     if not check.applies:
         return None
+    if result.withheld is not None:
+        return check.standing(stored_references(gate, read_sums(told.folder, result.withheld.sums)))
     return check.standing(check.references(memory))

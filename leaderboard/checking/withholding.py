@@ -13,6 +13,8 @@ def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:
         entry: The result.
         manifest: Manifest of its dataset; None if the dataset is not on this machine.
     """
+    if entry.result.withheld is not None:
+        return "the result was submitted with hashes in place of its texts"
     if manifest is not None and not manifest.redistributable:
         # What follows a semicolon is advice for the owner of the dataset folder.
         refusal = (manifest.publish_refusal or "").partition(";")[0]

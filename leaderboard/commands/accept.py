@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from pydantic import TypeAdapter
@@ -29,8 +29,12 @@ def accept(
         Decision, typer.Option(help="accepted; preferred settles a dispute; withdrawn keeps a result without a rank.")
     ] = "accepted",
     reason: Annotated[str | None, typer.Option(help="Reason, shown on the board; needed but for accepted.")] = None,
-    rerun_report: Annotated[
-        Path | None, typer.Option(help="Verdicts that verify --rerun --report wrote: enter how many answers agree.")
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Verdicts that verify --report wrote: enter how many answers of --rerun agree, and that the texts of "
+            "--texts were compared."
+        ),
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
 ) -> None:
@@ -44,7 +48,7 @@ def accept(
     register = read_register(results)
     known = dict(acceptances(register))
     today = datetime.date.today().isoformat()
-    reruns = {} if rerun_report is None else _reruns(rerun_report)
+    told = {} if report is None else _told(report)
     for one in place:
         path = results / one / RESULT
         if not path.is_file():
@@ -56,31 +60,50 @@ def accept(
         if before is None:
             check_owner(register, one, account)
         is_new = before is None or (before.decision, before.reason) != (decision, reason)
+        now, result_sha256 = told.get(read_result(path.parent).records.sha256, _Told(None, None)), sha256_file(path)
+        compared = None if before is None or before.result_sha256 != result_sha256 else before.texts_compared
         known[one] = Acceptance(
             place=one,
-            result_sha256=sha256_file(path),
+            result_sha256=result_sha256,
             accepted=today if before is None else before.accepted,
             owner=account,
             decision=decision,
             reason=reason,
             decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
-            rerun=reruns.get(read_result(path.parent).records.sha256, None if before is None else before.rerun),
+            rerun=now.rerun or (None if before is None else before.rerun),
+            texts_compared=today if now.compared_sha256 == result_sha256 else compared,
         )
     write_register(results, replace(register, results=tuple(known.values())))
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
 
 
-def _reruns(report: Path) -> dict[str, Rerun]:
-    """Return the reruns in a report, by the hash of the records that they were compared with.
+class _Told(NamedTuple):
+    """The contents of a report about one result, besides its verdict."""
+
+    rerun: Rerun | None
+    compared_sha256: str | None
+    """SHA-256 of the ``result.json`` that was compared with its texts; None if none was."""
+
+
+def _told(report: Path) -> dict[str, _Told]:
+    """Return the contents of a report, by the hash of the records that it is about.
 
     Raises:
-        DataError: the file is no report, or holds no rerun.
+        DataError: the file is no report, or nothing was asked again or compared.
     """
     verdicts = strict_json.read(report)
     found = {}
     for verdict in verdicts if isinstance(verdicts, list) else []:
-        if isinstance(verdict, dict) and isinstance(verdict.get("rerun"), dict):
-            found[str(verdict.get("records_sha256"))] = TypeAdapter(Rerun).validate_python(verdict["rerun"])
+        if isinstance(verdict, dict) and verdict.get("reason") is None:
+            rerun = verdict.get("rerun")
+            read = TypeAdapter(Rerun).validate_python(rerun) if isinstance(rerun, dict) else None
+            compared = str(verdict.get("result_sha256")) if verdict.get("texts_compared") is True else None
+            told = _Told(read, compared)
+            if told != _Told(None, None):
+                found[str(verdict.get("records_sha256"))] = told
     if not found:
-        raise DataError(f"{report}: holds no rerun; write it with: biasboard verify --rerun N --report FILE")
+        raise DataError(
+            f"{report}: nothing in it was asked again or compared; write it with: biasboard verify --rerun N "
+            "--report FILE, or with --texts FOLDER"
+        )
     return found

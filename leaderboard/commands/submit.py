@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import shlex
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -43,6 +44,13 @@ def submit(
         typer.Option(help="Open a pull request in the dataset repository of --repo, or print the git commands for it."),
     ] = None,
     repo: Annotated[str | None, typer.Option(help="Dataset repository on the Hub, for --pr hub.")] = None,
+    withhold_texts: Annotated[
+        bool,
+        typer.Option(
+            "--withhold-texts",
+            help="Publish hashes in place of the generated texts; some benchmarks ask for that by themselves.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be published, and write nothing.")
     ] = False,
@@ -50,7 +58,9 @@ def submit(
     """Verify runs, show what will be published, and put it where the board expects it.
 
     Published are result.json, the records with all answers, the scores of texts, and a submission.json with the options
-    of this command. Stores of answers, locks and other files of a run stay behind.
+    of this command. Stores of answers, locks and other files of a run stay behind. Where texts are withheld, the
+    records hold their hashes, and sums.parquet holds what each cluster of items adds to each metric; a maintainer needs
+    the complete run to compare both.
     """
     if (pr == "hub") != (repo is not None):
         raise ConfigError("--pr hub needs --repo, the dataset repository that takes results, and no other option does")
@@ -59,14 +69,19 @@ def submit(
     _verify(runs, KeyBook(keys, datasets))
     statement = Statement(contact, model_card, train_data_disclosure)
     version = metadata.version("biasboard")
-    prepared = [prepare(folder, statement, today=datetime.date.today(), version=version) for folder in runs]
-    for one in prepared:
-        _show(one)
-    if dry_run:
-        print("nothing was written, as --dry-run asks")
-        return
-    for one in prepared:
-        print(f"wrote {write_prepared(one, results)}")
+    today = datetime.date.today()
+    with tempfile.TemporaryDirectory() as scratch, steps() as step:
+        prepared = []
+        for number, folder in enumerate(runs):
+            step("preparing results", number, len(runs))
+            made = prepare(folder, statement, Path(scratch), today=today, version=version, withhold=withhold_texts)
+            prepared.append(made)
+            _show(made)
+        if dry_run:
+            print("nothing was written, as --dry-run asks")
+            return
+        for one in prepared:
+            print(f"wrote {write_prepared(one, results)}")
     if pr == "git":
         print("\n".join(_git_commands(prepared, results)))
     elif pr == "hub":
@@ -94,6 +109,8 @@ def _verify(runs: Sequence[Path], book: KeyBook) -> None:
 
 def _show(prepared: Prepared) -> None:
     print(f"{prepared.run} -> {prepared.place}")
+    if prepared.withheld is not None:
+        print(f"  hashes in place of the texts: {prepared.withheld}")
     for file in prepared.files:
         print(f"  {file.name}: {file.stat().st_size / 1000:,.0f} kB")
     said = prepared.submission

@@ -16,13 +16,14 @@ import typer
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from leaderboard.benchmark import check_plug_ins
+from leaderboard.checking.complete_runs import CompleteRuns
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import read_register
 from leaderboard.checking.rerunning import rerun as repeat
-from leaderboard.checking.verdicts import Verdict, judge, owned
+from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge, owned
 from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
-from schemas.memory import machine_memory
+from schemas.errors import ConfigError, DataError
+from schemas.memory import Memory, machine_memory
 from schemas.plain_text import printable
 from schemas.progress import steps
 from schemas.run_folder import RESULT, read_result
@@ -58,6 +59,10 @@ def verify(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
     ] = False,
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="Folder of complete runs: make results without texts again from these, and compare."),
+    ] = None,
     rerun: Annotated[
         int | None, typer.Option(min=1, help="Number of items of each result that the model is asked again.")
     ] = None,
@@ -70,7 +75,8 @@ def verify(
 
     Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
     computed from the records. A result is accepted, accepted with warnings, or rejected with the reason. With --rerun,
-    the model is also asked some of the items again, and its answers are compared with the stored ones.
+    the model is also asked some of the items again, and its answers are compared with the stored ones. With --texts,
+    results that hold hashes in place of texts are compared with complete runs.
 
     Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
     """
@@ -80,19 +86,13 @@ def verify(
         raise ConfigError(f"{keys}: no such folder of answer keys; name the one of the board with --keys")
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
-    with steps("verifying results") as step:
-        verdicts = list(
-            judge(
-                path,
-                KeyBook(keys, datasets),
-                memory,
-                since=since,
-                advance=lambda n_done, n: step("verifying results", n_done, n),
-            )
-        )
+    book = KeyBook(keys, datasets)
+    verdicts = _judged(path, book, memory, since)
     if author is not None:
         register = read_register(results)
         verdicts = [owned(verdict, register, author) for verdict in verdicts]
+    if texts is not None:
+        verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
     if rerun is not None:
         if model is None:
             raise ConfigError("--rerun asks a model again; name it with --model")
@@ -104,11 +104,32 @@ def verify(
     raise typer.Exit(_status(verdicts))
 
 
+def _judged(paths: Sequence[Path], book: KeyBook, memory: Memory, since: Path | None) -> list[Verdict]:
+    with steps("verifying results") as step:
+        return list(
+            judge(paths, book, memory, since=since, advance=lambda n_done, n: step("verifying results", n_done, n))
+        )
+
+
 def _status(verdicts: Sequence[Verdict]) -> int:
     states = {verdict.state for verdict in verdicts}
     if "rejected" in states:
         return EXIT_REJECTED
     return EXIT_WARNED if "accepted with warnings" in states else EXIT_ACCEPTED
+
+
+def compared(verdicts: Sequence[Verdict], complete: CompleteRuns) -> Iterator[Verdict]:
+    """Yield the verdicts, those of results without texts after a comparison with their complete runs."""
+    for verdict in verdicts:
+        if verdict.reason is None and UNCOMPARED in verdict.warnings:
+            try:
+                complete.compare(Path(verdict.place))
+            except (DataError, OSError, ValueError) as error:
+                yield replace(verdict, reason=str(error))
+                continue
+            left = tuple(warning for warning in verdict.warnings if warning != UNCOMPARED)
+            verdict = replace(verdict, warnings=left, texts_compared=True)
+        yield verdict
 
 
 class Again(NamedTuple):

@@ -138,8 +138,7 @@ class IndexTable:
     @property
     def scorers(self) -> tuple[Scorer, ...]:
         """The scorers of the texts, the same for all rows."""
-        stored = [entry.result.scores for entry in self.rows[0].entries]
-        return tuple(scorer for scores in stored if scores is not None for scorer in scores.scorers)
+        return tuple(scorer for entry in self.rows[0].entries for scorer in entry.result.scorers)
 
     @property
     def ranked(self) -> tuple[IndexRow, ...]:

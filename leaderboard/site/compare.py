@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluators.runs.measuring import Measurement, metric_definitions
+from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.stored_sums import measurement_of
 from evaluators.statistics.bootstrap import FloatArray
-from evaluators.text_scores import read_scores
 from leaderboard.checking.entries import Entry
 from leaderboard.site.model_views import ModelView, Placement
 from leaderboard.site.places import address, result_id, table_id
@@ -103,6 +103,7 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
     parts: dict[str, JsonValue] = {
         "records": result.records.sha256,
         "scores": None if result.scores is None else result.scores.sha256,
+        "sums": None if result.withheld is None else result.withheld.sums.sha256,
         "task": result.signature.task,
         "metrics": list(names),
     }
@@ -110,12 +111,7 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
     if known is not None:
         return known
     assert entry.folder is not None
-    measurement = Measurement.of(
-        read_parts(entry.folder, result, recount=False),
-        result.signature.task,
-        read_scores(entry.folder, result.scores),
-        is_suite=bool(result.signature.parts),
-    )
+    measurement = measurement_of(entry.folder, result, read_parts(entry.folder, result, recount=False))
     ranges = {one.name: (one.minimum, one.maximum) for one in metric_definitions(result.signature.task)}
     slices: list[JsonValue] = []
     coded: list[FloatArray] = []

@@ -13,7 +13,9 @@ from leaderboard.checking.loading import Loaded, load
 from leaderboard.checking.submissions import place_for, read_submission
 from leaderboard.ranking.boards import assemble
 from schemas.memory import Memory
+from schemas.record_files import read_records
 from schemas.run_folder import RESULT
+from schemas.withheld_texts import REASON, is_hashed
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "leaderboard" / "results"
@@ -38,6 +40,20 @@ def test_every_result_verifies_and_is_the_accepted_one(loaded: Loaded) -> None:
         assert entry.folder is not None
         assert read_submission(entry.folder / RESULT) is not None
         assert strange_files(entry.folder / RESULT) == ()
+
+
+def test_published_answers_are_there_by_hash_alone(loaded: Loaded) -> None:
+    """Others published them, so neither they nor the prompts are ours to hand on; a maintainer had them."""
+    found = [entry for entry in loaded.entries if entry.is_imported]
+    assert len({entry.result.model.id for entry in found}) == 4
+    assert {entry.result.signature.config for entry in found} == {"recognition", "continuation", "assignment", "math"}
+    for entry in found:
+        assert entry.folder is not None
+        assert entry.has_compared_texts
+        assert entry.result.withheld is not None
+        for record in read_records(entry.folder / entry.result.records.path):
+            assert all(one.prompt is None and (one.text is None or is_hashed(one.text)) for one in record.exchanges)
+            assert record.reason in (None, REASON) or record.status == "failed"
 
 
 def test_they_stand_in_tables_and_the_gate_holds_for_them(loaded: Loaded) -> None:

@@ -112,7 +112,7 @@ def test_the_board_says_that_answers_were_rerun(world: World, tmp_path: Path) ->
         report = tmp_path / f"{name}.json"
         fields = {field: getattr(made, field) for field in made.__dataclass_fields__}
         report.write_text(json.dumps([{"records_sha256": told["records"]["sha256"], "rerun": fields}]))
-        accept(["a"], owner="acme-bot", rerun_report=report, results=tmp_path / "results")
+        accept(["a"], owner="acme-bot", report=report, results=tmp_path / "results")
         book = KeyBook(world.places.keys)
         (entry,) = load([Root(tmp_path / "results", "accepted")], book, Memory(None)).entries
         assert entry.provenance == ("rerun" if name == "all" else "recomputed")

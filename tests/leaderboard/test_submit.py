@@ -134,7 +134,7 @@ def test_a_pull_request_on_the_hub_holds_exactly_the_written_files(
 
 def test_another_result_in_the_same_place_is_not_overwritten(places: Places) -> None:
     today, statement = datetime.date(2026, 1, 2), Statement("bot@example.org", "https://example.org/card", None)
-    prepared = prepare(places.run, statement, today=today, version="1")
+    prepared = prepare(places.run, statement, places.root, today=today, version="1")
     target = write_prepared(prepared, places.results)
     assert json.loads((target / "submission.json").read_text())["submitted"] == "2026-01-02"
     (target / "result.json").write_text("{}")

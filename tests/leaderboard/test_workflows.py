@@ -68,7 +68,7 @@ def pull(tmp_path: Path) -> Pull:
 
 def hand_in(run: Path, results: Path) -> Path:
     statement = Statement("bot@example.org", "https://example.org/card", None)
-    return write_prepared(prepare(run, statement, today=datetime.date(2026, 1, 1), version="1"), results)
+    return write_prepared(prepare(run, statement, run.parent, today=datetime.date(2026, 1, 1), version="1"), results)
 
 
 def test_only_what_changed_is_verified(pull: Pull) -> None:

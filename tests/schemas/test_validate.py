@@ -137,8 +137,8 @@ def test_a_truncated_parquet_file_is_one_problem(tmp_path: Path) -> None:
 def test_nothing_to_validate_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
     known = (
-        "dataset.json, result.json, records.parquet, scores.parquet, rejects.parquet, submission.json, register.json, "
-        "data/<config>/<split>-*.parquet"
+        "dataset.json, result.json, records.parquet, scores.parquet, sums.parquet, rejects.parquet, submission.json, "
+        "register.json, data/<config>/<split>-*.parquet"
     )
     assert validate(tmp_path, tmp_path / "absent", tmp_path / "notes.txt") == Outcome(
         1,
