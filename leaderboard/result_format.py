@@ -45,7 +45,7 @@ class VerifiedResult:
     page: str
     """Place of the result on the site of the board: a page and an anchor."""
     dataset_sha256: str
-    """SHA-256 of the contents of the dataset."""
+    """SHA-256 of the contents of the dataset, as the answer key has it."""
     manifest: Manifest | None
     """Manifest of the dataset; None if the dataset is not on this machine."""
     submission: Submission | None

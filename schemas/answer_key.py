@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from schemas.result import Signature
 
 SCHEMA_VERSION = "1.0"
+
+KeyHash: TypeAlias = Literal["sha256", "hmac-sha256"]
+"""Hash of a key: plain, or under a secret, without which no guess about a right answer can be confirmed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,9 @@ class AnswerKey:
     """Everything that a result must have in common with the dataset and the prompt that it names.
 
     A key holds hashes and no text. It can therefore be published for a dataset whose licence forbids publishing it.
+    Where the right answers are secret, ``hash`` is ``hmac-sha256``, and each hash of items or of what is asked about
+    them is the HMAC-SHA-256 of the hash described: in the signature ``items_sha256`` and ``examples_sha256``, outside
+    it all but ``items_file_sha256``.
     """
 
     schema_version: str
@@ -39,3 +46,6 @@ class AnswerKey:
     items_path: str
     """Name of the file beside the key with the SHA-256 of each item: its facts and its requests."""
     items_file_sha256: str
+    hash: KeyHash = "sha256"
+    secret_id: str | None = None
+    """Name of the secret, which follows from it and tells nothing about it; None if there is none."""

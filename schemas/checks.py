@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
 
+from schemas.answer_key import AnswerKey
 from schemas.cluster_sums import ClusterSums
 from schemas.dataset import Manifest
 from schemas.record import Record
@@ -38,6 +39,9 @@ def problems(document: object) -> Iterator[str]:
             yield from _register_problems(document)
         case Manifest():
             yield from _manifest_problems(document)
+        case AnswerKey():
+            if (document.hash == "hmac-sha256") != (document.secret_id is not None):
+                yield f"secret_id: is {document.secret_id} beside hash '{document.hash}'; make the key again"
 
 
 def _record_problems(record: Record) -> Iterator[str]:

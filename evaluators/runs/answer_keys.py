@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,12 +16,13 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.records import records_of
 from evaluators.task import load_task, prompt_of
 from schemas.answer_key import SCHEMA_VERSION, AnswerKey, KeyPart
+from schemas.key_secret import KeySecret
 from schemas.record_columns import RecordColumns
 from schemas.record_hashes import asked_sha256, item_hashes, items_sha256
 from schemas.result import Signature
 
 ItemHashes: TypeAlias = npt.NDArray[np.uint8]
-"""SHA-256 of each item, shape (n, 32)."""
+"""SHA-256 of each item, or HMAC-SHA-256 under a secret, shape (n, 32)."""
 
 _UNASKED = Response(status="failed", error="nobody was asked")
 
@@ -32,12 +34,43 @@ class MadeKey(NamedTuple):
     items: bytes
 
 
-def answer_key(plan: Plan) -> MadeKey:
+class KeyHashes(NamedTuple):
+    """The hashes of records as an answer key has them: plain, or under a secret."""
+
+    secret: KeySecret | None
+
+    def of(self, sha256: str) -> str:
+        """Return a hash as the key has it, both in hexadecimal digits."""
+        return sha256 if self.secret is None else self.secret.seal(bytes.fromhex(sha256)).hex()
+
+    def of_items(self, records: RecordColumns, *, with_requests: bool) -> ItemHashes:
+        """Return the hash of each record's facts about its item, and of its requests if they are known."""
+        hashes = item_hashes(records, with_requests=with_requests)
+        if self.secret is None:
+            return hashes
+        sealed = b"".join(self.secret.seal(one.tobytes()) for one in hashes)
+        return np.frombuffer(sealed, dtype=np.uint8).reshape(hashes.shape)
+
+    def of_signature(self, signature: Signature) -> Signature:
+        """Return a signature as the key has it."""
+        examples = signature.examples_sha256
+        return replace(
+            signature,
+            items_sha256=self.of(signature.items_sha256),
+            examples_sha256=None if examples is None else self.of(examples),
+        )
+
+
+def answer_key(plan: Plan, secret: KeySecret | None = None) -> MadeKey:
     """Return the answer key of a plan that asks about all items of a config or suite.
 
     The key is made from the items by the code that asks about them, and from no answer.
+
+    Args:
+        plan: The plan.
+        secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
     """
-    return key_of_parts(plan.signature, plan.selection.manifest.content_sha256, _unanswered(plan))
+    return key_of_parts(plan.signature, plan.selection.manifest.content_sha256, _unanswered(plan), secret)
 
 
 def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
@@ -47,34 +80,39 @@ def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
         yield RecordColumns.of(records_of(plan, part, part.requests, responses, chat=False))
 
 
-def key_of_parts(signature: Signature, dataset_sha256: str, parts: Iterable[RecordColumns]) -> MadeKey:
+def key_of_parts(
+    signature: Signature, dataset_sha256: str, parts: Iterable[RecordColumns], secret: KeySecret | None = None
+) -> MadeKey:
     """Return the answer key of some records, whatever they answer.
 
     Args:
         signature: Signature of a result on all items.
         dataset_sha256: Hash of the contents of the dataset, from its manifest.
         parts: The records of each config.
+        secret: Secret of the board; None for a key that anybody can make.
     """
-    told, hashes = [], []
+    hashed, told, hashes = KeyHashes(secret), [], []
     with_requests = has_known_requests(signature)
     for records in parts:
         told.append(
             KeyPart(
                 config=records[0].config,
                 n_items=len(records),
-                facts_sha256=items_sha256(records),
-                requests_sha256=asked_sha256(records) if with_requests else None,
+                facts_sha256=hashed.of(items_sha256(records)),
+                requests_sha256=hashed.of(asked_sha256(records)) if with_requests else None,
             )
         )
-        hashes.append(item_hashes(records, with_requests=with_requests))
+        hashes.append(hashed.of_items(records, with_requests=with_requests))
     items = _as_file(np.concatenate(hashes))
     key = AnswerKey(
         schema_version=SCHEMA_VERSION,
-        dataset_sha256=dataset_sha256,
-        signature=signature,
+        dataset_sha256=hashed.of(dataset_sha256),
+        signature=hashed.of_signature(signature),
         parts=tuple(told),
         items_path=f"{key_name(signature)}.npy",
         items_file_sha256=hashlib.sha256(items).hexdigest(),
+        hash="sha256" if secret is None else "hmac-sha256",
+        secret_id=None if secret is None else secret.id,
     )
     return MadeKey(key, items)
 

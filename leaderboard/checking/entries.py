@@ -48,6 +48,8 @@ class Match(NamedTuple):
     """Part of the config or suite; ``unknown`` if the board has no answer key of it."""
     reason: str | None
     """Reason why the result gets no rank; None if it asks about the whole config or suite."""
+    is_held_out: bool = False
+    """True if the right answers of the dataset are secret, so that its items must not be shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate
@@ -13,6 +14,7 @@ from typing import Any
 from evaluators.benchmark import benchmarks
 from evaluators.runs.answer_keys import (
     ItemHashes,
+    KeyHashes,
     MadeKey,
     answer_key,
     has_known_requests,
@@ -27,12 +29,13 @@ from schemas import contract, strict_json
 from schemas.answer_key import AnswerKey
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.errors import DataError
+from schemas.errors import ConfigError, DataError
 from schemas.files import check_readable, replacing, sha256_file
+from schemas.key_secret import VARIABLE, KeySecret, read_key_secret
 from schemas.memory import Memory
 from schemas.plugins import HINT
 from schemas.record_columns import RecordColumns
-from schemas.record_hashes import asked_sha256, item_hashes, items_sha256
+from schemas.record_hashes import asked_sha256, items_sha256
 from schemas.result import Signature
 
 _MADE = "answer key of a dataset"
@@ -47,6 +50,23 @@ class KnownKey:
     """Path of the key, or of the dataset, for messages."""
     read_items: Path | bytes
     """File of the item hashes, or its contents."""
+    secret: KeySecret | None = None
+    """Secret under which the key was made; None if it was made without one, or if the board does not have it."""
+
+    @property
+    def is_secret(self) -> bool:
+        """True if the right answers are not public, so that the key was made with a secret."""
+        return self.key.secret_id is not None
+
+    @property
+    def is_locked(self) -> bool:
+        """True if nothing can be compared with the key, because the board does not have its secret."""
+        return self.is_secret and self.secret is None
+
+    @property
+    def hashes(self) -> KeyHashes:
+        """The hashes of records as this key has them."""
+        return KeyHashes(self.secret)
 
     @property
     def sha256(self) -> str:
@@ -55,7 +75,7 @@ class KnownKey:
 
     @cached_property
     def items(self) -> ItemHashes:
-        """The SHA-256 of each item in order, shape (n, 32).
+        """The hash of each item in order, shape (n, 32).
 
         Raises:
             DataError: the file is missing or is not the one that the key names.
@@ -76,19 +96,20 @@ class KnownKey:
 class KeyBook:
     """The answer keys that a board knows: those in a folder, and those of the datasets on this machine."""
 
-    def __init__(self, keys: Path | None, datasets: Path | None = None) -> None:
+    def __init__(self, keys: Path | None, datasets: Path | None = None, secret: KeySecret | None = None) -> None:
         """Name the folders; each key is read or made when it is first needed.
 
         Args:
             keys: Folder of keys, which come before those of datasets; None for none.
             datasets: Folder of built datasets, from which keys are made; None for none.
+            secret: Secret of the board; None if it has none. A key with another one stays locked.
         """
-        self._keys, self._datasets = keys, datasets
+        self._keys, self._datasets, self._secret = keys, datasets, secret
         self._known: dict[tuple[str, str], KnownKey | None] = {}
 
     def __reduce__(self) -> tuple[Callable[..., KeyBook], tuple[Any, ...]]:
         """Return how to make the book in another process, which makes it once and then reads each key once."""
-        return _book, (self._keys, self._datasets)
+        return _book, (self._keys, self._datasets, self._secret)
 
     def find(self, signature: Signature, memory: Memory) -> KnownKey | None:
         """Return the key of the config and prompt of a signature; None if the board does not know the dataset.
@@ -110,7 +131,8 @@ class KeyBook:
         if path is None or not path.is_file():
             return None
         key = contract.load(strict_json.read(path), AnswerKey, where=str(path))
-        return KnownKey(key, str(path), path.with_name(key.items_path))
+        secret = self._secret if self._secret is not None and self._secret.id == key.secret_id else None
+        return KnownKey(key, str(path), path.with_name(key.items_path), secret)
 
     def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
         manifests = [] if self._datasets is None else sorted(self._datasets.glob(f"*/{MANIFEST}"))
@@ -124,8 +146,40 @@ class KeyBook:
 
 
 @cache
-def _book(keys: Path | None, datasets: Path | None) -> KeyBook:
-    return KeyBook(keys, datasets)
+def _book(keys: Path | None, datasets: Path | None, secret: KeySecret | None) -> KeyBook:
+    return KeyBook(keys, datasets, secret)
+
+
+def open_book(keys: Path, datasets: Path | None, secret_file: Path | None) -> KeyBook:
+    """Return the answer keys that a board knows, with its secret if it has one.
+
+    Args:
+        keys: Folder of keys.
+        datasets: Folder of built datasets, from which other keys are made; None for none.
+        secret_file: File of the secret with which keys of held-out datasets were made; None if the board has none.
+
+    Raises:
+        ConfigError: the file holds no secret, or another one than that of a key in the folder.
+    """
+    secret = None if secret_file is None else read_key_secret(secret_file)
+    if secret is not None:
+        for path, secret_id in secret_keys(keys):
+            if secret_id != secret.id:
+                raise ConfigError(
+                    f"{secret_file}: holds the secret {secret.id}, and {path} was made with {secret_id}; give that one "
+                    f"with --key-secret or {VARIABLE}, or make the keys again"
+                )
+    return KeyBook(keys, datasets, secret)
+
+
+def secret_keys(keys: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the path of each key below a folder that was made with a secret, and the name of the secret."""
+    for path in sorted(keys.rglob("*.json")):
+        # A damaged key is told when a result needs it.
+        with suppress(DataError, OSError):
+            told = strict_json.read(path)
+            if isinstance(told, dict) and isinstance(secret_id := told.get("secret_id"), str):
+                yield path, secret_id
 
 
 def dataset_name(signature: Signature) -> str:
@@ -134,26 +188,37 @@ def dataset_name(signature: Signature) -> str:
 
 
 def _of_dataset(folder: Path, manifest: Manifest, signature: Signature, memory: Memory) -> KnownKey:
-    asked = {"config": signature.config, "task": signature.task, "prompt": signature.prompt}
-    parts: dict[str, strict_json.JsonValue] = {"dataset": manifest.content_sha256, **asked}
+    config, task, prompt = signature.config, signature.task, signature.prompt
+    asked: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
+    parts = {"dataset": manifest.content_sha256, **asked}
     known = memory.get(_MADE, parts)
     if isinstance(known, dict):
         key = contract.load(known["key"], AnswerKey, where="memory")
         return KnownKey(key, str(folder), base64.b64decode(str(known["items"])))
-    made = key_of_dataset(folder, manifest, **asked)
+    made = key_of_dataset(folder, manifest, config=config, task=task, prompt=prompt)
     memory.put(_MADE, parts, {"key": contract.dump(made.key), "items": base64.b64encode(made.items).decode()})
     return KnownKey(made.key, str(folder), made.items)
 
 
-def key_of_dataset(folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str) -> MadeKey:
+def key_of_dataset(
+    folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str, secret: KeySecret | None = None
+) -> MadeKey:
     """Return the answer key of a config or suite of a dataset under a prompt.
+
+    Args:
+        folder: The dataset folder.
+        manifest: The manifest of the dataset.
+        config: Name of the config or suite.
+        task: Name of the task.
+        prompt: Id of the prompt.
+        secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
 
     Raises:
         ConfigError: the prompt shows more examples than the dataset has.
         DataError: the data files are damaged.
     """
     loaded = load_task(task)
-    return answer_key(Plan(select(folder, manifest, config), loaded, prompt_of(loaded, prompt)))
+    return answer_key(Plan(select(folder, manifest, config), loaded, prompt_of(loaded, prompt)), secret)
 
 
 class KeyCheck:
@@ -171,7 +236,9 @@ class KeyCheck:
             DataError: the signature contradicts the key.
         """
         self._where, self._signature, self._known = where, signature, known
-        self.match = self._start()
+        self.n_listed = 0 if known is None else known.key.signature.n_items
+        """Number of items in the key; 0 without one."""
+        self.match = self._start()._replace(is_held_out=known is not None and known.is_secret)
         """The part of the dataset that the result asks about, by its signature."""
         self._n_parts = 0
         self._last_place = -1
@@ -189,8 +256,14 @@ class KeyCheck:
                 f"the board has no answer key of {name}, so nothing says that these are its items; build the dataset "
                 "and give its folder with --datasets, or add its key with: biasboard keys DATASET",
             )
+        if known.is_locked:
+            return Match(
+                "unknown",
+                "its items are compared with a secret key, which this board does not have, so nothing says that they "
+                f"are those of {name}; give the file of the secret with --key-secret",
+            )
         ours = known.key.signature
-        theirs = replace(signature, normalisation=ours.normalisation)
+        theirs = known.hashes.of_signature(replace(signature, normalisation=ours.normalisation))
         if theirs == ours:
             return Match("whole", None)
         as_whole = replace(
@@ -222,25 +295,22 @@ class KeyCheck:
         Raises:
             DataError: a record is not about the item that it names, or asks something else.
         """
-        if self._known is None:
+        known = self._known
+        if known is None or known.is_locked:
             return
         number, self._n_parts = self._n_parts, self._n_parts + 1
-        parts = self._known.key.parts
+        parts, hashes = known.key.parts, known.hashes
         if number < len(parts):
             expected = parts[number]
             # Most results agree, and hashes of columns are found twenty times as fast as those of items.
-            if (facts_sha256 or items_sha256(records)) == expected.facts_sha256 and expected.requests_sha256 in (
-                None,
-                asked_sha256(records),
-            ):
+            is_same = hashes.of(facts_sha256 or items_sha256(records)) == expected.facts_sha256
+            if is_same and expected.requests_sha256 in (None, hashes.of(asked_sha256(records))):
                 self._last_place = self._ends[number] - 1
                 return
-        self._compare_items(records)
+        self._compare_items(records, known)
 
-    def _compare_items(self, records: RecordColumns) -> None:
-        known = self._known
-        assert known is not None
-        hashes = item_hashes(records, with_requests=has_known_requests(self._signature))
+    def _compare_items(self, records: RecordColumns, known: KnownKey) -> None:
+        hashes = known.hashes.of_items(records, with_requests=has_known_requests(self._signature))
         for place, hashed in enumerate(hashes):
             found = known.place_of.get(hashed.tobytes())
             if found is None:

@@ -90,7 +90,9 @@ def _files(result: Result) -> Mapping[str, FileOfRun]:
 
 def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
     known = keys.find(result.signature, memory)
-    return {"key": None if known is None else known.sha256}
+    # What was verified with a secret is not known without it.
+    secret = None if known is None or known.secret is None else known.secret.id
+    return {"key": None if known is None else known.sha256, "secret": secret}
 
 
 def _as_json(entry: Entry) -> JsonValue:

@@ -37,6 +37,8 @@ _MOST_UNKNOWN = 5_000
 """Maximum number of records of a stranger's result on a dataset that the board does not know."""
 _MOST_UNKNOWN_CELLS = 500_000
 """Maximum number of records times groups of such a result: each metric is computed for each group."""
+_MOST_LOCKED_GROUPS = 500
+"""Maximum number of groups of a result on a dataset whose secret key tells only how many items there are."""
 
 
 def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
@@ -61,9 +63,10 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
     key_check = KeyCheck(str(path.parent / result.records.path), result.signature, keys.find(result.signature, memory))
     checked = _checked_parts(path, result)
     if key_check.match.extent == "unknown" and root.origin == "accepted":
-        if result.records.n_rows > _MOST_UNKNOWN:
+        if result.records.n_rows > max(_MOST_UNKNOWN, key_check.n_listed):
             raise _too_many(path, f"{result.records.n_rows:,} records")
-        checked = _bounded(path, checked, result.records.n_rows)
+        most_cells = max(_MOST_UNKNOWN_CELLS, key_check.n_listed * _MOST_LOCKED_GROUPS)
+        checked = _bounded(path, checked, result.records.n_rows, most_cells)
     told = _Told(path, result.signature, scores, key_check)
     measurement = measurement_of(path.parent, result, told.listening(checked), scores)
     computed = measurement.metrics()
@@ -135,21 +138,22 @@ def _checked_parts(path: Path, result: Result) -> Iterator[RecordColumns]:
         yield records
 
 
-def _bounded(path: Path, parts: Iterable[RecordColumns], n_rows: int) -> Iterator[RecordColumns]:
+def _bounded(path: Path, parts: Iterable[RecordColumns], n_rows: int, most_cells: int) -> Iterator[RecordColumns]:
     """Yield the same parts, as long as their groups are not too many for so many records."""
     groups: set[tuple[str, str]] = set()
     for records in parts:
         _, keys, values = records.columns["groups"].entries
         codes = np.unique(np.stack([keys.coded.codes, values.coded.codes]), axis=1).T
         groups |= {(keys.coded.texts[key], values.coded.texts[value]) for key, value in codes.tolist()}
-        if len(groups) * n_rows > _MOST_UNKNOWN_CELLS:
+        if len(groups) * n_rows > most_cells:
             raise _too_many(path, f"{len(groups):,} groups in {n_rows:,} records")
         yield records
 
 
 def _too_many(path: Path, told: str) -> DataError:
     return DataError(
-        f"{path}: {told} without an answer key are too many to check; add the key with: biasboard keys DATASET"
+        f"{path}: {told} without an answer key are too many to check; add the key with: biasboard keys DATASET, or "
+        "give the secret of a secret key with --key-secret"
     )
 
 

@@ -15,6 +15,8 @@ def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:
     """
     if entry.result.withheld is not None:
         return "the result was submitted with hashes in place of its texts"
+    if entry.match.is_held_out:
+        return "the dataset is held out, and its items stay secret"
     if manifest is not None and not manifest.redistributable:
         # What follows a semicolon is advice for the owner of the dataset folder.
         refusal = (manifest.publish_refusal or "").partition(";")[0]

@@ -10,9 +10,10 @@ import typer
 
 from leaderboard.benchmark import check_plug_ins, load_pages
 from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.keys import open_book
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.checking.register import read_register
+from leaderboard.commands.options import KeySecretFile
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.site import publishing
 from leaderboard.site.pages import copies, generate, make_view, parquet_files
@@ -36,6 +37,7 @@ def build(
     keys: Annotated[Path, typer.Option(help="Folder of answer keys, by which results are checked.")] = Path(
         "leaderboard/keys"
     ),
+    key_secret: KeySecretFile = None,
     site: Annotated[Path, typer.Option(help="Folder of mkdocs.yml and the hand-written pages.")] = Path("site"),
     out: Annotated[Path | None, typer.Option(help="Folder of the finished site; _build in --site by default.")] = None,
     skip_invalid: Annotated[
@@ -55,7 +57,7 @@ def build(
     with steps("recomputing results") as step:
         loaded = load(
             (Root(results, "accepted"), Root(runs, "local")),
-            KeyBook(keys, datasets),
+            open_book(keys, datasets, key_secret),
             memory,
             progress=lambda n_done, n_found: step("recomputing results", n_done, n_found),
         )

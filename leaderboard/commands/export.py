@@ -13,10 +13,11 @@ import typer
 from leaderboard.benchmark import check_plug_ins, load_pages
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.intake import results_in
-from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.keys import KeyBook, open_book
 from leaderboard.checking.loading import verified_outcomes
 from leaderboard.checking.submissions import read_submission
 from leaderboard.checking.withholding import why_withheld
+from leaderboard.commands.options import KeySecretFile
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.site.addresses import permalink
 from schemas.command_line import EXIT_ERROR, one_line_errors
@@ -59,6 +60,7 @@ def export(
         str | None, typer.Option(help="Commit of that repository with the version of the dataset that was asked.")
     ] = None,
     keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    key_secret: KeySecretFile = None,
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, whose manifests say which texts may go out; may be absent.")
     ] = Path("out/datasets"),
@@ -78,7 +80,7 @@ def export(
     check_plug_ins()
     chosen = load_format(name)
     chosen.check(addresses)
-    book, memory = KeyBook(keys, datasets), machine_memory(is_fresh=fresh)
+    book, memory = open_book(keys, datasets, key_secret), machine_memory(is_fresh=fresh)
     told = list(_verified(path, results, datasets, book, memory))
     sound = [one for one in told if isinstance(one, VerifiedResult)]
     _check_one_dataset(sound, addresses)
@@ -183,7 +185,8 @@ def _described(
         raise DataError(entry.match.reason or "the board has no answer key of it")
     if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
         raise DataError(f"withdrawn on {entry.acceptance.accepted}: {entry.acceptance.reason}")
-    manifest = manifests.get(known.key.dataset_sha256)
+    in_key = {known.hashes.of(sha256): manifest for sha256, manifest in manifests.items()}
+    manifest = in_key.get(known.key.dataset_sha256)
     return VerifiedResult(
         entry=entry,
         folder=path.parent,

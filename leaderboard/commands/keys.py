@@ -11,11 +11,12 @@ import typer
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.selection import shape_listed
 from evaluators.task import Prompt, tasks_for
-from leaderboard.checking.keys import dataset_name, key_of_dataset, write_key
+from leaderboard.checking.keys import dataset_name, key_of_dataset, secret_keys, write_key
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
+from schemas.key_secret import read_key_secret
 from schemas.progress import progress
 
 
@@ -26,14 +27,22 @@ def keys(
         list[str] | None, typer.Option(help="Id of a prompt; may be repeated. By default every prompt.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all answer keys.")] = Path("leaderboard/keys"),
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(help="File of a secret, for held-out datasets: without it, nobody can confirm a guessed answer."),
+    ] = None,
 ) -> None:
     """Write the answer keys of datasets: one for each config, suite and prompt.
 
     A key holds hashes of what is asked about each item and of what is right, and no text. With the keys of a dataset, a
-    board can check results on it without having it. Keys are made from the dataset alone and never from an answer.
+    board can check results on it without having it. Keys are made from the dataset alone and never from an answer. With
+    --secret-file, the hashes are HMACs, and a board needs the secret to check results.
     """
+    secret = None if secret_file is None else read_key_secret(secret_file)
     for folder in dataset:
         manifest = read_manifest(folder)
+        if secret is None:
+            _check_public(out / f"{manifest.name}@{manifest.version}")
         wanted = [one for one in _wanted(manifest) if not prompt or one.prompt in prompt]
         if not wanted:
             have = ", ".join(sorted({one.prompt for one in _wanted(manifest)}))
@@ -41,11 +50,20 @@ def keys(
         n_bytes = 0
         with progress(f"keys of {manifest.name} {manifest.version}", len(wanted)) as advance:
             for one in wanted:
-                made = key_of_dataset(folder, manifest, **one._asdict())
+                made = key_of_dataset(folder, manifest, **one._asdict(), secret=secret)
                 path = write_key(out, made)
                 n_bytes += path.stat().st_size + len(made.items)
                 advance(1)
         print(f"wrote {len(wanted)} keys ({n_bytes / 1000:,.0f} kB) to {out / dataset_name(made.key.signature)}")
+
+
+def _check_public(keys: Path) -> None:
+    """Refuse to replace keys that were made with a secret: plain ones would give the right answers away."""
+    for path, secret_id in secret_keys(keys):
+        raise ConfigError(
+            f"{path}: was made with the secret {secret_id}, and with a plain key anybody could confirm guessed "
+            "answers; give --secret-file, or remove the key first if the answers are public now"
+        )
 
 
 class _Wanted(NamedTuple):

@@ -14,9 +14,10 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from leaderboard.benchmark import check_plug_ins
-from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.keys import KeyBook, open_book
 from leaderboard.checking.submissions import Prepared, Statement, prepare, write_prepared
 from leaderboard.checking.verdicts import judge
+from leaderboard.commands.options import KeySecretFile
 from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError, DataError
 from schemas.memory import machine_memory
@@ -36,6 +37,7 @@ def submit(
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder of accepted results.")] = Path("leaderboard/results"),
     keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    key_secret: KeySecretFile = None,
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
     ] = Path("out/datasets"),
@@ -66,7 +68,7 @@ def submit(
         raise ConfigError("--pr hub needs --repo, the dataset repository that takes results, and no other option does")
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    _verify(runs, KeyBook(keys, datasets))
+    _verify(runs, open_book(keys, datasets, key_secret))
     statement = Statement(contact, model_card, train_data_disclosure)
     version = metadata.version("biasboard")
     today = datetime.date.today()

@@ -17,10 +17,11 @@ from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from leaderboard.benchmark import check_plug_ins
 from leaderboard.checking.complete_runs import CompleteRuns
-from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.keys import KeyBook, open_book
 from leaderboard.checking.register import read_register
 from leaderboard.checking.rerunning import rerun as repeat
 from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge, owned
+from leaderboard.commands.options import KeySecretFile
 from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError, DataError
 from schemas.memory import Memory, machine_memory
@@ -39,6 +40,7 @@ def verify(
     *,
     path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],
     keys: Annotated[Path, typer.Option(help="Folder of answer keys.")] = Path("leaderboard/keys"),
+    key_secret: KeySecretFile = None,
     datasets: Annotated[
         Path, typer.Option(help="Folder of built datasets, for results without a key; may be absent.")
     ] = Path("out/datasets"),
@@ -86,7 +88,7 @@ def verify(
         raise ConfigError(f"{keys}: no such folder of answer keys; name the one of the board with --keys")
     check_plug_ins()
     memory = machine_memory(is_fresh=fresh)
-    book = KeyBook(keys, datasets)
+    book = open_book(keys, datasets, key_secret)
     verdicts = _judged(path, book, memory, since)
     if author is not None:
         register = read_register(results)

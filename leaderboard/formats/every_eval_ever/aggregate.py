@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark import load_pages
+from leaderboard.checking.entries import Entry
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, result_id
 from leaderboard.formats.every_eval_ever.samples import Samples
 from leaderboard.result_format import Addresses, VerifiedResult
@@ -75,6 +76,10 @@ def _details(told: Mapping[str, str | None]) -> dict[str, JsonValue]:
     return {name: value for name, value in told.items() if value is not None}
 
 
+def _why_no_rows(entry: Entry) -> str:
+    return "none: the right answers are secret" if entry.match.is_held_out else "none: no answer is right or wrong"
+
+
 def _source_metadata(one: VerifiedResult, addresses: Addresses, samples: Samples) -> dict[str, JsonValue]:
     result, entry, submission = one.result, one.entry, one.submission
     told = {
@@ -99,7 +104,7 @@ def _source_metadata(one: VerifiedResult, addresses: Addresses, samples: Samples
         "train_data_disclosure": None if submission is None else submission.train_data_disclosure,
         "metrics_without_value": compact([_without_value(one, metric) for metric in _unknown(one)]),
         "metrics_of_other_versions": compact([result_id(metric) for metric in entry.earlier]),
-        "instance_rows": "in the samples file" if samples.n_rows else "none: no answer is right or wrong",
+        "instance_rows": "in the samples file" if samples.n_rows else _why_no_rows(entry),
         "instance_records_without_row": compact(dict[str, JsonValue](samples.left_out)),
     }
     source: dict[str, JsonValue] = {

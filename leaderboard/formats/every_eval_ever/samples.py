@@ -29,7 +29,7 @@ class Samples(NamedTuple):
 
 
 def write_samples(one: VerifiedResult, identity: Identity, path: Path) -> Samples:
-    """Write a row for each record whose answer is right or wrong.
+    """Write a row for each record whose answer is right or wrong, unless the right answers are secret.
 
     Args:
         one: The result, whose records are read part by part.
@@ -43,6 +43,10 @@ def write_samples(one: VerifiedResult, identity: Identity, path: Path) -> Sample
     left_out: Counter[str] = Counter()
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for record, is_right in _judged(one):
+            # Beside a verdict, even the hash of an answer that is one of few gives the right one away.
+            if one.entry.match.is_held_out:
+                left_out["held out"] += 1
+                continue
             if is_right is None or record.reading is None or record.target is None:
                 left_out[_why_left_out(record)] += 1
                 continue

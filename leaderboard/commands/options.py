@@ -1,0 +1,19 @@
+"""Options that several commands of the board have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from schemas.key_secret import VARIABLE
+
+KeySecretFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-secret",
+        envvar=VARIABLE,
+        help="File of the secret with which answer keys of held-out datasets were made.",
+    ),
+]
