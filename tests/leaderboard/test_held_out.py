@@ -18,17 +18,21 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from evaluators.runs.answer_keys import KeyHashes
 from leaderboard.checking.entries import Entry, Root, why_unranked
 from leaderboard.checking.keys import KeyBook, open_book
 from leaderboard.checking.loading import load
 from leaderboard.checking.withholding import why_withheld
 from leaderboard.ranking.boards import assemble
-from schemas.errors import ConfigError
+from schemas import contract
+from schemas.answer_key import AnswerKey
+from schemas.errors import ConfigError, DataError
 from schemas.key_secret import read_key_secret
 from schemas.memory import Memory
 from schemas.record import Record
 from schemas.record_files import read_records
 from schemas.record_hashes import item_hashes
+from schemas.result import Signature
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import Places, SkilledBackend, forge, on_each
@@ -134,6 +138,24 @@ def test_every_hash_of_items_is_sealed(held_out: HeldOut) -> None:
     known = {value for value in json.dumps(plain).split('"') if len(value) == 64}
     left = known & {value for value in json.dumps(ours).split('"') if len(value) == 64}
     assert left == {json.loads(json.dumps(plain))["signature"]["prompt_sha256"]}
+
+
+def test_shown_examples_are_sealed_too(held_out: HeldOut) -> None:
+    signature = held_out.entry(held_out.secret).result.signature
+    shown = replace(signature, examples_sha256="ab" * 32)
+    ours = KeyHashes(read_key_secret(held_out.secret)).of_signature(shown)
+    assert ours.examples_sha256 == sealed(held_out, b"\xab" * 32).hex()
+    changed = {name for name in Signature.__dataclass_fields__ if getattr(ours, name) != getattr(shown, name)}
+    assert changed == {"items_sha256", "examples_sha256"}
+
+
+@pytest.mark.parametrize("change", [{"secret_id": None}, {"hash": "sha256"}, {"secret_id": "short"}, {"hash": "md5"}])
+def test_a_key_names_its_secret_if_and_only_if_it_has_one(held_out: HeldOut, change: dict[str, str | None]) -> None:
+    key = held_out.key(held_out.keys)
+    assert contract.load(json.loads(json.dumps(key)), AnswerKey, where="key").secret_id is not None
+    (name,) = change
+    with pytest.raises(DataError, match="secret_id" if name == "secret_id" or change[name] == "sha256" else name):
+        contract.load(json.loads(json.dumps(key | change)), AnswerKey, where="key")
 
 
 def flipped(record: Record) -> Record:
