@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import TimeoutError as TimeLimitError
+from concurrent.futures import wait
 from functools import partial
 from multiprocessing import forkserver
 from typing import NamedTuple, TypeVar
@@ -68,6 +69,7 @@ def isolated(
             for piece, future in zip(pieces, futures, strict=True):
                 outcome = _outcome(future, limits)
                 if isinstance(outcome, Stopped) and outcome.lacks_memory and len(pieces) > 1:
+                    wait(futures)  # A further process beside the others would take more memory than they may together.
                     (outcome,) = isolated(work, [piece], limits)
                 yield outcome
         finally:

@@ -59,8 +59,3 @@ def result_id(metric: Metric) -> str:
 def compact(value: JsonValue) -> str:
     """Return a value as a text, since details of the schema hold only texts."""
     return strict_json.canonical(value).decode()
-
-
-def sha256_of(text: str) -> str:
-    """Return the hash that stands for a text which must not go out."""
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

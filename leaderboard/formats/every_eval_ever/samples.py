@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.task import JudgesRecords, load_task
-from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, sha256_of
+from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
 from leaderboard.result_format import VerifiedResult
 from schemas.files import sha256_file
 from schemas.record import Exchange, Reading, Record
 from schemas.run_folder import read_parts
 from schemas.strict_json import JsonValue
+from schemas.withheld_texts import as_hash, hashed
 
 
 class Samples(NamedTuple):
@@ -77,7 +78,7 @@ def _row(
     prompts = list(dict.fromkeys(exchange.prompt or "" for exchange in record.exchanges))
     first = record.exchanges[0]
     raw = f"sha256:{first.request_sha256}" if hides else prompts[0]
-    reference = sha256_of(target) if hides else target
+    reference = hashed(target) if hides else target
     row: dict[str, JsonValue] = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": identity.evaluation_id,
@@ -108,7 +109,7 @@ def _said(exchange: Exchange, *, hides: bool) -> str:
         values = [_finite(value) for value in exchange.option_logprobs]
         return compact({"option_logprobs": list[JsonValue](values)})
     text = exchange.text or ""
-    return sha256_of(text) if hides else text
+    return as_hash(text) if hides else text
 
 
 def _finite(value: float | None) -> float | str | None:
@@ -128,7 +129,7 @@ def _attribution(reading: Reading, one: VerifiedResult, *, hides: bool) -> list[
         {
             "turn_idx": 0,
             "source": "output.raw",
-            "extracted_value": sha256_of(answer) if hides else answer,
+            "extracted_value": hashed(answer) if hides else answer,
             "extraction_method": method,
             "is_terminal": True,
         }
@@ -152,7 +153,7 @@ def _metadata(
     told: dict[str, JsonValue] = {
         "config": record.config,
         "split": record.split,
-        "cluster": sha256_of(record.cluster) if hides else record.cluster,
+        "cluster": hashed(record.cluster) if hides else record.cluster,
         "truncated": compact(record.truncated),
         "request_sha256": compact([exchange.request_sha256 for exchange in record.exchanges]),
     }

@@ -1,0 +1,36 @@
+"""Work in processes with limits: the outcome of a piece depends on that piece alone."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from leaderboard.checking.isolation import Limits, Stopped, end_for_lack_of_memory, isolated
+
+_LIMITS = Limits(n_bytes=600 << 20, seconds=60)
+_kept: list[np.ndarray] = []
+
+
+def keep(n_megabytes: int) -> int:
+    """Take memory that the process never gives back, and return how many pieces it did before."""
+    try:
+        _kept.append(np.ones(n_megabytes << 17))
+    except MemoryError:
+        end_for_lack_of_memory()
+    return len(_kept) - 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
+def test_what_earlier_pieces_keep_takes_no_memory_from_later_ones() -> None:
+    found = list(isolated(keep, [150] * 8, _LIMITS))
+    assert all(isinstance(n_before, int) for n_before in found)
+    assert max(n_before for n_before in found if isinstance(n_before, int)) > 0, "one process did several pieces"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
+def test_a_piece_that_is_too_large_by_itself_is_stopped_and_the_others_are_not() -> None:
+    found = list(isolated(keep, [10, 700, 10], _LIMITS))
+    assert found[1] == Stopped("checking it takes more than 600 MB of memory", lacks_memory=True)
+    assert [type(one) for one in found] == [int, Stopped, int]
