@@ -9,22 +9,30 @@ asked and how, and refuses answers to anything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaluators.backend import ChoiceRequest, Request, Runtime
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime
+from evaluators.task import Prompt
 from schemas import plugins
 from schemas.errors import ConfigError, DataError
+from schemas.files import sha256_file
 from schemas.result import Signature
 from schemas.strict_json import JsonValue
 
 _PACKAGE = "evaluators.harnesses"
 FORMAT = "1"
 """Version of the facts that an export carries."""
+FACTS = "biasboard"
+"""Name of the facts in what a harness calls the metadata of a task."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +85,27 @@ def exported_facts(value: object, where: str) -> Exported:
             f"{where}: its task was exported in format {found!r}, and this version reads {FORMAT!r}; "
             "export and ask again"
         )
+    return validated(_EXPORTED, value, f"{where}, the exported facts", "export and ask again")
+
+
+def validated(adapter: TypeAdapter[_T], value: object, where: str, remedy: str) -> _T:
+    """Return a part of a log as the type that it must have.
+
+    Args:
+        adapter: The type.
+        value: The part as JSON.
+        where: Place of the part, for the error message.
+        remedy: The way out, for the error message.
+
+    Raises:
+        DataError: a field is missing or has another type.
+    """
     try:
-        return _EXPORTED.validate_python(value)
+        return adapter.validate_python(value)
     except ValidationError as error:
         first: Any = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise DataError(f"{where}: {place} of the exported facts: {first['msg']}; export and ask again") from error
+        field_name = ".".join(map(str, first["loc"]))
+        raise DataError(f"{where}: {field_name + ': ' if field_name else ''}{first['msg']}; {remedy}") from error
 
 
 class Question(NamedTuple):
@@ -112,11 +135,17 @@ class ExportedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedAnswer:
-    """The answer to one question in a log, and the text that the log says was asked."""
+    """The answer to one question in a log."""
 
     where: str
     """File and line or sample, for error messages."""
     question_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedChoice(LoggedAnswer):
+    """The log-probabilities of the options of a question, and the texts that the log says were asked."""
+
     prompt: str
     options: tuple[str, ...]
     option_logprobs: tuple[float, ...]
@@ -126,6 +155,15 @@ class LoggedAnswer:
     def asked(self) -> ChoiceRequest:
         """The request as it was asked."""
         return ChoiceRequest(prompt=self.prompt, options=self.options, outcomes=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedText(LoggedAnswer):
+    """The text that answers a question, and the request that the log says was sent."""
+
+    asked: GenerateRequest
+    """Request as it was sent; a log knows neither the number of the sample nor the seed, which are left out."""
+    response: Response
 
 
 class OptionTokens(NamedTuple):
@@ -173,6 +211,8 @@ class HarnessLog:
 
     name: str
     """Name of the file."""
+    task: str
+    """Name of the task in the harness."""
     exported: Exported
     answers: Sequence[LoggedAnswer]
     model: LoggedModel
@@ -180,6 +220,8 @@ class HarnessLog:
     """Device, packages and settings of the harness."""
     doubt: str | None = None
     """Reason why the log is not as the harness wrote it, told if no answer by itself is wrong; None if it is."""
+    remarks: Sequence[str] = ()
+    """Sentences about how the harness asks that whoever imports the log should know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +243,9 @@ class Harness(Protocol):
     @property
     def summary(self) -> str:
         """One line for ``python -m evaluators list``."""
+
+    def obstacle(self, prompt: Prompt) -> str | None:
+        """Return why the harness cannot ask with a prompt so that its answers mean the same; None if it can."""
 
     def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
         """Write what the harness needs to ask the questions of some tasks.
@@ -232,6 +277,11 @@ class Harness(Protocol):
             DataError: a log is damaged, or its tasks were asked in another way than they were exported.
         """
 
+
+@runtime_checkable
+class ScoresOptions(Protocol):
+    """A harness that scores options, and that may put the border between context and options elsewhere than we do."""
+
     def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
         """Return a request with the border between context and options where the harness puts it."""
 
@@ -251,3 +301,61 @@ def load_harness(name: str) -> Harness:
         raise ConfigError(f"harness '{name}' does not exist; have: {', '.join(harness_names())}")
     harness: Harness = plugins.load(_PACKAGE, name.replace("-", "_"), kind="harness", defines="HARNESS").HARNESS
     return harness
+
+
+def write_questions(task: ExportedTask, rows: Iterable[Mapping[str, JsonValue]], folder: Path) -> dict[str, JsonValue]:
+    """Write the questions of a task as JSON lines, and return its facts with the name and the hash of the file.
+
+    Args:
+        task: The task, which names the file.
+        rows: The questions in the form of the harness.
+        folder: The folder of the export.
+    """
+    path = folder / f"{task.name}.jsonl"
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        for row in rows:
+            # Escaped, because a text may hold characters that some readers take for the end of a line.
+            file.write(json.dumps(row, allow_nan=False) + "\n")
+    return {**task.exported.as_json(), "file": path.name, "file_sha256": sha256_file(path)}
+
+
+def check_logs(path: Path, logs: Sequence[HarnessLog], others: Sequence[str], harness: str) -> None:
+    """Check that there is a log of an exported task, and that all logs are of one model and of different tasks.
+
+    Args:
+        path: The file or folder that the user named.
+        logs: The logs of exported tasks in it.
+        others: Names of the logs of other tasks.
+        harness: Name of the harness.
+
+    Raises:
+        ConfigError: there is none, a task has several logs, or the logs need not be of one model.
+    """
+    if not logs:
+        raise ConfigError(
+            f"{path}: {others[0]} is the log of a task that biasboard did not export, so that its items are not ours; "
+            f"export the questions with biasboard questions {harness}, and ask those"
+        )
+    names = defaultdict(list)
+    for log in logs:
+        names[log.task].append(log.name)
+    for task, of_task in names.items():
+        if len(of_task) > 1:
+            raise ConfigError(f"--input {path}: several logs of task {task}: {', '.join(of_task)}; name one of them")
+    first = logs[0]
+    for log in logs:
+        if log.model.identity != first.model.identity:
+            raise ConfigError(
+                f"--input {path}: {first.name} and {log.name} need not be of one model, since their evaluations "
+                "differ; name one of the files"
+            )
+
+
+def without_path(name: str) -> str:
+    """Return the name of a folder without its path, and a Hub id as it is.
+
+    >>> without_path("/home/me/models/mine"), without_path("org/name"), without_path("runs/mine/last")
+    ('mine', 'org/name', 'last')
+    """
+    is_path = name.startswith((".", "~", "/")) or "\\" in name or name.count("/") > 1
+    return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if is_path else name

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.commands.options import RunChoice, opened_scorers
-from evaluators.commands.planning import plans_of
+from evaluators.commands.options import RunChoice
+from evaluators.commands.planning import plans_of, scorers_of
 from evaluators.commands.report import report, report_briefly
 from evaluators.commands.run_json import json_alone, run_as_json
 from evaluators.models.ids import check_model_id
@@ -22,7 +21,7 @@ from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
 from evaluators.runs.unread import check_read
-from evaluators.scorer import TextScorer, with_scorers
+from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
 from evaluators.task import ReadsScores
 from schemas.errors import ConfigError
@@ -75,7 +74,7 @@ def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finish
         RunError: a run ended early; answers are kept.
     """
     plans = _checked_plans(choice, options)
-    scorers = _scorers(plans, choice.scorers)
+    scorers = scorers_of(plans, choice.scorers)
     stores = StoredAnswers(root=choice.out, cache=choice.cache)
     for model, of_model in _models(plans, choice):
         opened = _opened(choice, model, options)
@@ -130,24 +129,6 @@ def _models(plans: Sequence[Plan], choice: RunChoice) -> list[tuple[str, Sequenc
     listed = {name: _baselines(name) for name in dict.fromkeys(plan.selection.manifest.benchmark for plan in plans)}
     models = dict.fromkeys(chain.from_iterable(listed.values()))
     return [(name, [plan for plan in plans if name in listed[plan.selection.manifest.benchmark]]) for name in models]
-
-
-class _Scorers(NamedTuple):
-    """The scorers of a run."""
-
-    scorers: tuple[TextScorer, ...]
-    given: tuple[str, ...]
-    """Names of the scorers on the command line."""
-
-
-def _scorers(plans: Sequence[Plan], given: Sequence[str] | None) -> _Scorers:
-    """Open the scorers before the first request, so that a wrong name is found before anything is asked."""
-    if not any(isinstance(plan.task, ReadsScores) for plan in plans):
-        if given is not None:
-            names = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
-            raise ConfigError(f"--scorer: task {names} reads no scores of texts; leave it out")
-        return _Scorers((), ())
-    return _Scorers(opened_scorers(given).scorers, tuple(given or ()))
 
 
 def _baselines(name: str) -> list[str]:

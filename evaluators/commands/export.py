@@ -10,7 +10,8 @@ import typer
 
 from evaluators.commands.options import CONFIG_HELP, LIMIT, PART_HELP, PROMPT, SPLIT_HELP, TASK_HELP, ItemChoice
 from evaluators.commands.planning import plans_of
-from evaluators.harness import Harness, load_harness
+from evaluators.harness import Harness, ScoresOptions, load_harness
+from evaluators.runs.plan import Plan, check_askable
 from evaluators.runs.questions import Borders, exported_task
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
@@ -27,7 +28,7 @@ _TOKENIZER = typer.Option(
 
 @one_line_errors()
 def export_command(
-    harness: Annotated[str, typer.Argument(help="Harness that will ask the questions: lm-eval.")],
+    harness: Annotated[str, typer.Argument(help="Harness that will ask the questions: lm-eval or inspect-ai.")],
     dataset: Annotated[Path, typer.Argument(help="Folder of a built dataset.")],
     out: Annotated[Path, typer.Option(help="Folder to write, which must not exist or be empty.")],
     config: Annotated[list[str] | None, typer.Option(help=CONFIG_HELP)] = None,
@@ -54,6 +55,8 @@ def export_command(
     )
     with working("reading the items"):
         plans = plans_of(choice)
+    for plan in plans:
+        _check_prompt(other, plan)
     borders = None if tokenizer is None else _borders(other, tokenizer)
     with working("writing the questions"):
         tasks = list({task.name: task for task in (exported_task(plan, limit, borders) for plan in plans)}.values())
@@ -71,7 +74,24 @@ def export_command(
     print(f"then: biasboard import {harness} --input OUT --model NAME --dataset {shlex.quote(str(dataset))}")
 
 
+def _check_prompt(harness: Harness, plan: Plan) -> None:
+    """Check that a harness can ask with the prompt of a plan."""
+    check_askable(plan.prompt)
+    obstacle = harness.obstacle(plan.prompt)
+    if obstacle is None:
+        return
+    others = [
+        prompt.id
+        for prompt in plan.task.prompts.values()
+        if prompt.requires != "import" and harness.obstacle(prompt) is None
+    ]
+    way = f"take --prompt {' or '.join(others)}, or ask with run" if others else "ask with run"
+    raise ConfigError(f"{harness.name} cannot ask with prompt '{plan.prompt.id}', which {obstacle}; {way}")
+
+
 def _borders(harness: Harness, name: str) -> Borders:
+    if not isinstance(harness, ScoresOptions):
+        raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose borders it would move; leave it out")
     # Imported only if borders are moved: everything else needs no tokenizer.
     from evaluators.models.foreign_borders import BorderMover
     from evaluators.models.tokenizer import load_tokenizer

@@ -59,8 +59,6 @@ def import_command(
 ) -> None:
     """Turn answers that were given elsewhere into records and results, one run for each config."""
     if source in harness_names():
-        if scorer:
-            raise ConfigError("--scorer: logs of a harness hold no texts; leave it out")
         # Imported when a log is read: published answers need nothing of it.
         from evaluators.commands.log_imports import LogChoice, import_logs
 
@@ -72,6 +70,7 @@ def import_command(
             tokenizer=tokenizer,
             normalisation=normalisation_named(normalisation),
             max_failure_rate=max_failure_rate,
+            scorers=None if scorer is None else tuple(scorer),
         )
         import_logs(load_harness(source), choice)
         return

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.backend import Runtime, model_identity
+from evaluators.commands.planning import scorers_of
 from evaluators.commands.report import report
-from evaluators.harness import CountTokens, Harness, HarnessLog
+from evaluators.harness import CountTokens, Harness, HarnessLog, LoggedChoice, LoggedText, ScoresOptions
 from evaluators.models.foreign_borders import BorderCounter
 from evaluators.models.ids import check_model_id
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
@@ -18,6 +19,8 @@ from evaluators.runs.importing import BACKEND, ImportOptions, write_imported
 from evaluators.runs.logged_answers import Matched, match_log
 from evaluators.runs.plan import Plan
 from evaluators.runs.questions import plan_again
+from evaluators.scorer import with_scorers
+from evaluators.task import ReadsScores
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError
 from schemas.progress import steps, working
@@ -43,6 +46,8 @@ class LogChoice:
     tokenizer: str | None
     normalisation: Normalisation | None
     max_failure_rate: float
+    scorers: tuple[str, ...] | None
+    """Scorers of the texts; None for the default ones that are installed."""
 
 
 class _Read(NamedTuple):
@@ -65,7 +70,7 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
         DataError: a log is damaged, or answers other questions than the dataset's. Nothing was written.
     """
     check_model_id(choice.model)
-    _check_normalisation(choice)
+    _check_options(harness, choice)
     with working(f"reading {choice.input}"):
         found = harness.read(choice.input)
     tokenizer = None if choice.tokenizer is None else load_tokenizer(choice.tokenizer)
@@ -77,24 +82,26 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
             read.append(_read(log, choice, _counter(harness, log, tokenizer)))
     for name in found.left_out:
         print(f"left out: {name}, whose task biasboard did not export")
+    scorers = scorers_of([one.plan for one in read], choice.scorers)
     for log, plan, matched in read:
-        finished = write_imported(
-            plan,
-            _model(log, choice.model),
-            matched.parts,
-            _runtime(log.runtime, tokenizer),
-            ImportOptions(root=choice.out, command=_command(harness, choice, plan)),
+        options = ImportOptions(
+            root=choice.out,
+            command=_command(harness, choice, plan),
+            scorers=scorers.scorers,
+            keep_scores=not scorers.given,
         )
+        model = _model(log, choice.model)
+        finished = write_imported(plan, model, matched.parts, _runtime(log.runtime, tokenizer), options)
         print(f"{log.name}: {len(log.answers)} answers, {matched.n_missing} missing")
         report(finished.folder, finished.result)
-        if tokenizer is None and log.exported.tokenizer_sha256 is None:
-            print(_UNCHECKED)
-        if tokenizer is None and (n_long := _n_long(log)):
-            print(f"{n_long} questions may not have fitted the model's context; --tokenizer FOLDER tells")
+        for remark in (*log.remarks, *_unchecked(log, tokenizer)):
+            print(remark)
     print(f"next: biasboard board --runs {shlex.quote(str(choice.out))}")
 
 
-def _check_normalisation(choice: LogChoice) -> None:
+def _check_options(harness: Harness, choice: LogChoice) -> None:
+    if choice.tokenizer is not None and not isinstance(harness, ScoresOptions):
+        raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose tokens it would count; leave it out")
     if choice.normalisation == "sum_with_end":
         raise ConfigError("--normalisation sum_with_end: a log has no log-probability of the end token; take another")
     if choice.normalisation in ("token_mean", "byte_mean") and choice.tokenizer is None:
@@ -105,7 +112,7 @@ def _check_normalisation(choice: LogChoice) -> None:
 
 
 def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountTokens | None:
-    if tokenizer is None:
+    if tokenizer is None or not isinstance(harness, ScoresOptions):
         return None
     if log.model.end_id is not None and tokenizer.end_id is not None and log.model.end_id != tokenizer.end_id:
         raise ConfigError(
@@ -137,6 +144,8 @@ def _remedy(log: HarnessLog, matched: Matched, choice: LogChoice) -> str:
         return "ask all questions, without a limit in the harness, or export fewer with --limit"
     if choice.tokenizer is not None and log.exported.tokenizer_sha256 is None:
         return "export with --tokenizer, which moves such borders, and ask again"
+    if any(isinstance(answer, LoggedText) for answer in log.answers):
+        return "look into the log, and ask again those questions that failed"
     return "ask again with another model, or take another normalisation"
 
 
@@ -169,15 +178,20 @@ def _command(harness: Harness, choice: LogChoice, plan: Plan) -> str:
         ("tokenizer", None if choice.tokenizer is None else local_name(choice.tokenizer)),
         ("normalisation", choice.normalisation),
     )
-    return f"import {harness.name} " + " ".join(f"--{name} {value}" for name, value in parts if value is not None)
+    told = " ".join(f"--{name} {value}" for name, value in parts if value is not None)
+    scorers = choice.scorers if isinstance(plan.task, ReadsScores) else None
+    return with_scorers(f"import {harness.name} {told}", scorers or ())
 
 
-def _n_long(log: HarnessLog) -> int:
-    """Return the number of questions that may not fit the model's context, by their bytes; 0 if it is unknown."""
+def _unchecked(log: HarnessLog, tokenizer: ModelTokenizer | None) -> Iterator[str]:
+    """Yield what nobody knows about the scored options of a log without the tokenizer."""
+    choices = [answer for answer in log.answers if isinstance(answer, LoggedChoice)]
+    if tokenizer is not None or not choices:
+        return
+    if log.exported.tokenizer_sha256 is None:
+        yield _UNCHECKED
     room = log.model.context_tokens
-    if room is None:
-        return 0
-    sizes = (
-        len(answer.prompt.encode()) + max(len(option.encode()) for option in answer.options) for answer in log.answers
-    )
-    return sum(size + _ADDED > room for size in sizes)
+    if room is not None:
+        sizes = (len(one.prompt.encode()) + max(len(option.encode()) for option in one.options) for one in choices)
+        if n_long := sum(size + _ADDED > room for size in sizes):
+            yield f"{n_long} questions may not have fitted the model's context; --tokenizer FOLDER tells"

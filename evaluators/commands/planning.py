@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from evaluators.commands.options import ItemChoice, normalisation_named
+from evaluators.commands.options import ItemChoice, normalisation_named, opened_scorers
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select, shape_listed
-from evaluators.task import ShowsExamples, Task, prompt_of, task_for
+from evaluators.scorer import TextScorer
+from evaluators.task import ReadsScores, ShowsExamples, Task, prompt_of, task_for
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
@@ -43,6 +45,32 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
             asked = ", ".join(dict.fromkeys(f"{plan.selection.config} with {plan.prompt.id}" for plan in plans))
             raise ConfigError(f"--prompt {name} is not used; the run would ask {asked}; leave it out")
     return plans
+
+
+class WantedScorers(NamedTuple):
+    """The scorers of texts that a command names, or the default ones."""
+
+    scorers: tuple[TextScorer, ...]
+    given: tuple[str, ...]
+    """Names of the scorers on the command line."""
+
+
+def scorers_of(plans: Sequence[Plan], given: Sequence[str] | None) -> WantedScorers:
+    """Open the scorers that some plans need; none if no task reads scores of texts.
+
+    Args:
+        plans: The plans.
+        given: The names on the command line; None if it names none.
+
+    Raises:
+        ConfigError: there is no such scorer, or no task reads scores.
+    """
+    if not any(isinstance(plan.task, ReadsScores) for plan in plans):
+        if given is not None:
+            names = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
+            raise ConfigError(f"--scorer: task {names} reads no scores of texts; leave it out")
+        return WantedScorers((), ())
+    return WantedScorers(opened_scorers(given).scorers, tuple(given or ()))
 
 
 def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:

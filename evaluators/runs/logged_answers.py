@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.harness import AskedRequest, CountTokens, HarnessLog, LoggedAnswer, OptionTokens
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.harness import (
+    AskedRequest,
+    CountTokens,
+    HarnessLog,
+    LoggedAnswer,
+    LoggedChoice,
+    LoggedText,
+    OptionTokens,
+)
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.questions import question_id, requests_sha256
-from evaluators.runs.records import records_of
+from evaluators.runs.records import records_of, whole
 from schemas.errors import DataError
 from schemas.record import Record
 
@@ -97,20 +106,48 @@ def _answers_of(part: PlannedPart, answers: dict[str, LoggedAnswer], log: Harnes
 
 
 def _check_asked(answer: LoggedAnswer, request: Request, name: str, *, is_moved: bool) -> None:
-    """Check that an answer is to the request that our task makes, with its border where it is or further in front."""
+    """Check that an answer is to the request that our task makes."""
     where = f"{answer.where}: question {answer.question_id}"
-    if not isinstance(request, ChoiceRequest):
+    if isinstance(answer, LoggedChoice) and isinstance(request, ChoiceRequest):
+        _check_choice(answer, request, where, is_moved=is_moved)
+    elif isinstance(answer, LoggedText) and isinstance(request, GenerateRequest):
+        _check_text(answer, request, where)
+    elif isinstance(request, ChoiceRequest):
+        raise DataError(f"{where} offers options here, and {name} has texts; export and ask again")
+    else:
         raise DataError(f"{where} asks for a text here, and {name} has log-probabilities; export and ask again")
+
+
+def _check_choice(answer: LoggedChoice, request: ChoiceRequest, where: str, *, is_moved: bool) -> None:
+    """Check the texts of a choice, whose border is where it is in our task or further in front."""
     shift = request.prompt[len(answer.prompt) :] if is_moved and request.prompt.startswith(answer.prompt) else ""
-    if answer.prompt + shift != request.prompt:
-        raise DataError(
-            f"{where} was asked in other words: {_difference(answer.prompt, request.prompt)}; name the dataset that "
-            "was exported, and ask without templates or examples"
-        )
+    _check_prompt(answer.prompt + shift, request.prompt, where, answer.prompt)
     if answer.options != tuple(shift + option for option in request.options):
         raise DataError(
             f"{where} was asked with the options {list(answer.options)}, and the task offers {list(request.options)}; "
             "import the log as the harness wrote it"
+        )
+
+
+def _check_text(answer: LoggedText, request: GenerateRequest, where: str) -> None:
+    """Check the prompt and the settings of a generation; its sample follows from the id of the question."""
+    asked = replace(answer.asked, sample=request.sample, seed=request.seed)
+    if asked.sha256 == request.sha256:
+        return
+    _check_prompt(asked.prompt, request.prompt, where, asked.prompt)
+    told = [
+        f"{name} {getattr(asked, name)!r} instead of {getattr(request, name)!r}"
+        for name in ("max_tokens", "temperature", "top_p", "stop")
+        if getattr(asked, name) != getattr(request, name)
+    ]
+    raise DataError(f"{where} was asked with {', '.join(told)}; ask again with the settings of the exported task")
+
+
+def _check_prompt(shown: str, ours: str, where: str, told: str) -> None:
+    if shown != ours:
+        raise DataError(
+            f"{where} was asked in other words: {_difference(told, ours)}; name the dataset that was exported, and ask "
+            "without templates or examples"
         )
 
 
@@ -132,16 +169,20 @@ def _responses(
         AskedRequest(request, answer.asked)
         for requests, of_item in zip(part.requests, answers, strict=True)
         for request, answer in zip(requests, of_item, strict=True)
-        if answer is not None and isinstance(request, ChoiceRequest)
+        if isinstance(answer, LoggedChoice) and isinstance(request, ChoiceRequest)
     ]
     tokens = iter([None] * len(pairs) if count is None else count(pairs))
-    return [
-        [_UNANSWERED if answer is None else _response(answer, next(tokens)) for answer in of_item]
-        for of_item in answers
-    ]
+    return [[_response(answer, tokens) for answer in of_item] for of_item in answers]
 
 
-def _response(answer: LoggedAnswer, tokens: OptionTokens | str | None) -> Response:
+def _response(answer: LoggedAnswer | None, tokens: Iterator[OptionTokens | str | None]) -> Response:
+    """Return the response that an answer holds; ``tokens`` are those of the choices that follow."""
+    if isinstance(answer, LoggedText):
+        return whole(answer.response)
+    return _of_choice(answer, next(tokens)) if isinstance(answer, LoggedChoice) else _UNANSWERED
+
+
+def _of_choice(answer: LoggedChoice, tokens: OptionTokens | str | None) -> Response:
     if isinstance(tokens, str):
         return Response(status="failed", error=tokens)
     n = len(answer.options)

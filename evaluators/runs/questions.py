@@ -144,7 +144,7 @@ def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Requ
 
 
 def _index(request: Request, target: str | None) -> int | None:
-    """Return the index of the option that stands for the target; None if there is none."""
-    if target is None or not isinstance(request, ChoiceRequest) or target not in request.outcomes:
+    """Return the index of the option that stands for the target; None if the request offers none that does."""
+    if target is None or target not in request.outcomes:
         return None
     return request.outcomes.index(target)

@@ -10,6 +10,7 @@ from evaluators.backend import ChoiceRequest
 from evaluators.harness import ExportedTask, FoundLogs
 from evaluators.harnesses.lm_eval.logs import read_logs
 from evaluators.harnesses.lm_eval.tasks import write_tasks
+from evaluators.task import Prompt
 
 
 class LmEval:
@@ -17,6 +18,15 @@ class LmEval:
 
     name = "lm-eval"
     summary = "lm-evaluation-harness: tasks with options, asked by its command lm_eval run --log_samples"
+
+    def obstacle(self, prompt: Prompt) -> str | None:
+        """Return why a prompt that is answered in text cannot be asked; None for one that scores options."""
+        if prompt.scoring == "option_logprob":
+            return None
+        return (
+            "asks for a text, and lm-eval does not log why a text ended, so that answers that were cut off could not "
+            "be told from whole ones"
+        )
 
     def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
         """Write one task in YAML and its questions as JSON lines for each task; see ``Harness.write``."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluators.harness import FoundLogs, HarnessLog, exported_facts
+from evaluators.harness import FACTS, FoundLogs, HarnessLog, check_logs, exported_facts
 from evaluators.harnesses.lm_eval.models import logged_model, logged_runtime
 from evaluators.harnesses.lm_eval.samples import read_samples
-from evaluators.harnesses.lm_eval.tasks import FACTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import check_readable
 
@@ -37,8 +35,7 @@ def read_logs(path: Path) -> FoundLogs:
     found: list[HarnessLog] = []
     left_out: list[str] = []
     results: dict[Path, dict[str, Any]] = {}
-    everything = _files(path)
-    for files in everything:
+    for files in _files(path):
         if files.results not in results:
             results[files.results] = _read_results(files.results)
         told = results[files.results]
@@ -51,6 +48,7 @@ def read_logs(path: Path) -> FoundLogs:
         found.append(
             HarnessLog(
                 name=files.samples.name,
+                task=files.task,
                 exported=exported_facts(facts, files.samples.name),
                 answers=answers.answers,
                 doubt=answers.doubt,
@@ -58,12 +56,7 @@ def read_logs(path: Path) -> FoundLogs:
                 runtime=logged_runtime(files.samples, files.results, told),
             )
         )
-    if not found:
-        raise ConfigError(
-            f"{path}: {everything[0].samples.name} is the log of a task that biasboard did not export, so that its "
-            "items are not ours; export the questions with biasboard questions lm-eval, and ask those"
-        )
-    _check_one_model(path, everything, found)
+    check_logs(path, found, left_out, "lm-eval")
     return FoundLogs(found, left_out)
 
 
@@ -129,20 +122,3 @@ def _check_asked_plainly(files: _Files, told: Mapping[str, Any]) -> None:
     shots = told["n-shot"].get(files.task)
     if shots != 0:
         raise DataError(f"{name}: asked with {shots} examples before each question; ask again without --num_fewshot")
-
-
-def _check_one_model(path: Path, files: Sequence[_Files], logs: Sequence[HarnessLog]) -> None:
-    """Check that each task has one log and that one model gave all answers."""
-    twice = [task for task, n in Counter(one.task for one in files).items() if n > 1]
-    ours = {log.name for log in logs}
-    for task in twice:
-        names = [one.samples.name for one in files if one.task == task and one.samples.name in ours]
-        if len(names) > 1:
-            raise ConfigError(f"--input {path}: several logs of task {task}: {', '.join(names)}; name one of the files")
-    first = logs[0]
-    for log in logs:
-        if log.model.identity != first.model.identity:
-            raise ConfigError(
-                f"--input {path}: {first.name} and {log.name} need not be of one model, since their evaluations "
-                "differ; name one of the files"
-            )

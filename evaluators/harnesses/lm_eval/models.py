@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.backend import Runtime
-from evaluators.harness import LoggedModel
+from evaluators.harness import LoggedModel, without_path
 from schemas import strict_json
 from schemas.errors import DataError
 from schemas.files import sha256_file
@@ -101,16 +101,6 @@ def logged_runtime(samples: Path, results: Path, told: Mapping[str, Any]) -> Run
         packages={name: str(value) for name, value in packages.items() if value is not None},
         settings={name: str(value) for name, value in settings.items() if value is not None},
     )
-
-
-def without_path(name: str) -> str:
-    """Return the name of a folder without its path, and a Hub id as it is.
-
-    >>> without_path("/home/me/models/mine"), without_path("org/name"), without_path("runs/mine/last")
-    ('mine', 'org/name', 'last')
-    """
-    is_path = name.startswith((".", "~", "/")) or "\\" in name or name.count("/") > 1
-    return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if is_path else name
 
 
 def _arguments(given: object) -> dict[str, str]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from evaluators.harness import LoggedAnswer
+from evaluators.harness import LoggedChoice, validated
 from schemas import strict_json
 from schemas.errors import DataError
 from schemas.files import check_readable
@@ -42,7 +42,7 @@ class _Sample:
 class ReadSamples(NamedTuple):
     """The answers in a file of samples."""
 
-    answers: list[LoggedAnswer]
+    answers: list[LoggedChoice]
     doubt: str | None
     """Reason why the file is not as the harness wrote it; None if it is."""
 
@@ -69,12 +69,7 @@ def read_samples(path: Path, task_hash: str | None) -> ReadSamples:
     for number, line in enumerate(whole.removesuffix("\n").split("\n") if whole else [], start=1):
         where = f"{path.name}:{number}"
         value: Any = strict_json.loads(line, where=where)
-        try:
-            sample = adapter.validate_python(value)
-        except ValidationError as error:
-            first: Any = error.errors()[0]
-            field = ".".join(map(str, first["loc"]))
-            raise DataError(f"{where}: {field}: {first['msg']}; {_AGAIN}") from error
+        sample = validated(adapter, value, where, _AGAIN)
         answers.append(_answer(sample, where))
         digest.update(_hashes(value["doc"], answers[-1].prompt, sample.target).encode())
     doubt = None
@@ -85,7 +80,7 @@ def read_samples(path: Path, task_hash: str | None) -> ReadSamples:
     return ReadSamples(answers, doubt)
 
 
-def _answer(sample: _Sample, where: str) -> LoggedAnswer:
+def _answer(sample: _Sample, where: str) -> LoggedChoice:
     calls = [_call(sample.arguments, number, where) for number in range(len(sample.arguments))]
     if not calls:
         raise DataError(f"{where}: question {sample.doc.id} was asked without options; {_AGAIN}")
@@ -96,7 +91,7 @@ def _answer(sample: _Sample, where: str) -> LoggedAnswer:
         raise DataError(
             f"{where}: question {sample.doc.id} has {len(sample.resps)} responses to {len(calls)} options; {_AGAIN}"
         )
-    return LoggedAnswer(
+    return LoggedChoice(
         where=where,
         question_id=sample.doc.id,
         prompt=calls[0][0],

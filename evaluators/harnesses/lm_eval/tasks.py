@@ -6,7 +6,6 @@ anything else as a template, in which braces have a meaning.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,11 @@ from typing import Any
 import yaml
 
 from evaluators.backend import ChoiceRequest
-from evaluators.harness import ExportedTask, Question
+from evaluators.harness import FACTS, ExportedTask, Question, write_questions
 from schemas import strict_json
 from schemas.errors import ConfigError
-from schemas.files import sha256_file
 from schemas.strict_json import JsonValue
 
-FACTS = "biasboard"
-"""Name of our facts in the metadata of a task."""
 NO_TARGET = -1
 """Index that stands for no right option; the harness cannot leave it open."""
 _MANIFEST = "biasboard.json"
@@ -47,7 +43,7 @@ def write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> None:
         folder: An empty folder.
 
     Raises:
-        ConfigError: a question has no options, or the harness would change or refuse its texts.
+        ConfigError: the harness would change or refuse the texts of a question.
     """
     for task in tasks:
         for question in task.questions:
@@ -55,12 +51,7 @@ def write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> None:
     (folder / f"{_LOADER}.py").write_bytes(Path(__file__).with_name("loader.py").read_bytes())
     described: dict[str, JsonValue] = {}
     for task in tasks:
-        data = folder / f"{task.name}.jsonl"
-        with data.open("w", encoding="ascii", newline="\n") as file:
-            for question in task.questions:
-                # Escaped, because a text may hold characters that some readers take for the end of a line.
-                file.write(json.dumps(_document(question), allow_nan=False) + "\n")
-        facts: dict[str, JsonValue] = {**task.exported.as_json(), "file": data.name, "file_sha256": sha256_file(data)}
+        facts = write_questions(task, map(_document, task.questions), folder)
         described[task.name] = facts
         settings = yaml.dump(_settings(task, facts), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
         (folder / f"{task.name}.yaml").write_text(settings, encoding="utf-8")
@@ -69,18 +60,14 @@ def write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> None:
 
 def _check(task: ExportedTask, question: Question) -> None:
     request, where = question.shown, f"question {question.id} of {task.name}"
-    if not isinstance(request, ChoiceRequest):
-        raise ConfigError(
-            f"{where} asks for a text, and lm-eval does not log why a text ended, so that answers that were cut off "
-            "could not be told from whole ones; name a prompt that scores options with --prompt, or ask with run"
-        )
+    assert isinstance(request, ChoiceRequest)
     if not request.prompt.strip():
         raise ConfigError(f"{where} has no text before its options, where lm-eval would put a token; ask it with run")
     if not all(request.options):
         raise ConfigError(f"{where} has an empty option, which lm-eval cannot score; ask it with run")
 
 
-def _document(question: Question) -> dict[str, Any]:
+def _document(question: Question) -> dict[str, JsonValue]:
     shown = question.shown
     assert isinstance(shown, ChoiceRequest)
     return {
