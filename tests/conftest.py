@@ -54,7 +54,7 @@ def _refuse_other_hosts(event: str, arguments: tuple[object, ...]) -> None:
 
 
 class SkipPolicy:
-    """In continuous integration a skipped test is a failure, unless it needs lm-eval or data that we may not share."""
+    """In continuous integration a skipped test is a failure, unless it needs a harness or data we may not share."""
 
     def __init__(self, *, active: bool) -> None:
         self._active = active
@@ -72,8 +72,9 @@ class SkipPolicy:
         if not self._active or not report.skipped or hasattr(report, "wasxfail"):
             return
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        # lm-eval is a yardstick, which is not installed where the tests run.
-        if not any(excuse in reason for excuse in ("../shared/data", "lm-eval is not installed")):
+        # The harnesses are yardsticks, which are not installed where the tests run.
+        excuses = ("../shared/data", "lm-eval is not installed", "inspect_ai is not installed")
+        if not any(excuse in reason for excuse in excuses):
             self._refused.append(f"{report.nodeid}: {reason}")
 
     @pytest.hookimpl(trylast=True)

@@ -1,0 +1,286 @@
+"""Reads the samples of inspect_ai: one per question and epoch, with each call of the model as an event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+
+from evaluators.backend import GenerateRequest, Response
+from evaluators.harness import LoggedText, validated
+from evaluators.harnesses.inspect_ai.archive import AGAIN
+from evaluators.harnesses.inspect_ai.tasks import SETTINGS
+from schemas.errors import DataError
+from schemas.strict_json import JsonValue
+
+_HARMLESS = frozenset(
+    (
+        *SETTINGS.values(),
+        # How calls are made, repeated, cached and logged.
+        *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "fail_on_refusal"),
+        *("adaptive_connections", "cache", "cache_prompt", "batch", "extra_headers", "logprobs", "top_logprobs"),
+        # About tools and earlier turns, which no question has.
+        *("parallel_tool_calls", "internal_tools", "max_tool_output", "reasoning_history"),
+    )
+)
+"""Settings of a call that cannot change the answer to a single message."""
+_ATTACHED = "attachment://"
+_FINISH = {"stop": "stop", "max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
+"""Our reasons why a text ended, by those of inspect_ai; it does not know the others either."""
+_ERROR = re.compile(r"[A-Za-z_][\w.]{0,60}")
+
+_Count = Annotated[int, Field(ge=0, lt=1 << 31)]
+_Epoch = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """A part of a message."""
+
+    type: str
+    text: str = ""
+    refusal: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Message:
+    role: str
+    content: str | tuple[_Content, ...]
+
+    @property
+    def text(self) -> str:
+        """The text of the message, without reasoning."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(part.text for part in self.content if part.type == "text")
+
+    @property
+    def has_reasoning(self) -> bool:
+        """True if a part of the message is reasoning."""
+        return not isinstance(self.content, str) and any(part.type == "reasoning" for part in self.content)
+
+    @property
+    def refusal(self) -> str | None:
+        """The words with which the model declines; None if it does not."""
+        parts = () if isinstance(self.content, str) else self.content
+        return next((part.text or "declined" for part in parts if part.refusal), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    message: _Message
+    stop_reason: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usage:
+    input_tokens: _Count = 0
+    output_tokens: _Count = 0
+    input_tokens_cache_read: _Count | None = None
+    input_tokens_cache_write: _Count | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Output:
+    model: str = ""
+    choices: tuple[_Choice, ...] = ()
+    usage: _Usage | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Error:
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limit:
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pool:
+    """Messages that several events share."""
+
+    messages: tuple[_Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A call of the model."""
+
+    model: str
+    config: dict[str, Any]
+    input: tuple[_Message, ...] = ()
+    input_refs: tuple[tuple[int, int], ...] | None = None
+    """Ranges of the shared messages, which follow those of ``input``."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Metadata:
+    questions: tuple[str, ...]
+    """Ids of the questions that the epochs ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """A sample of the log."""
+
+    id: str
+    epoch: _Epoch
+    input: str
+    metadata: _Metadata
+    output: _Output = field(default_factory=_Output)
+    events: tuple[dict[str, Any], ...] = ()
+    attachments: dict[str, str] = field(default_factory=dict)
+    events_data: _Pool | None = None
+    error: _Error | None = None
+    limit: _Limit | None = None
+    invalidation: dict[str, Any] | None = None
+
+
+_SAMPLE = TypeAdapter(_Sample)
+_CALL = TypeAdapter(_Call)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSample:
+    """The answer in a sample, and who gave it."""
+
+    answer: LoggedText
+    model: str | None
+    """Name under which the model answered; None if there is no answer."""
+    has_reasoning: bool
+    """True if the log keeps reasoning apart from the text of the answer."""
+
+
+def read_sample(value: JsonValue, where: str, *, model: str, settings: Mapping[str, Any]) -> ReadSample:
+    """Return the answer in a sample.
+
+    Args:
+        value: The sample as JSON.
+        where: Name of the log and place of the sample, for error messages.
+        model: Model that the log says was asked.
+        settings: Settings of the task, of which those of a call that failed are taken.
+
+    Raises:
+        DataError: the sample is damaged, or its question was asked in another way than it was exported.
+    """
+    sample = validated(_SAMPLE, value, where, AGAIN)
+    where = f"{where} (sample {sample.id}, epoch {sample.epoch})"
+    questions = sample.metadata.questions
+    if sample.epoch > len(questions):
+        raise DataError(f"{where}: the question was exported for {len(questions)} epochs; ask again without --epochs")
+    response = _response(sample)
+    asked = _asked(sample, where, model) if response.status != "failed" else _request(sample.input, settings, where)
+    answer = LoggedText(where=where, question_id=questions[sample.epoch - 1], asked=asked, response=response)
+    if response.status == "failed":
+        return ReadSample(answer, None, has_reasoning=False)
+    (choice,) = sample.output.choices
+    return ReadSample(answer, sample.output.model or None, has_reasoning=choice.message.has_reasoning)
+
+
+def _asked(sample: _Sample, where: str, model: str) -> GenerateRequest:
+    """Return the request that was sent, from the only call of the model that a sample holds."""
+    calls = [
+        validated(_CALL, event, f"{where}: event {number}", AGAIN)
+        for number, event in enumerate(sample.events)
+        if event.get("event") == "model"
+    ]
+    if len(calls) != 1:
+        raise DataError(
+            f"{where}: the model was called {len(calls)} times, and the task calls it once; ask again without a solver "
+            "of your own"
+        )
+    (call,) = calls
+    if call.model != model:
+        raise DataError(f"{where}: {call.model!r} answered, and the log is of {model!r}; {AGAIN}")
+    messages = [*call.input, *_shared_messages(sample, call, where)]
+    if [message.role for message in messages] != ["user"]:
+        raise DataError(
+            f"{where}: sent as messages of {[message.role for message in messages]}, and the task sends one of the "
+            "user; ask again without --system-message"
+        )
+    return _request(_attached(sample, messages[0].text), call.config, where)
+
+
+def _shared_messages(sample: _Sample, call: _Call, where: str) -> Sequence[_Message]:
+    pool = () if sample.events_data is None else sample.events_data.messages
+    found: list[_Message] = []
+    for start, end in call.input_refs or ():
+        if not 0 <= start <= end <= len(pool):
+            raise DataError(f"{where}: messages {start} to {end} of {len(pool)} are missing; {AGAIN}")
+        found += pool[start:end]
+    return found
+
+
+def _attached(sample: _Sample, text: str) -> str:
+    """Return a text of an event, which the log keeps apart if it is long."""
+    return sample.attachments.get(text.removeprefix(_ATTACHED), text) if text.startswith(_ATTACHED) else text
+
+
+def _request(prompt: str, settings: Mapping[str, Any], where: str) -> GenerateRequest:
+    """Return the request for a prompt with settings of inspect_ai.
+
+    Raises:
+        DataError: a setting is unknown to our requests and may change an answer, or has another type.
+    """
+    others = sorted(name for name, value in settings.items() if value is not None and name not in _HARMLESS)
+    if others:
+        raise DataError(f"{where}: asked with {', '.join(others)}, which the task does not set; ask again without it")
+    told = {ours: settings.get(theirs) for ours, theirs in SETTINGS.items()}
+    missing = [SETTINGS[name] for name, value in told.items() if value is None and name != "stop"]
+    if missing:
+        raise DataError(f"{where}: asked without {', '.join(missing)}, which the task sets; ask the exported task")
+    fields = {**told, "stop": told["stop"] or (), "prompt": prompt}
+    return validated(_REQUEST, fields, f"{where}, its settings", AGAIN)
+
+
+_REQUEST = TypeAdapter(GenerateRequest)
+
+
+def _response(sample: _Sample) -> Response:
+    """Return the response that a sample holds, as a run of ours would have stored it."""
+    if (reason := _failure(sample)) is not None:
+        return Response(status="failed", error=reason)
+    (choice,) = sample.output.choices
+    text, finish = choice.message.text, _FINISH.get(choice.stop_reason)
+    declined = choice.message.refusal
+    if declined is None and finish == "content_filter":
+        declined = "content filter"
+    elif declined is not None:
+        finish = None
+    usage = sample.output.usage
+    cached = 0 if usage is None else (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return Response(
+        status="answered" if declined is None else "refused",
+        text=text if declined is None else None,
+        error=declined,
+        finish_reason=finish,
+        n_prompt_tokens=None if usage is None else usage.input_tokens + cached,
+        n_completion_tokens=None if usage is None else usage.output_tokens,
+    )
+
+
+def _failure(sample: _Sample) -> str | None:
+    """Return why a sample has no answer; None if it has one."""
+    if sample.invalidation is not None:
+        return "the log marks it as invalid"
+    if sample.error is not None:
+        # Nothing but the name of the error, since its message may hold addresses and keys.
+        name = _ERROR.match(sample.error.message)
+        return f"inspect_ai stopped with {'an error' if name is None else name[0]}"
+    if sample.limit is not None:
+        return f"inspect_ai stopped at its limit of {sample.limit.type}"
+    choices = sample.output.choices
+    if sample.output.error is not None or len(choices) != 1:
+        return f"the log has {len(choices)} answers to it" if sample.output.error is None else "the model had an error"
+    if choices[0].stop_reason == "tool_calls":
+        return "the model called a tool instead of answering"
+    if not choices[0].message.text and _FINISH.get(choices[0].stop_reason) == "length":
+        return "all tokens were generated without visible text; allow more tokens"
+    return None

@@ -1,0 +1,85 @@
+"""Writes questions as tasks of inspect_ai.
+
+A row of its data set is a text to send, with the settings of the task. Several samples of a text are its epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluators.backend import GenerateRequest
+from evaluators.harness import ExportedTask, Question, write_questions
+from schemas import strict_json
+from schemas.errors import ConfigError
+from schemas.strict_json import JsonValue
+
+_MANIFEST = "biasboard.json"
+SETTINGS = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop": "stop_seqs"}
+"""Names of the settings of a generation in inspect_ai, by ours."""
+
+
+def write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> None:
+    """Write a file of Python and a file of questions for each task, and a manifest, which holds the settings.
+
+    Args:
+        tasks: The tasks, whose names differ.
+        folder: An empty folder.
+
+    Raises:
+        ConfigError: the questions of a task do not share their settings or their number of samples.
+    """
+    program = Path(__file__).with_name("task_file.txt").read_bytes()
+    described: dict[str, JsonValue] = {}
+    for task in tasks:
+        rows = _rows(task)
+        epochs, settings = _shared(task, rows)
+        facts = write_questions(task, map(_row, rows), folder)
+        described[task.name] = {**facts, "epochs": epochs, "settings": settings}
+        (folder / f"{task.name}.py").write_bytes(program)
+    strict_json.write(folder / _MANIFEST, {"harness": "inspect-ai", "tasks": described})
+
+
+def _rows(task: ExportedTask) -> list[list[Question]]:
+    """Return the questions of each row: one, or all samples of a text in the order of their numbers."""
+    rows: list[list[Question]] = []
+    for question in task.questions:
+        if not _generation(question).sample:
+            rows.append([])
+        rows[-1].append(question)
+    return rows
+
+
+def _shared(task: ExportedTask, rows: Sequence[Sequence[Question]]) -> tuple[int, dict[str, JsonValue]]:
+    """Return the number of epochs and the settings of all rows."""
+    found = {len(row) for row in rows}, {_settings(question) for row in rows for question in row}
+    if any(len(values) > 1 for values in found):
+        raise ConfigError(
+            f"the questions of {task.name} differ in their settings or numbers of samples, which inspect_ai has once "
+            "per task; ask them with run"
+        )
+    (epochs,), (settings,) = found
+    # An empty list of texts to stop at is left out, since it would be sent to the model.
+    return epochs, {name: list(value) if isinstance(value, tuple) else value for name, value in settings if value != ()}
+
+
+def _settings(question: Question) -> tuple[tuple[str, int | float | tuple[str, ...]], ...]:
+    request = _generation(question)
+    return tuple((theirs, getattr(request, ours)) for ours, theirs in SETTINGS.items())
+
+
+def _row(questions: Sequence[Question]) -> dict[str, JsonValue]:
+    request, target = _generation(questions[0]), questions[0].target
+    row: dict[str, JsonValue] = {
+        "id": questions[0].id,
+        "input": request.prompt,
+        "target": "" if target is None else request.outcomes[target],
+        # The id of the question that each epoch asks.
+        "metadata": {"questions": [question.id for question in questions]},
+    }
+    return {**row, "choices": list(request.outcomes)} if request.outcomes else row
+
+
+def _generation(question: Question) -> GenerateRequest:
+    assert isinstance(question.request, GenerateRequest)
+    return question.request

@@ -1,0 +1,292 @@
+"""Questions for inspect_ai, and its logs as results."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.backend import GenerateRequest
+from evaluators.runs.plan import Plan
+from evaluators.runs.selection import select
+from evaluators.task import load_task
+from leaderboard.checking.entries import Root, why_unranked
+from schemas.dataset_folder import read_manifest
+from schemas.run_folder import Run, read_run
+from schemas.validate import problems
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.inspect_logs import (
+    Answered,
+    Sample,
+    export,
+    facts_of,
+    import_here,
+    import_log,
+    made_log,
+    refused,
+    right,
+    rows_of,
+    write_eval,
+    write_json,
+)
+from tests.evaluators.lm_eval_logs import evaluators
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.known import load_known
+
+NAME = "biasboard_made_type2_mcq2-generate-v1"
+PROMPT = ("--prompt", "mcq2-generate-v1")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "made"
+    return write_dataset(folder, {"type2": made_items(6), "type1": made_items(4, ambiguous=True)})
+
+
+@pytest.fixture(scope="module")
+def exported(dataset: Path) -> Path:
+    """The task of one config, whose prompt asks each item in two orders."""
+    folder = dataset.parent / "exported"
+    export(dataset, folder, "--config", "type2", *PROMPT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pronouns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set with a task that is asked eleven times per item."""
+    folder = tmp_path_factory.mktemp("pronouns") / "gifi"
+    command = [sys.executable, "-m", "builders.gifi", "--out", str(folder)]
+    subprocess.run(command, capture_output=True, check=True)
+    return folder
+
+
+def only_run(out: Path) -> Run:
+    (path,) = out.rglob("result.json")
+    return read_run(path.parent)
+
+
+def test_texts_and_settings_are_those_of_the_task(dataset: Path, exported: Path) -> None:
+    task = load_task("coreference")
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), task, task.prompts["mcq2-generate-v1"])
+    wanted = []
+    for _, item in plan.selection.items:
+        for number, request in enumerate(task.requests(item, plan.prompt)):
+            key = f"{item.item_id}#{number}"
+            row = {"id": key, "input": request.prompt, "target": item.referent, "metadata": {"questions": [key]}}  # type: ignore[attr-defined]
+            wanted.append({**row, "choices": list(request.outcomes)})
+    assert rows_of(exported) == wanted
+    assert len(wanted) == 24
+    facts = facts_of(exported)
+    assert isinstance(request, GenerateRequest)
+    settings = {"max_tokens": request.max_tokens, "temperature": 0.0, "top_p": 1.0, "stop_seqs": list(request.stop)}
+    assert (facts["epochs"], facts["settings"]) == (1, settings)
+    assert (facts["signature"]["prompt"], facts["signature"]["n_items"]) == ("mcq2-generate-v1", 12)
+    assert str(exported) not in "".join(path.read_text(encoding="utf-8") for path in exported.iterdir())
+
+
+def test_the_program_is_named_like_the_task_and_needs_only_the_harness(exported: Path) -> None:
+    tree = ast.parse((exported / f"{NAME}.py").read_text(encoding="utf-8"))
+    modules = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    assert modules == {"pathlib", "inspect_ai", "inspect_ai.dataset", "inspect_ai.model", "inspect_ai.solver"}
+    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert (function.name, [ast.unparse(one) for one in function.decorator_list]) == ("biasboard", ["task"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "cannot ask with prompt 'intrinsic-v1', which scores options"),
+        (["--prompt", "mcq2-v1"], "take --prompt mcq2-generate-v1 or mcq3-generate-v1, or ask with run"),
+        ([*PROMPT, "--tokenizer", "made"], "--tokenizer: inspect-ai scores no options"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
+    dataset: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = evaluators("export", "inspect-ai", dataset, "--out", tmp_path / "out", *arguments, cwd=tmp_path)
+    refused(done, message, tmp_path / "out")
+
+
+@pytest.mark.parametrize("form", ["json", "stored", "deflated", "zstandard"])
+def test_a_log_becomes_a_result_that_is_valid_and_visibly_imported(
+    dataset: Path, exported: Path, tmp_path: Path, form: str
+) -> None:
+    log = made_log(exported, right)
+    method = {"stored": 0, "deflated": 8, "zstandard": 93}.get(form)
+    path = write_json(log, tmp_path / "log") if method is None else write_eval(log, tmp_path / "log", method)
+    done = import_log(dataset, path.parent, tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    assert "asked as messages of a chat, in a template that the log does not tell" in done.stdout
+    assert list(problems(tmp_path / "runs")) == []
+    run = only_run(tmp_path / "runs")
+    model, settings, identity = run.result.model, run.result.environment.settings, run.result.model.identity
+    assert (model.id, model.backend, model.endpoint, model.precision) == ("lab/made", "import", "replay", "bfloat16")
+    assert (model.revision, model.chat_template_sha256) == (None, None)
+    assert identity is not None
+    assert (identity["api"], identity["model"], identity["evaluation"]) == ("chat", "local/made", "made-run")
+    assert (settings["harness"], settings["api"], settings["reported_model"]) == ("inspect-ai", "chat", "made-2026")
+    assert run.result.environment.packages["inspect_ai"] == "0.3.285"
+    written = next((tmp_path / "runs").rglob("result.json")).read_text(encoding="utf-8")
+    assert not any(told in written for told in ("/home/somebody", "sk-secret", "somebody:", "10.0.0.1"))
+    accuracy = next(metric for metric in run.result.metrics if metric.name == "accuracy" and not metric.group)
+    assert (accuracy.value, accuracy.n) == (1.0, 12)
+    exchange = run.records[0].exchanges[0]
+    assert (exchange.text, exchange.finish_reason, exchange.status) == (
+        right(rows_of(exported)[0], 1).text,
+        "stop",
+        "answered",
+    )
+    assert (exchange.n_prompt_tokens, exchange.n_completion_tokens) == (7, 3)
+    (entry,) = load_known(Root(tmp_path / "runs", "local")).entries
+    assert entry.is_replayed
+    assert str(why_unranked(entry)).startswith("replayed")
+
+
+def _with(place: int, **fields: Any) -> Callable[[list[Sample]], None]:
+    return lambda samples: samples[place].update(fields)
+
+
+def _stopped(place: int, said: Answered) -> Callable[[list[Sample]], None]:
+    def change(samples: list[Sample]) -> None:
+        (choice,) = samples[place]["output"]["choices"]
+        parts = [{"type": "text", "text": said.text, "refusal": True}]
+        choice["message"]["content"] = parts if said.refusal else said.text
+        choice["stop_reason"] = said.stop_reason
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "finish", "told"),
+    [
+        (_stopped(0, Answered("A", "max_tokens")), "answered", "length", None),
+        (_stopped(0, Answered("A", "model_length")), "answered", "length", None),
+        (_stopped(0, Answered("", "stop")), "answered", "stop", None),
+        (_stopped(0, Answered("A", "unknown")), "answered", None, None),
+        (_stopped(0, Answered("A", "content_filter")), "refused", "content_filter", "content filter"),
+        (_stopped(0, Answered("I will not.", refusal=True)), "refused", None, "I will not."),
+        (_stopped(0, Answered("", "max_tokens")), "failed", None, "all tokens were generated without visible text"),
+        (_stopped(0, Answered("", "tool_calls")), "failed", None, "the model called a tool"),
+        (_with(0, error={"message": "APIError('key sk-secret')"}), "failed", None, "inspect_ai stopped with APIError"),
+        (_with(0, limit={"type": "time", "limit": 3}), "failed", None, "inspect_ai stopped at its limit of time"),
+        (_with(0, invalidation={"author": "somebody"}), "failed", None, "the log marks it as invalid"),
+        (_with(0, output={"model": "m", "choices": []}), "failed", None, "the log has 0 answers to it"),
+        (lambda samples: samples.pop(0), "failed", None, "the log has no answer to it"),
+    ],
+)
+def test_each_end_of_an_answer_has_its_own_status(
+    dataset: Path,
+    exported: Path,
+    tmp_path: Path,
+    change: Callable[[list[Sample]], None],
+    status: str,
+    finish: str | None,
+    told: str | None,
+) -> None:
+    log = made_log(exported, right)
+    change(log["samples"])
+    import_here(dataset, write_json(log, tmp_path), tmp_path / "runs", 0.1)
+    run = only_run(tmp_path / "runs")
+    record = run.records[0]
+    exchange = record.exchanges[0]
+    assert (exchange.status, exchange.finish_reason) == (status, finish)
+    assert record.truncated == (finish == "length")
+    assert (exchange.error is None) if told is None else str(exchange.error).startswith(told)
+    assert "sk-secret" not in str(exchange.error)
+    assert all(other.status == "scored" for other in run.records[1:])
+
+
+def test_too_many_failures_are_refused_with_the_way_out(dataset: Path, exported: Path, tmp_path: Path) -> None:
+    log = made_log(exported, right)
+    del log["samples"][-1]
+    message = "1 of 12 items failed, more than --max-failure-rate 0.05 allows: the log has no answer to it"
+    refused(import_log(dataset, write_json(log, tmp_path), tmp_path / "runs"), message, tmp_path / "runs")
+
+
+def test_epochs_are_the_samples_of_a_text(pronouns: Path, tmp_path: Path) -> None:
+    printed = export(pronouns, tmp_path / "out", "--config", "assignment", "--limit", "3")
+    assert "3 items, 33 questions" in printed
+    facts = facts_of(tmp_path / "out")
+    assert facts["epochs"] == 11
+    # Nothing to stop at is left out, since some endpoints refuse an empty list.
+    assert facts["settings"] == {"max_tokens": 200, "temperature": 0.95, "top_p": 0.95}
+    assert [len(row["metadata"]["questions"]) for row in rows_of(tmp_path / "out")] == [11, 11, 11]
+    log = made_log(tmp_path / "out", lambda row, epoch: Answered(f"sample {epoch} of {row['id']}"))
+    log["samples"].reverse()
+    done = import_log(pronouns, write_eval(log, tmp_path / "log"), tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    records = only_run(tmp_path / "runs").records
+    assert [exchange.sample for exchange in records[0].exchanges] == list(range(11))
+    assert [[exchange.text for exchange in record.exchanges] for record in records] == [
+        [f"sample {epoch} of {record.item_id}#0" for epoch in range(1, 12)] for record in records
+    ]
+
+
+def test_reasoning_is_not_part_of_the_text_and_is_told(dataset: Path, exported: Path, tmp_path: Path) -> None:
+    log = made_log(exported, right)
+    message = log["samples"][0]["output"]["choices"][0]["message"]
+    message["content"] = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": message["content"]}]
+    done = import_log(dataset, write_json(log, tmp_path), tmp_path / "runs")
+    assert "the texts of 1 answers are without the reasoning that inspect_ai keeps apart" in done.stdout
+    assert only_run(tmp_path / "runs").records[0].exchanges[0].text in ("A", "B")
+
+
+def spoken(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+    """Answers of all kinds, which follow from the prompt alone."""
+    choice = answer["choices"][0]
+    texts = ["A", "(B) the nurse", "  and she said hello. \n", "I cannot answer that.", "", "They went 😀 home"]
+    kind = zlib.crc32(received.body["messages"][0]["content"].encode()) % 9
+    if kind < 6:
+        choice["message"]["content"] = texts[kind]
+    elif kind == 6:
+        choice["message"].update(refusal="I decline.", content=None)
+    else:
+        choice["finish_reason"] = ("length", "content_filter")[kind - 7]
+    answer["usage"]["total_tokens"] = answer["usage"]["prompt_tokens"] + answer["usage"]["completion_tokens"]
+    return {**answer, "id": "made", "object": "chat.completion", "created": 1}
+
+
+def runs_by_signature(folder: Path) -> dict[str, Run]:
+    runs = [read_run(path.parent) for path in folder.rglob("result.json")]
+    return {str(run.result.signature): run for run in runs}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="inspect_ai is not installed (extra: bench)")
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Path, tmp_path: Path, form: str) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
+    asked = [(dataset, PROMPT), (pronouns, ("--config", "assignment", "--config", "recognition", "--limit", "22"))]
+    with FakeEndpoint(tokenizer, alter=spoken) as endpoint:
+        environment = {**os.environ, "LOCAL_API_KEY": "sk-secret", "LOCAL_BASE_URL": endpoint.url}
+        for folder, chosen in asked:
+            export(folder, tmp_path / folder.name, *chosen)
+            files = [f"{path}@biasboard" for path in (tmp_path / folder.name).glob("*.py")]
+            model = ["--model", f"openai-api/local/{MODEL}", "--display", "none", "--log-format", form]
+            command = [sys.executable, "-m", "inspect_ai", "eval", *files, *model, "--log-dir", str(tmp_path / "log")]
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr[-2000:]
+            ours = ["--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--api", "chat"]
+            where = ["--name", "lab/made", "--out", str(tmp_path / "ours")]
+            evaluators("run", "--dataset", folder, *ours, *where, *chosen, cwd=tmp_path)
+            for log in sorted((tmp_path / "log").iterdir()):
+                done = import_log(folder, log, tmp_path / "theirs")
+                assert done.returncode == 0, done.stderr
+                log.unlink()
+    assert not any(b"sk-secret" in path.read_bytes() for path in (tmp_path / "theirs").rglob("*.json"))
+    theirs, own = (runs_by_signature(tmp_path / name) for name in ("theirs", "ours"))
+    assert len(own) == 4
+    assert theirs.keys() == own.keys()
+    for signature, run in own.items():
+        assert list(theirs[signature].records) == list(run.records)
+        assert theirs[signature].result.counts == run.result.counts

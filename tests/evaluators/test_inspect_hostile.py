@@ -1,0 +1,146 @@
+"""Logs of inspect_ai that answer other questions, or were changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors import ConfigError, DataError
+from tests.evaluators.inspect_logs import (
+    STARTED,
+    Answered,
+    Log,
+    export,
+    import_here,
+    import_log,
+    made_log,
+    refused,
+    right,
+    write_eval,
+    write_json,
+)
+from tests.evaluators.made_data import made_items, write_dataset
+
+NAME = "biasboard_made_type2_mcq2-generate-v1"
+PROMPT = ("--prompt", "mcq2-generate-v1")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "made"
+    return write_dataset(folder, {"type2": made_items(6), "type1": made_items(4, ambiguous=True)})
+
+
+@pytest.fixture(scope="module")
+def exported(dataset: Path) -> Path:
+    folder = dataset.parent / "exported"
+    export(dataset, folder, "--config", "type2", *PROMPT)
+    return folder
+
+
+def _call(change: Callable[[Any], None]) -> Callable[[Log], None]:
+    """A change of the third sample's only call of the model."""
+    return lambda log: change(log["samples"][2]["events"][1])
+
+
+def _settings(**others: Any) -> Callable[[Log], None]:
+    return _call(lambda call: call.update(config={**call["config"], **others}))
+
+
+def _messages(*messages: dict[str, Any]) -> Callable[[Log], None]:
+    return _call(lambda call: call.update(input_refs=None, input=list(messages)))
+
+
+def _facts(**others: Any) -> Callable[[Log], None]:
+    return lambda log: log["eval"]["metadata"]["biasboard"].update(others)
+
+
+def _signature(**others: Any) -> Callable[[Log], None]:
+    return lambda log: log["eval"]["metadata"]["biasboard"]["signature"].update(others)
+
+
+def _sample(**fields: Any) -> Callable[[Log], None]:
+    return lambda log: log["samples"][2].update(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_facts(format="9"), "its task was exported in format '9'"),
+        (_facts(requests_sha256="0" * 64), "asks type2 in other words than were exported"),
+        (_facts(limit="many"), "the exported facts: limit: Input should be a valid integer"),
+        (_facts(epochs=2), "asked in 1 epochs, and exported for 2; ask again without --epochs"),
+        (_signature(items_sha256="0" * 64), "the log answers items with items_sha256 0000"),
+        (_signature(prompt="none-v1"), "prompt 'none-v1' does not exist"),
+        (_signature(prompt="mcq2-v1"), "the log answers items with prompt_sha256"),
+        (lambda log: log["eval"].update(metadata=None), "is the log of a task that biasboard did not export"),
+        (lambda log: log.update(version=3), "is a log of version 3, and 2 is read"),
+        (lambda log: log.update(status="cancelled"), "has the status 'cancelled', so that answers are missing"),
+        (lambda log: log["eval"].pop("model"), "eval.model: Field required"),
+        (lambda log: log["plan"]["steps"].append({"solver": "self_critique"}), "asked with the solvers"),
+        (lambda log: log.update(samples=None), "holds no samples"),
+        (lambda log: log["samples"].append(log["samples"][2]), "question made-0-she#0 was answered before, at "),
+        (_sample(epoch=2), "the question was exported for 1 epochs"),
+        (_sample(epoch=0), "epoch: Input should be greater than or equal to 1"),
+        (_sample(input=["a"]), "input: Input should be a valid string"),
+        (_sample(metadata={"questions": ["nobody#0"]}), "1 questions belong to no item of made type2, such as nobody"),
+        (_sample(metadata={"questions": ["made-0-he#0"]}), "question made-0-he#0 was answered before"),
+        (_sample(attachments={}), "was asked in other words: from character 1 on it has 'attachment://"),
+        (_sample(events=[]), "the model was called 0 times"),
+        (_sample(error={"message": "E"}, input="Other."), "was asked in other words: from character 1 on it has 'Ot"),
+        (_messages({"role": "user", "content": "Other."}), "was asked in other words: from character 1 on it has 'Ot"),
+        (_messages({"role": "system", "content": "x"}, {"role": "user", "content": "y"}), "--system-message"),
+        (_call(lambda call: call.update(input_refs=[[0, 9]])), "messages 0 to 9 of 1 are missing"),
+        (_call(lambda call: call.update(model="other")), "'other' answered, and the log is of"),
+        (_settings(temperature=0.7), "was asked with temperature 0.7 instead of 0.0"),
+        (_settings(stop_seqs=None), "was asked with stop () instead of ("),
+        (_settings(max_tokens=None), "asked without max_tokens"),
+        (_settings(top_p="high"), "top_p: Input should be a valid number"),
+        (_settings(seed=3, extra_body={"k": "sk-secret"}), "asked with extra_body, seed, which the task does not set"),
+    ],
+)
+def test_a_hostile_log_is_one_line_and_leaves_nothing(
+    dataset: Path, exported: Path, tmp_path: Path, change: Callable[[Log], None], message: str
+) -> None:
+    log = made_log(exported, right)
+    change(log)
+    with pytest.raises((ConfigError, DataError)) as error:
+        import_here(dataset, write_json(log, tmp_path), tmp_path / "runs")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "sk-secret" not in str(error.value)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_other_datasets_and_other_answers_are_refused(dataset: Path, exported: Path, tmp_path: Path) -> None:
+    log = write_json(made_log(exported, right), tmp_path / "log")
+    other = write_dataset(tmp_path / "other", {"type2": made_items(7)})
+    done = import_log(other, log, tmp_path / "runs")
+    refused(done, "the log answers items with items_sha256", tmp_path / "runs")
+    for option, value, message in (
+        ("--tokenizer", "made", "--tokenizer: inspect-ai scores no options"),
+        ("--normalisation", "sum", "reads generated texts, which have no normalisation"),
+        ("--scorer", "none", "--scorer: task coreference reads no scores of texts"),
+    ):
+        refused(import_log(dataset, log, tmp_path / "runs", option, value), message, tmp_path / "runs")
+
+
+def test_logs_of_one_task_or_of_two_models_are_not_mixed(dataset: Path, exported: Path, tmp_path: Path) -> None:
+    log = made_log(exported, right)
+    write_json(log, tmp_path / "log")
+    write_eval(log, tmp_path / "log")
+    done = import_log(dataset, tmp_path / "log", tmp_path / "runs")
+    refused(done, f"several logs of task {NAME}: {STARTED}", tmp_path / "runs")
+    export(dataset, tmp_path / "other", "--config", "type1", *PROMPT)
+    second = made_log(tmp_path / "other", lambda row, epoch: Answered("A"))
+    write_json({**second, "eval": {**second["eval"], "run_id": "another"}}, tmp_path / "two")
+    write_json(log, tmp_path / "two")
+    refused(import_log(dataset, tmp_path / "two", tmp_path / "runs"), "need not be of one model", tmp_path / "runs")
+    write_json(second, tmp_path / "two")
+    (tmp_path / "two" / "logs.json").write_text("{}", encoding="utf-8")
+    done = import_log(dataset, tmp_path / "two", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
