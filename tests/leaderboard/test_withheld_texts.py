@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import typer
 
+from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
 from evaluators.runs.rescore import rescore
 from leaderboard.checking.complete_runs import CompleteRuns
@@ -92,6 +94,25 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> World:
 def world(made: World, tmp_path: Path) -> World:
     """The same world with results that a test may change."""
     return made._replace(results=Path(shutil.copytree(made.results, tmp_path / "results")))
+
+
+def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made: World, tmp_path: Path) -> None:
+    (run,) = (run for run in find_runs(made.runs) if run.parts[-2:] == ("acme__fair", "recognition"))
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    result = read_result(copy)
+    (dataset,) = load_benchmark("gifi").withheld
+    signature = replace(result.signature, dataset=dataset)
+    changed = replace(result, signature=signature, signature_sha256=signature.sha256())
+    strict_json.write(copy / "result.json", contract.dump(changed))
+    prepared = prepare(copy, STATEMENT, tmp_path, today=datetime.date(2026, 1, 1), version="1")
+    assert prepared.withheld == load_benchmark("gifi").withheld[dataset]
+    target = write_prepared(prepared, tmp_path / "results")
+    complete = read_records(copy / "records.parquet")
+    for stored, record in zip(read_records(target / "records.parquet"), complete, strict=True):
+        for one, other in zip(stored.exchanges, record.exchanges, strict=True):
+            assert other.prompt is not None
+            assert one.prompt is None
+            assert one.text == f"sha256:{hashlib.sha256(str(other.text).encode()).hexdigest()}"
 
 
 def rewritten(folder: Path, change: Callable[[Result], Result]) -> None:
