@@ -24,6 +24,17 @@ def printable(text: str, *, most: int = 400) -> str:
     return shown if len(text) <= most else f"{shown} … ({len(text) - most:,} more characters)"
 
 
+def visible(text: str) -> str:
+    r"""Return a text in which every character is seen as what it is; its line breaks, tabs and spaces stay.
+
+    >>> visible("a\u202eb\n")
+    'a\\u202eb\n'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(one if one in "\n\t" or unicodedata.category(one) == "Zs" else _seen(one) for one in text)
+
+
 def _seen(character: str) -> str:
     if character.isascii() and character.isprintable():
         return character

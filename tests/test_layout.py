@@ -272,12 +272,13 @@ def test_every_package_is_listed_for_the_distribution() -> None:
 
 # What a built dataset, its cards say, is read and published with; nothing of ours imports it.
 READERS_OF_DATASETS = {"pandas"}
+OTHER_MODULE_NAMES = {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs", "markdown-it-py": "markdown_it"}
 
 
 def test_every_package_of_the_core_is_used() -> None:
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     names = [entry.partition(">")[0] for entry in settings["project"]["dependencies"]]
-    modules = {name: {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs"}.get(name, name) for name in names}
+    modules = {name: OTHER_MODULE_NAMES.get(name, name) for name in names}
     used = {
         found.module.partition(".")[0]
         for path in sources(*MAY_IMPORT)

@@ -16,13 +16,13 @@ from leaderboard.checking.register import read_register
 from leaderboard.commands.options import KeySecretFile
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.site import publishing
+from leaderboard.site.dataset_views import built_datasets, cards_of, kept_keys
 from leaderboard.site.pages import copies, generate, make_view, parquet_files
 from leaderboard.site.publishing import DEFAULT_SITE
 from schemas.command_line import one_line_errors
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import DataError
 from schemas.memory import machine_memory
+from schemas.plain_text import printable
 from schemas.progress import steps
 from schemas.result import Metric
 
@@ -69,9 +69,17 @@ def build(
         )
     with steps("ranking models") as step:
         board = assemble(loaded.entries)
-        register = read_register(results)
-        manifests = _manifests(datasets, board)
-        view = make_view(board, loaded.left_out, manifests, step, address=address, register=register)
+        built = built_datasets(datasets)
+        view = make_view(
+            board,
+            loaded.left_out,
+            [one.manifest for one in built],
+            step,
+            address=address,
+            register=read_register(results),
+            cards=cards_of(built),
+            keys=kept_keys(keys),
+        )
         texts = generate(view, handwritten, step)
         files: dict[str, str | bytes] = {**texts, **parquet_files(view, texts, memory, step)}
         with publishing.combined(site, files, copies(view)) as pages:
@@ -79,16 +87,12 @@ def build(
             is_new = publishing.render(site, pages, target, memory)
     memory.tidy()
     _print_rankings(board)
-    for entry in board.apart:
-        _say(f"apart: {entry.place}: {entry.match.reason}")
-    elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
-    done = "wrote" if is_new else "nothing changed since the last build of"
-    _say(f"{done} {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")
+    _tell(board, target, is_new=is_new)
 
 
 def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
     for result in loaded.left_out:
-        _say(f"{'left out' if skip_invalid else 'error'}: {result.reason}")
+        _say(printable(f"{'left out' if skip_invalid else 'error'}: {result.reason}", most=2_000))
     if loaded.left_out and not skip_invalid:
         n_found = len(loaded.left_out) + len(loaded.entries)
         raise DataError(
@@ -97,16 +101,16 @@ def _refuse_unsound(loaded: Loaded, *, skip_invalid: bool) -> None:
         )
 
 
+def _tell(board: Board, target: Path, *, is_new: bool) -> None:
+    for entry in board.apart:
+        _say(printable(f"apart: {entry.place}: {entry.match.reason}", most=1_000))
+    elsewhere = "" if target == DEFAULT_SITE else f" --dir {target}"
+    done = "wrote" if is_new else "nothing changed since the last build of"
+    _say(f"{done} {target / 'index.html'}; look at it with: biasboard serve{elsewhere}")
+
+
 def _say(text: str) -> None:
     print(text, file=sys.stderr)
-
-
-def _manifests(datasets: Path, board: Board) -> tuple[Manifest, ...]:
-    """Return the manifests of the built datasets that results on the board used, matched by name and version."""
-    wanted = {(table.signature.dataset, table.signature.dataset_version) for table in board.tables}
-    folders = sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}"))
-    found = {(manifest.name, manifest.version): manifest for manifest in map(read_manifest, folders)}
-    return tuple(manifest for key, manifest in sorted(found.items()) if key in wanted)
 
 
 def _print_rankings(board: Board) -> None:

@@ -30,6 +30,11 @@ def model_page(model_id: str) -> str:
     return f"models/{slug(model_id)}.html"
 
 
+def dataset_page(name: str, version: str) -> str:
+    """Return the path of the page of a dataset, relative to the root of the site."""
+    return f"datasets/{slug(f'{name}-{version}')}.html"
+
+
 def permalink(result: Result) -> str:
     """Return the place of a result, relative to the root of the site: the page of its model and the anchor."""
     return f"{model_page(result.model.id)}#{result_anchor(result)}"

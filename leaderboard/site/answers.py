@@ -22,7 +22,7 @@ _KINDS: dict[Kind, str] = {
     "unparsed": "Unread: no answer could be found in the text",
     "failed": "Failed: the model gave no usable answer",
 }
-_LONG = 240
+LONG = 240
 _SIZES = ((1e6, "MB"), (1e3, "kB"))
 
 
@@ -129,7 +129,7 @@ def _view(record: Record, *, fold: bool) -> ExampleView:
     return ExampleView(
         item=record.item_id,
         asked=asked,
-        is_long=fold or sum(map(len, asked)) > _LONG,
+        is_long=fold or sum(map(len, asked)) > LONG,
         options=() if is_generated else tuple(_options(exchange) for exchange in record.exchanges),
         texts=tuple(exchange.text or "" for exchange in record.exchanges) if is_generated else (),
         reading=_reading(record),

@@ -88,8 +88,8 @@ AUDIT_COLUMNS: Columns = {
     "biasboard": str,
 }
 
-# A cell that begins with one of these is a formula to a spreadsheet.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# A cell that begins with one of these is a formula to a spreadsheet; the last four are the wide forms of the signs.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def to_csv(lines: Sequence[Line]) -> str:

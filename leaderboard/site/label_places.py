@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluators.statistics.bootstrap import FloatArray
+from schemas.plain_text import visible
 
 
 class Point(NamedTuple):
@@ -98,9 +99,12 @@ def place_labels(
 def shortened(label: str) -> str:
     """Return a label without its middle if it is too long, since names of models often differ only at the end.
 
+    Characters that are not seen, or that turn others around, are written as escapes.
+
     >>> shortened("an-extremely-long-name-of-a-model-7b-instruct")
     'an-extremely…l-7b-instruct'
     """
+    label = visible(label)
     half = (_MAX_LABEL - 1) // 2
     return label if len(label) <= _MAX_LABEL else f"{label[:half]}…{label[len(label) - (_MAX_LABEL - 1 - half) :]}"
 

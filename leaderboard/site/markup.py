@@ -8,6 +8,7 @@ import re
 
 from markupsafe import Markup
 
+from schemas.plain_text import visible
 from schemas.result import Interval, Metric
 
 _MINUS = "\N{MINUS SIGN}"
@@ -85,7 +86,7 @@ def plain_markdown(text: str) -> Markup:
     >>> str(plain_markdown("a_b <i>"))
     'a&#95;b &#60;i&#62;'
     """
-    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", " ".join(text.split())))
+    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", visible(" ".join(text.split()))))
 
 
 def outside_text(text: str, *, most: int = 2_000) -> Markup:
@@ -100,13 +101,13 @@ def outside_text(text: str, *, most: int = 2_000) -> Markup:
     if len(text) > most:
         n_first, n_last = most // 4, most - most // 4
         text = f"{text[:n_first]}\n[… {len(text) - most:,} characters left out …]\n{text[-n_last:]}"
-    visible = re.sub(r"[\x00-\x08\x0b-\x1f]", lambda found: chr(0x2400 + ord(found.group())), text)
-    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", visible))
+    pictured = re.sub(r"[\x00-\x08\x0b-\x1f]", lambda found: chr(0x2400 + ord(found.group())), text)
+    return Markup(re.sub(r"[^\w .,-]|_", lambda found: f"&#{ord(found.group())};", visible(pictured)))
 
 
 def front_matter(text: str) -> Markup:
     """Quote a text from outside as a YAML value for front matter, escaped for HTML because themes print it raw."""
-    escaped = html.escape(" ".join(text.split())).replace("\\", "&#92;")
+    escaped = html.escape(visible(" ".join(text.split()))).replace("\\", "&#92;")
     return Markup(f'"{escaped}"')
 
 

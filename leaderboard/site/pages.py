@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import jinja2
+from markupsafe import Markup
 
-from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark import BaselinePanel, load_pages, pages_of_benchmarks
+from leaderboard.benchmark import load_pages
 from leaderboard.checking.entries import LeftOut
 from leaderboard.ranking.boards import Board
 from leaderboard.site import exports, markup
+from leaderboard.site.addresses import dataset_page
 from leaderboard.site.answers import rule
+from leaderboard.site.apart import APART_COLUMNS, ApartGroup, apart_lines, make_apart
 from leaderboard.site.badges import PLACEHOLDER, Badge, make_badges
+from leaderboard.site.blocks import make_blocks
 from leaderboard.site.citations import bibtex, cited_index, cited_section
 from leaderboard.site.compare import compare_files, compare_link
+from leaderboard.site.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
 from leaderboard.site.digests import digest_of_index, overview
 from leaderboard.site.downloads import Table, index_tables, metrics_table, remembered_parquet, section_tables
 from leaderboard.site.explorer import explorer_files, explorer_link
@@ -34,10 +38,12 @@ from leaderboard.site.listings import (
 )
 from leaderboard.site.model_views import ModelView, make_models
 from leaderboard.site.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
-from leaderboard.site.sections import SUMMARY_ROWS, Files, Section, make_sections
+from leaderboard.site.sections import Files, Section, make_sections
+from schemas.answer_key import AnswerKey
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
 from schemas.memory import Memory
+from schemas.plain_text import visible
 from schemas.progress import Report, silent
 from schemas.register import Register
 from schemas.result import Interval, Metric
@@ -60,6 +66,10 @@ class View(NamedTuple):
     """Badges of each model, by its id."""
     news: tuple[News, ...] = ()
     """Events of accepted results, the newest first."""
+    datasets: tuple[DatasetView, ...] = ()
+    """Datasets that are built here or have results, sorted by name and version."""
+    apart: tuple[ApartGroup, ...] = ()
+    """Results that stand apart, by kind."""
 
 
 def make_view(
@@ -70,23 +80,40 @@ def make_view(
     *,
     address: str | None = None,
     register: Register | None = None,
+    cards: Mapping[tuple[str, str], str] | None = None,
+    keys: Sequence[AnswerKey] = (),
 ) -> View:
     """Arrange a board for its pages and draw the charts.
 
     Args:
         board: Tables and indices to show.
         left_out: Invalid results, for the audit page.
-        manifests: Manifests of the datasets that have results, for the data page.
+        manifests: Manifests of the datasets on this machine.
         report: Callback for progress.
         address: Address of the site, which ends with a slash; None if it has none.
         register: Decisions about accepted results, with their dates; None if there are none.
+        cards: Texts of the cards of these datasets, by name and version.
+        keys: Answer keys that the board keeps.
     """
     sections = make_sections(board)
     models = make_models(sections, manifests, report)
     indices = index_views(board)
     news = () if register is None else make_news(register, board, models, left_out)
     badges = make_badges(sections, indices)
-    return View(board, sections, indices, models, tuple(left_out), tuple(manifests), address, badges, news)
+    built = [BuiltDataset(one, (cards or {}).get((one.name, one.version))) for one in manifests]
+    return View(
+        board=board,
+        sections=sections,
+        indices=indices,
+        models=models,
+        left_out=tuple(left_out),
+        manifests=tuple(manifests),
+        address=address,
+        badges=badges,
+        news=news,
+        datasets=make_datasets(sections, models, built, keys, report),
+        apart=make_apart(board, models),
+    )
 
 
 def generate(view: View, handwritten: Mapping[str, str], report: Report = silent) -> dict[str, str]:
@@ -111,7 +138,8 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
         exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
     files |= {**explorer_files(view.models, report), **compare_files(view.models, report)}
-    blocks = _blocks(environment, view)
+    n_apart = sum(len(group.results) for group in view.apart)
+    blocks = make_blocks(environment, view.sections, view.indices, n_apart)
     for path, text in handwritten.items():
         if path in files:
             raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
@@ -137,6 +165,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("leaderboard.site"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_seen,
         keep_trailing_newline=True,
         trim_blocks=True,
     )
@@ -154,7 +183,13 @@ def _environment() -> jinja2.Environment:
         "sort_key": markup.sort_key,
         "whisker": markup.whisker,
     }
+    environment.globals["dataset_page"] = dataset_page
     return environment
+
+
+def _seen(value: object) -> object:
+    """Return a value for a page; in a text from anywhere, characters that are not seen become escapes."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _interval(metric: Metric) -> str:
@@ -172,25 +207,9 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     def render(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
-    pages = {
-        "benchmarks/index.md": render("benchmarks.md.j2", sections=view.sections, files=_files("benchmarks")),
-        "models/index.md": render("models.md.j2", models=view.models, files=_files("models")),
-        "audit.md": render(
-            "audit.md.j2",
-            lines=exports.audit_lines(view.board, view.left_out),
-            n_left_out=len(view.left_out),
-            files=_files("audit"),
-        ),
-        "news.md": render("news.md.j2", news=view.news, files=_files("news"), most_shown=MOST_SHOWN),
-        "data.md": render(
-            "data.md.j2",
-            lines=data_lines(view.sections, view.manifests),
-            manifests=view.manifests,
-            files=_files("data"),
-        ),
-        "explorer.md": render("explorer.md.j2"),
-        "compare.md": render("compare.md.j2"),
-    }
+    pages = _lists(render, view)
+    for data in view.datasets:
+        pages[data.page.removesuffix(".html") + ".md"] = render("dataset.md.j2", data=data)
     for benchmark in view.board.benchmarks:
         sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
         indices = [index for index in view.indices if index.table.benchmark == benchmark]
@@ -227,6 +246,34 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     return pages
 
 
+def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
+    """Return the pages of which there is one each."""
+    pages = {
+        "benchmarks/index.md": render("benchmarks.md.j2", sections=view.sections, files=_files("benchmarks")),
+        "models/index.md": render("models.md.j2", models=view.models, files=_files("models")),
+        "audit.md": render(
+            "audit.md.j2",
+            lines=exports.audit_lines(view.board, view.left_out),
+            n_left_out=len(view.left_out),
+            has_apart=bool(view.apart),
+            files=_files("audit"),
+        ),
+        "news.md": render("news.md.j2", news=view.news, files=_files("news"), most_shown=MOST_SHOWN),
+        "data.md": render(
+            "data.md.j2",
+            datasets=view.datasets,
+            dataset_files=_files("datasets"),
+            lines=data_lines(view.sections, view.manifests),
+            files=_files("data"),
+        ),
+        "explorer.md": render("explorer.md.j2"),
+        "compare.md": render("compare.md.j2"),
+    }
+    if view.apart:
+        pages["apart.md"] = render("apart.md.j2", groups=view.apart, files=_files("apart"))
+    return pages
+
+
 def _without_index(board: Board, model_id: str) -> Iterator[str]:
     """Yield a sentence for each index that a model does not have, with the reason."""
     for place, entries in board.indices.incomplete.items():
@@ -238,69 +285,6 @@ def _without_index(board: Board, model_id: str) -> Iterator[str]:
 
 def _files(stem: str) -> Files:
     return Files(f"files/{stem}")
-
-
-def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
-    """Return the blocks for hand-written pages: the rankings, and the panel of baselines of each benchmark."""
-    panels: dict[str, str] = {}
-    for pages in pages_of_benchmarks():
-        if (panel := pages.baseline_panel) is not None:
-            if panel.name in ("rankings", *panels):
-                raise ConfigError(f"benchmark '{pages.name}': another block is called '{panel.name}'; rename its panel")
-            panels[panel.name] = _panel(environment, view, pages.name, panel)
-    sections = _fullest(view.sections)
-    rankings = environment.get_template("rankings.html.j2").render(
-        sections=sections, indices=view.indices, summary_rows=SUMMARY_ROWS, figures=_figures(sections, view.indices)
-    )
-    return {"rankings": rankings, **panels}
-
-
-def _figures(sections: Sequence[Section], indices: Sequence[IndexView]) -> frozenset[str]:
-    """Return the anchors of the tables whose charts stand on the front page, one for each benchmark.
-
-    An index sums a benchmark up. Otherwise, a chart that shows which models achieve more than the baselines says most.
-    """
-    chosen: dict[str, str] = {}
-    for index in indices:
-        if index.picture is not None:
-            chosen.setdefault(index.table.benchmark, index.anchor)
-    for section in sorted(sections, key=lambda one: not one.shows_gate):
-        if section.picture is not None:
-            chosen.setdefault(section.table.signature.benchmark, section.anchor)
-    return frozenset(chosen.values())
-
-
-def _panel(environment: jinja2.Environment, view: View, benchmark: str, panel: BaselinePanel) -> str:
-    section = next(
-        (
-            section
-            for section in view.sections
-            if section.table.signature.benchmark == benchmark
-            and section.n_baselines
-            and any(column.key == panel.decider for column in section.table.columns)
-        ),
-        None,
-    )
-    rows = () if section is None else tuple(row for row in section.table.rows if row.entry.is_baseline)
-    columns = () if section is None else tuple(c for c in section.table.columns if c.key in panel.columns)
-    return environment.get_template("baselines.html.j2").render(section=section, rows=rows, columns=columns)
-
-
-def _fullest(sections: Sequence[Section]) -> list[Section]:
-    """Return the tables that the front page summarises.
-
-    Of the tables that have the same dataset, version, config and prompt, this is the first one with the most items.
-    Benchmarks that are ranked by an index have no tables there.
-    """
-    best: dict[tuple[str, ...], Section] = {}
-    for section in sections:
-        signature = section.table.signature
-        if load_benchmark(signature.benchmark).indices or not section.table.is_whole:
-            continue  # The index ranks its models, or a slice of the items ranks none.
-        key = (signature.dataset, signature.dataset_version, signature.config, signature.prompt)
-        if key not in best or signature.n_items > best[key].table.signature.n_items:
-            best[key] = section
-    return list(best.values())
 
 
 def tables_of(view: View) -> Iterator[Table]:
@@ -315,6 +299,11 @@ def tables_of(view: View) -> Iterator[Table]:
             yield metrics_table(placement, manifests)
     yield Table(_files("audit"), exports.AUDIT_COLUMNS, exports.audit_lines(view.board, view.left_out))
     yield Table(_files("data"), DATA_COLUMNS, data_lines(view.sections, view.manifests))
+    yield Table(_files("datasets"), DATASET_COLUMNS, [dataset_line(data) for data in view.datasets])
+    for data in view.datasets:
+        yield from data.tables
+    if view.apart:
+        yield Table(_files("apart"), APART_COLUMNS, apart_lines(view.apart))
     yield Table(_files("benchmarks"), BENCHMARK_COLUMNS, [benchmark_line(section) for section in view.sections])
     if view.news:
         yield Table(_files("news"), NEWS_COLUMNS, news_lines(view.news))
@@ -357,5 +346,6 @@ def _charts(view: View) -> dict[str, str]:
     pictures += [index.picture for index in view.indices if index.picture is not None]
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]
+    pictures += [one.picture for data in view.datasets for one in data.missed if one.picture is not None]
     drawings = {picture.light: picture.chart.light for picture in pictures}
     return drawings | {picture.dark: picture.chart.dark for picture in pictures}

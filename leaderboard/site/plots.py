@@ -281,6 +281,43 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     return Chart(light=svg, dark=_darkened(svg), alt=alt)
 
 
+class Bar(NamedTuple):
+    """A bar of a chart: a number of things and its label."""
+
+    label: str
+    n: int
+
+
+def bars(rows: Sequence[Bar], *, x_title: str, y_title: str) -> Chart | None:
+    """Draw a bar for each row, in the given order.
+
+    Args:
+        rows: Labels, each different from the others, and numbers.
+        x_title: Title of the axis with the labels.
+        y_title: Title of the axis with the numbers.
+
+    Returns:
+        The chart, or None without rows.
+    """
+    if not rows:
+        return None
+    labels: list[JsonValue] = [row.label for row in rows]
+    values: list[JsonValue] = [{"label": row.label, "n": row.n} for row in rows]
+    spec: dict[str, JsonValue] = {
+        "width": {"step": max(14, 320 // len(rows)) if len(rows) > 8 else 40},
+        "height": 150,
+        "data": {"values": values},
+        "mark": {"type": "bar", "color": _MODEL},
+        "encoding": {
+            "x": {"field": "label", "type": "ordinal", "sort": labels, "title": x_title, "axis": {"labelAngle": 0}},
+            "y": {"field": "n", "type": "quantitative", "title": y_title, "axis": {"tickCount": 4, "format": ",d"}},
+        },
+    }
+    svg = _svg(spec)
+    told = ", ".join(f"{row.label}: {row.n:,}" for row in rows)
+    return Chart(light=svg, dark=_darkened(svg), alt=f"Bar chart of {y_title} by {x_title}. {told}.")
+
+
 def _distinct(labels: Sequence[str]) -> list[str]:
     """Return labels with numbers behind repeated ones, because a chart has one row for each label."""
     found: list[str] = []

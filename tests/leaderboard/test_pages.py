@@ -62,6 +62,7 @@ def test_every_page_is_there(texts: dict[str, str]) -> None:
         "news.md",
         "benchmarks/index.md",
         "benchmarks/synthbias.md",
+        "datasets/synthbias-1.0.0.md",
         "models/index.md",
         "models/acme__small.md",
         "models/baseline__uniform.md",
@@ -147,7 +148,9 @@ def test_generated_blocks_are_put_in(texts: dict[str, str]) -> None:
 
 
 def test_an_unknown_block_is_an_error_with_the_known_ones(view: View) -> None:
-    with pytest.raises(ConfigError, match=r"site/docs/x\.md: no generated block 'ranking'; have: baselines, rankings"):
+    with pytest.raises(
+        ConfigError, match=r"site/docs/x\.md: no generated block 'ranking'; have: apart, baselines, rankings"
+    ):
         generate(view, {"x.md": "<!-- generated: ranking -->\n"})
 
 

@@ -4,17 +4,29 @@
 // they reach a page as text nodes and never as markup.
 
 const bbChoosing = (() => {
+  // Gives a text in which characters that are not seen, or that turn others around, are escapes, as on every other page.
+  function visible(text) {
+    return text.replace(/[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu, (one) => {
+      const code = one.codePointAt(0);
+      const [mark, digits] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+      return `\\${mark}${code.toString(16).padStart(digits, "0")}`;
+    });
+  }
+
   // Returns a function that fetches a JSON file of a folder, each file once.
   function loader(folder) {
     const fetched = new Map();
     return (path) => {
       if (!fetched.has(path)) {
-        const asked = fetch(folder + path).then((answer) => {
+        const fetching = fetch(folder + path).then((answer) => {
           if (!answer.ok) {
             throw new Error(`${path}: ${answer.status}`);
           }
-          return answer.json();
+          return answer.text();
         });
+        const asked = fetching.then((text) =>
+          JSON.parse(text, (_, value) => (typeof value === "string" ? visible(value) : value)),
+        );
         asked.catch(() => fetched.delete(path));
         fetched.set(path, asked);
       }
