@@ -188,7 +188,11 @@
         chosen.set(name, value);
       }
     }
-    location.hash = chosen.toString();
+    if (location.hash.slice(1) === chosen.toString()) {
+      update();
+    } else {
+      location.hash = chosen.toString();
+    }
   });
   window.addEventListener("hashchange", update);
 

@@ -1,0 +1,333 @@
+"""Every kind of page and file of a built site, with names and texts that strangers chose to do harm."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from leaderboard.checking.entries import Entry, LeftOut, Match, Root
+from leaderboard.checking.register import read_register
+from leaderboard.ranking.boards import assemble
+from leaderboard.site import publishing
+from leaderboard.site.dataset_views import built_datasets, cards_of, kept_keys
+from leaderboard.site.pages import copies, generate, make_view, parquet_files
+from schemas import contract, strict_json
+from schemas.dataset import Manifest, RuleCount, Source
+from schemas.memory import Memory
+from schemas.register import Register
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard.browsing import served, visit
+from tests.leaderboard.forging import accepted
+from tests.leaderboard.gifi_results import chance, write_gifi_model
+from tests.leaderboard.known import load_known, write_keys
+from tests.leaderboard.synthetic import (
+    Probability,
+    leaning,
+    make_records,
+    make_result,
+    uniform,
+    write_model,
+    write_result,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+REPOSITORY = Path(__file__).parents[2]
+ACTS = '<img src=x onerror="window.taken=1"></pre></td></script><script>window.taken=1</script>'
+NAMES = {
+    "html": f"evil/{ACTS}",
+    "markdown": "evil/**b** [l](javascript:window.taken=1) ![p](http://evil.test/p.png) `c` | # $ <!-- x -->",
+    "template": "evil/{{ 7*7 }} {% raw %} ${7*7} <%= 7*7 %> {: onclick=alert(1) } <!-- generated: rankings -->",
+    "bidi": "evil/\u202egnp.\u2066exe\u200b\u00ad\u2028\ufeffa",
+    "homoglyph": "\u0430\u0441me/small",
+    "formula": "=cmd|' /C calc'!A0",
+    "wide": "\uff1dHYPERLINK(1)",
+    "tex": 'evil/\\input{/etc/passwd} } @misc{x, \\write18{id} %$&#^~"',
+}
+UNSEEN = re.compile("[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+TEXT = f"{ACTS} {NAMES['markdown']} {NAMES['template']} \u202eturned\u2066 \x1b[31m"
+CONTACT = "contact-that-nobody-may-see"
+
+
+def skill(name: str) -> Probability:
+    return leaning(0.5 + 2 * chance(name), chance(name, "bias"))
+
+
+def run(root: Path, name: str, model_id: str, **fields: Any) -> Path:
+    """The folder of a result, whose name is plain or as hostile as the model's."""
+    records = make_records(fields.pop("probability", skill(model_id)))
+    result = make_result(records, model_id, **fields)
+    environment = replace(result.environment, platform=TEXT[:150], device=TEXT[:80], packages={TEXT[:60]: TEXT[:60]})
+    return write_result(root / name, replace(result, environment=environment, command=f"run {TEXT}"), records).parent
+
+
+def turning(item: Any) -> list[str]:
+    return [f"he left. {TEXT}"]
+
+
+def write_results(results: Path, runs: Path) -> None:
+    for kind, model_id in NAMES.items():
+        run(runs, f"synthbias/{model_id.replace('/', '__')}", model_id)
+        write_gifi_model(runs / "gifi", model_id, 0.5, tasks=("recognition",), n_templates=4, told=turning)
+        place = f"synthbias@1.0.0/{kind}"
+        folder = run(results, place, f"{model_id}!", prompt="mcq2-v1")
+        (folder / "submission.json").write_text(json.dumps({"contact": f"{CONTACT} {ACTS}", "model_card": ACTS}))
+        decision = {"decision": "withdrawn", "reason": TEXT, "decided": "2026-02-02"} if kind == "html" else {}
+        accepted(results, place, "2026-01-01", **decision)
+        run(runs, f"unknown/{kind}", model_id, dataset_version="9.0.0")
+    for ambiguous in (False, True):
+        write_model(runs, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")
+    for name, probability in (("one", leaning(2.0, 0.1)), ("two", leaning(0.1, 0.9))):
+        run(runs, f"again-{name}", f"{NAMES['html']}?", probability=probability)
+
+
+def write_hostile_dataset(folder: Path) -> None:
+    """A dataset under the name of the results, whose manifest and card are made to do harm."""
+    write_dataset(folder, {"type2": made_items(4)}, name="synthbias")
+    source = Source(
+        name=TEXT, address="javascript:window.taken=1", revision=TEXT, sha256=None, licence=TEXT, redistributable=True
+    )
+    rule = RuleCount(rule="rule", n=1, description=TEXT)
+    path = folder / "dataset.json"
+    manifest = replace(
+        contract.load(strict_json.read(path), Manifest, where="test"),
+        title=TEXT,
+        builder=f"builders.{TEXT}",
+        parameters={TEXT: TEXT, "source": TEXT},
+        sources=(source, replace(source, address=f"https://evil.test/{TEXT}")),
+        generator_model=TEXT,
+        licence=NAMES["formula"],
+        rejects=(rule, replace(rule, rule="other", description=NAMES["formula"])),
+        flags=(rule,),
+    )
+    strict_json.write(path, contract.dump(manifest))
+    sections = "".join(f"## {heading}\n\n{TEXT}\n\n* {ACTS}\n\n" for heading in ("Data statement", "Known limits"))
+    (folder / "README.md").write_text(f"# {TEXT}\n\n{sections}", encoding="utf-8")
+
+
+def loaded(root: Path, register: Register) -> list[Entry]:
+    """All results: accepted ones, local ones, and some that stand apart."""
+    accepted = {one.place: one for one in register.results}
+    found = load_known(Root(root / "runs", "local"), Root(root / "results", "local"), any_name=True)
+    assert found.left_out == ()
+    entries = []
+    for entry in found.entries:
+        # Accepted results are verified in processes of their own, which would refuse the names.
+        if (decision := accepted.get(entry.place)) is not None:
+            entry = replace(entry, origin="accepted", acceptance=decision)
+        if entry.place.startswith("unknown/"):
+            entry = replace(entry, match=Match("unknown", TEXT))
+        entries.append(entry)
+    return entries
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("hostile")
+    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+    write_results(root / "results", root / "runs")
+    write_hostile_dataset(root / "datasets" / "made")
+    register = read_register(root / "results")
+    datasets = built_datasets(root / "datasets")
+    view = make_view(
+        assemble(loaded(root, register)),
+        [LeftOut(f"synthbias/{name}", "accepted", f"{name}: {TEXT}") for name in NAMES.values()],
+        [one.manifest for one in datasets],
+        register=register,
+        cards=cards_of(datasets),
+        keys=kept_keys(write_keys(root / "keys", root / "runs")),
+    )
+    assert {group.kind for group in view.apart} >= {"unknown", "disputed", "withdrawn"}
+    texts = generate(view, publishing.handwritten_pages(root / "site"))
+    files: dict[str, str | bytes] = {**texts, **parquet_files(view, texts, Memory(None))}
+    with publishing.combined(root / "site", files, copies(view)) as pages:
+        publishing.render(root / "site", pages, root / "built", Memory(None))
+    return root / "built"
+
+
+@pytest.fixture(scope="module")
+def address(built: Path) -> Iterator[str]:
+    with served(built) as found:
+        yield found
+
+
+def kinds_of_pages(built: Path) -> dict[str, list[str]]:
+    """The pages of the site by their kind."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(built.rglob("*.html")):
+        place = path.relative_to(built)
+        kind = place.parts[0] if len(place.parts) > 1 and place.name != "index.html" else place.as_posix()
+        found.setdefault(kind, []).append(place.as_posix())
+    return found
+
+
+SEEN = """() => {
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  return {
+    taken: window.taken ?? null,
+    text: document.body.innerText + "\\n" + document.title,
+    images: [...document.images].map((one) => one.src)
+      .filter((one) => new URL(one).host !== location.host || !one.split("#")[0].endsWith(".svg")),
+    scripts: [...document.scripts].filter((one) => /taken/.test(one.textContent)).length,
+    handlers: [...document.querySelectorAll("*")].flatMap((one) => [...one.attributes])
+      .filter((one) => one.name.startsWith("on")).map((one) => one.name),
+    links: [...document.links].filter((one) => !/^https?:$/.test(one.protocol) || /evil/.test(one.hostname))
+      .map((one) => one.href),
+  };
+}"""
+
+
+def assert_inert(found: dict[str, Any], where: str) -> None:
+    harm = {name: found[name] for name in ("taken", "images", "scripts", "handlers", "links") if found[name]}
+    assert harm == {}, where
+    assert UNSEEN.findall(found["text"]) == [], where
+    assert "49" not in re.findall(r"evil/(\d+)", found["text"]), where
+
+
+def test_nothing_acts_on_any_page(built: Path, browser: Browser, address: str) -> None:
+    kinds = kinds_of_pages(built)
+    assert {"index.html", "benchmarks", "models", "datasets", "apart.html", "audit.html", "news.html"} <= set(kinds)
+    assert len(kinds["models"]) > 2 * len(NAMES)
+    for path in (path for paths in kinds.values() for path in paths if path != "404.html"):
+        found = visit(browser, address + path)
+        assert_inert(found.page.evaluate(SEEN), path)
+        assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == [], path
+        assert found.complaints == [], path
+        found.page.context.close()
+
+
+@pytest.mark.parametrize("path", ["explorer.html", "compare.html"])
+def test_nothing_acts_where_readers_choose(browser: Browser, address: str, path: str) -> None:
+    found = visit(browser, address + path)
+    page = found.page
+    tables = page.locator("select[name=table] option")
+    tables.first.wait_for(state="attached")
+    models: set[str] = set()
+    for number in range(tables.count()):
+        page.locator("select[name=table]").select_option(index=number)
+        page.wait_for_function("document.querySelector('[aria-busy]') === null")
+        names = page.locator("select[name=model] option").all_inner_texts()
+        models |= set(names)
+        for place in range(len(names)):
+            page.locator("select[name=model]").select_option(index=place)
+            page.wait_for_function("document.querySelector('[aria-busy]') === null")
+            page.locator("select[name=other]").select_option(index=min(2, len(names) - 1))
+            page.wait_for_function("document.querySelector('[aria-busy]') === null")
+            assert_inert(page.evaluate(SEEN), f"{path} {names[place]}")
+    assert any("<script>window.taken=1" in name for name in models)
+    assert any(r"evil/\u202egnp.\u2066exe\u200b\xad\u2028\ufeffa" in name for name in models)
+    assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
+    assert found.complaints == []
+    page.context.close()
+
+
+def test_nothing_acts_in_what_the_search_finds(browser: Browser, address: str) -> None:
+    found = visit(browser, address)
+    query = found.page.locator("input[data-md-component=search-query]")
+    query.click(timeout=5_000)
+    query.press_sequentially("evil")
+    found.page.locator(".md-search-result__item").first.wait_for(timeout=10_000)
+    assert_inert(found.page.evaluate(SEEN), "search")
+    assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
+    assert found.complaints == []
+    found.page.context.close()
+
+
+def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser: Browser, address: str) -> None:
+    pictures = sorted(path.relative_to(built).as_posix() for path in built.rglob("*.svg"))
+    badges = [path for path in pictures if path.startswith("files/badges/")]
+    charts = [path for path in pictures if path.startswith("charts/") and not path.endswith("-dark.svg")]
+    assert len(badges) >= len(NAMES)
+    assert len(charts) >= len(NAMES)
+    for path in (*badges, *charts):
+        text = (built / path).read_text(encoding="utf-8")
+        tree = ElementTree.fromstring(text)
+        names = {element.tag.rpartition("}")[2] for element in tree.iter()}
+        assert names.isdisjoint({"script", "image", "foreignObject", "a", "use", "iframe"}), path
+        assert not UNSEEN.search("".join(tree.itertext())), path
+        assert not [name for element in tree.iter() for name in element.attrib if name.startswith("on")], path
+    for path in badges:
+        found = visit(browser, address + path)
+        assert found.page.evaluate("window.taken ?? null") is None
+        assert len(found.requests) == 1
+        # A picture on its own names no icon, so that the browser looks for one in vain.
+        assert [one for one in found.complaints if "404" not in one] == []
+        found.page.context.close()
+
+
+def test_no_cell_of_any_csv_file_is_a_formula(built: Path) -> None:
+    files = sorted((built / "files").glob("*.csv"))
+    assert {"apart", "audit", "data", "datasets", "models", "news"} <= {path.stem for path in files}
+    cells = [
+        cell for path in files for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))) for cell in row
+    ]
+    assert sum(cell.startswith(("'=cmd|", "'\uff1dHYPERLINK")) for cell in cells) > 2 * len(NAMES)
+    formula = re.compile(r"[=+@\t\r\n\uff1d\uff0b\uff0d\uff20]|-(?!\d+(\.\d+)?(e-?\d+)?$)")
+    assert [cell for cell in cells if formula.match(cell)] == []
+
+
+def test_files_for_papers_hold_no_command_of_a_stranger(built: Path) -> None:
+    tables = [path.read_text(encoding="utf-8") for path in sorted(built.rglob("*.tex"))]
+    assert any("etc/passwd" in text for text in tables)
+    for text in tables:
+        assert not re.search(r"\\(input|write|include|openout)\b", text)
+        assert not UNSEEN.search(text)
+    for path in sorted(built.rglob("*.bib")):
+        text = path.read_text(encoding="utf-8")
+        assert not UNSEEN.search(text)
+        for entry in re.split(r"\n(?=@)", text.strip()):
+            depths = [0]
+            for one in re.sub(r"\\[{}]", "", entry):
+                depths.append(depths[-1] + {"{": 1, "}": -1}.get(one, 0))
+            assert min(depths) == 0
+            assert depths[-1] == 0
+
+
+def test_the_feed_is_one_of_plain_texts(built: Path) -> None:
+    text = (built / "feed.xml").read_text(encoding="utf-8")
+    tree = ElementTree.fromstring(text)
+    titles = [element.text or "" for element in tree.iter("{http://www.w3.org/2005/Atom}title")]
+    assert any("<script>window.taken=1" in title for title in titles)
+    assert {element.get("type") for element in tree.iter("{http://www.w3.org/2005/Atom}content")} == {"text"}
+    assert not UNSEEN.search(text)
+    for link in tree.iter("{http://www.w3.org/2005/Atom}link"):
+        assert re.fullmatch(r"[a-z0-9_./#-]+", link.get("href") or "")
+
+
+def test_files_have_plain_names(built: Path) -> None:
+    names = [path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()]
+    made = [name for name in names if name.startswith(("models/", "datasets/", "charts/", "files/"))]
+    assert len(made) > 100
+    assert [name for name in made if not re.fullmatch(r"[A-Za-z0-9_./-]+", name)] == []
+
+
+def test_what_submitters_write_to_maintainers_is_nowhere(built: Path) -> None:
+    texts = [path for path in built.rglob("*") if path.suffix in (".html", ".json", ".csv", ".xml", ".tex", ".bib")]
+    assert len(texts) > 100
+    assert [path.name for path in texts if CONTACT in path.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_new_pages_can_be_read_by_everybody(built: Path, browser: Browser, address: str, scheme: Any) -> None:
+    found = {}
+    for path in ("apart.html", "data.html", *kinds_of_pages(built)["datasets"]):
+        page = visit(browser, address + path, scheme=scheme).page
+        violations = Axe().run(page).response["violations"]
+        found[path] = [one["id"] for one in violations if one["impact"] in ("serious", "critical")]
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
+        page.context.close()
+    assert len(found) >= 4
+    assert {path: ids for path, ids in found.items() if ids} == {}
