@@ -304,7 +304,8 @@ def bars(rows: Sequence[Bar], *, x_title: str, y_title: str) -> Chart | None:
     labels: list[JsonValue] = [row.label for row in rows]
     values: list[JsonValue] = [{"label": row.label, "n": row.n} for row in rows]
     spec: dict[str, JsonValue] = {
-        "width": {"step": max(14, 320 // len(rows)) if len(rows) > 8 else 40},
+        # Wide enough for the title of the axis, however few bars there are.
+        "width": max(260, 20 * len(rows)),
         "height": 150,
         "data": {"values": values},
         "mark": {"type": "bar", "color": _MODEL},
