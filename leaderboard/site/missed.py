@@ -93,6 +93,8 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, (), None, None, None, files, ())
     if not counted:
         return nothing._replace(why_none="no model has a result here that counts")
+    if any(entry.match.is_held_out for entry in counted):
+        return nothing._replace(why_none="the right answers are secret, and this would help to guess them")
     n_items = section.table.signature.n_items
     if n_items > MOST_RECORDS:
         return nothing._replace(why_none=f"tables of more than {MOST_RECORDS:,} items are not counted item by item")
@@ -135,9 +137,9 @@ class _Shown:
             placements: The results that count.
         """
         self._section, self._facts, self._placements = section, facts, placements
-        # A reason that one result gives holds for the items, which all results share.
-        reasons = [one.answers.withheld for one in placements if one.answers.withheld is not None]
-        self.withheld = reasons[0] if reasons else None
+        # A result may be without its texts although the items of the dataset may be shown.
+        self._with_texts = [one for one in placements if one.answers.withheld is None]
+        self.withheld = placements[0].answers.withheld if placements and not self._with_texts else None
         self.warning = load_pages(section.table.signature.benchmark).may_offend.get(section.table.signature.task)
 
     def items(
@@ -145,8 +147,8 @@ class _Shown:
     ) -> tuple[MissedItem, ...]:
         """Return some items with the number of wrong and of missing answers."""
         prompts: list[tuple[str, ...]] = [()] * len(places)
-        if self._placements and self.withheld is None:
-            prompts = prompts_at(self._placements[0].row.entry, places, memory)
+        if self._with_texts:
+            prompts = prompts_at(self._with_texts[0].row.entry, places, memory)
         names = self._section.pages.group_names
         return tuple(
             MissedItem(
