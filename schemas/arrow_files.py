@@ -118,6 +118,8 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
             yield file
+    except pa.ArrowMemoryError:
+        raise  # The file may be sound.
     # The names of columns may be no UTF-8.
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = (str(error).splitlines() or ["no message"])[0]

@@ -28,6 +28,8 @@ from evaluators.statistics.record_tables import Statistics, mean
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
 _AT_ONCE = 100
+_UNKNOWN = -1.0
+"""Sum in place of a p-value that is undefined."""
 """Number of permutations that are held in memory together."""
 _SEED = 20250618
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
@@ -87,7 +89,9 @@ def _p_value_statistics(table: WordProblemTable, group: Mapping[str, str]) -> St
     given = table.family_statistics(group, table.correct, table.judged)
     correct, answers = np.split(given.cluster_sums, 2, axis=-1)
     sums = np.zeros((table.n_clusters, 1))
-    sums[0] = permutation_p_value(correct, answers)
+    value = permutation_p_value(correct, answers)
+    # Sums can be stored, and files hold no NaN.
+    sums[0] = _UNKNOWN if np.isnan(value) else value
     return Statistics(sums, given.n, given.n_excluded)
 
 
@@ -157,7 +161,7 @@ PE_P_VALUE = _metric(
     ideal=lambda table: None,
     slices=(),
     statistics=_p_value_statistics,
-    aggregate=lambda sums: sums[..., 0],
+    aggregate=lambda sums: np.where(sums[..., 0] < 0, np.nan, sums[..., 0]),
     why_nan=lambda sums: "pe has no value to compare with chance",
     no_interval="a p-value has no interval",
     description=f"Probability that chance gives a pe as low as this one, from {_N_PERMUTATIONS_TESTED} permutations of "

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +14,13 @@ from evaluators.statistics.record_tables import Statistics
 from evaluators.text_scores import TextScores, read_scores
 from schemas.cluster_sums import ClusterSums
 from schemas.errors import DataError
+from schemas.metric_comparison import label
 from schemas.record_columns import RecordColumns
 from schemas.result import Result
 from schemas.run_folder import SUBMIT_AGAIN, read_sums
+
+_MOST_UNITS = 1_000
+"""Maximum number of units, such as pairs of answers to one text, for each answer."""
 
 
 class StoredSums:
@@ -115,13 +118,48 @@ def measurement_of(
     if result.withheld is None:
         known = read_scores(folder, result.scores) if scores is None else scores
         return Measurement.of(parts, signature.task, known, is_suite=bool(signature.parts))
-    deque(parts, maxlen=0)  # Whoever made the parts checks them while they are read.
+    told = _Told.of(parts)
     rows = read_sums(folder, result.withheld.sums)
-    n_clusters = max((len(row.sums) // row.n_columns for row in rows if row.n_columns), default=0)
-    if n_clusters > result.records.n_rows:
-        told = f"has sums over {n_clusters} clusters of {result.records.n_rows} items"
-        raise DataError(f"{folder}: {told}; {SUBMIT_AGAIN}")
     names = {definition.name for definition in metric_definitions(signature.task)}
-    if strange := sorted({row.metric for row in rows} - names):
-        raise DataError(f"{folder}: has sums of '{strange[0]}', which is no metric of {signature.task}; {SUBMIT_AGAIN}")
+    for row in rows:
+        if row.metric not in names:
+            strange = f"has sums of '{row.metric}', which is no metric of {signature.task}"
+            raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
+        if (problem := told.problem(row, is_suite=bool(signature.parts))) is not None:
+            raise DataError(f"{folder}: sums of {label(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
     return Measurement(signature.task, StoredSums(rows))
+
+
+class _Told(NamedTuple):
+    """The facts about records that sums must not contradict."""
+
+    groups: Mapping[str, set[str]]
+    """Values that occur in each group."""
+    n_clusters: int
+    n_exchanges: int
+
+    @classmethod
+    def of(cls, parts: Iterable[RecordColumns]) -> _Told:
+        """Gather the facts; whoever made the parts checks them while they are read."""
+        groups: dict[str, set[str]] = {}
+        clusters: set[str] = set()
+        n_exchanges = 0
+        for records in parts:
+            _, keys, values = records.columns["groups"].entries
+            for key, value in {*zip(keys.texts, values.texts, strict=True)}:
+                groups.setdefault(str(key), set()).add(str(value))
+            clusters.update(records.columns["cluster"].coded.texts)
+            n_exchanges += len(records.owners)
+        return cls(groups, len(clusters), n_exchanges)
+
+    def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
+        """Return what in a row cannot be true of the records; None if nothing contradicts it."""
+        strange = [key for key, value in row.group.items() if value not in self.groups.get(key, {value})]
+        if strange:
+            return "are on a group that no record has"
+        n_clusters = len(row.sums) // row.n_columns if row.n_columns else 0
+        if n_clusters > self.n_clusters and not is_suite:
+            return f"are over {n_clusters} clusters, and the records have {self.n_clusters}"
+        if max(row.n, row.n_excluded) > _MOST_UNITS * self.n_exchanges:
+            return f"count {max(row.n, row.n_excluded):,} units of {self.n_exchanges:,} answers"
+        return None

@@ -175,8 +175,6 @@ def why_unranked(entry: Entry) -> str | None:
         return f"withdrawn{when}: {entry.acceptance.reason}"
     if entry.result.model.endpoint == "replay" and not entry.is_imported:
         return "replayed: its answers come from an earlier run or a file and may repeat another row"
-    if entry.result.withheld is not None and not entry.has_compared_texts:
-        return TEXTS_ELSEWHERE
     if entry.double is not None:
         return entry.double
     counts = entry.result.counts

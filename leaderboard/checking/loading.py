@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from leaderboard.checking.entries import Entry, LeftOut, Root
+from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.checking.isolation import Stopped, end_for_lack_of_memory, isolated
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import acceptances, read_register
@@ -91,6 +91,9 @@ def verified_outcomes(
             decision = decisions.get(root, {}).get(outcome.place)
             is_same = decision is not None and decision.result_sha256 == sha256_file(path)
             outcome = replace(outcome, acceptance=decision) if is_same else outcome
+            if outcome.result.withheld is not None and not outcome.has_compared_texts:
+                # Nothing in its files shows that its numbers follow from answers, so they stand beside no others.
+                outcome = replace(outcome, match=outcome.match._replace(extent="unknown", reason=TEXTS_ELSEWHERE))
         told.append(outcome)
     return told
 

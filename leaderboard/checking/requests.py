@@ -40,8 +40,7 @@ def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
     """
     signature = result.signature
     task = load_task(signature.task)
-    if result.withheld is not None:
-        _check_withheld(path, records)
+    _check_texts(path, result, records)
     is_sound = np.diff(records.first_exchanges) > 0
     is_cut = np.zeros(len(records), dtype=np.bool_)
     is_cut[records.owners[records.exchanges["finish_reason"].coded.is_one_of("length")]] = True
@@ -190,14 +189,23 @@ def _generation_sha256(text: str, sample: int | None, prompt: Prompt) -> str:
     ).sha256
 
 
-def _check_withheld(path: Path, records: RecordColumns) -> None:
-    """Check that every text of records whose texts are kept elsewhere is a hash."""
-    texts = records.exchanges["text"].texts
-    for place, text in zip(records.owners.tolist(), texts, strict=True):
-        if text is not None and not is_hashed(text):
+def _check_texts(path: Path, result: Result, records: RecordColumns) -> None:
+    """Check that all texts are hashes if they are kept elsewhere, and none of them otherwise."""
+    exchanges = records.exchanges
+    if result.withheld is not None and exchanges["kind"].coded.is_one_of("choice").any():
+        raise DataError(f"{path}: holds probabilities of options, which are no texts to withhold; {SUBMIT_AGAIN}")
+    if result.withheld is not None and result.model.endpoint == "baseline":
+        raise DataError(f"{path}: is of a baseline, whose texts anybody can make; run the baseline again")
+    for place, text, status in zip(
+        records.owners.tolist(), exchanges["text"].texts, exchanges["status"].texts, strict=True
+    ):
+        where = f"{path}: row {records.first_row + place}"
+        if result.withheld is None and text is not None and is_hashed(text):
+            raise DataError(f"{where}: holds a hash in place of a text; submit the run with --withhold-texts")
+        if result.withheld is not None and (text is None or not is_hashed(text)) and (text or status == "answered"):
+            what = "a text" if text else "no hash of its text"
             raise DataError(
-                f"{path}: row {records.first_row + place}: holds a text, though the result names complete records "
-                f"elsewhere; {SUBMIT_AGAIN}"
+                f"{where}: holds {what}, though the result names complete records elsewhere; {SUBMIT_AGAIN}"
             )
 
 

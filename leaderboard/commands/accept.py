@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from leaderboard.checking.register import acceptances, check_owner, read_register, write_register
 from schemas import strict_json
@@ -16,7 +16,8 @@ from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
 from schemas.register import Acceptance, Decision, Rerun
-from schemas.run_folder import RESULT, read_result
+from schemas.run_folder import RESULT
+from schemas.strict_json import JsonValue
 
 
 @one_line_errors("stopped; the register was not changed")
@@ -60,8 +61,12 @@ def accept(
         if before is None:
             check_owner(register, one, account)
         is_new = before is None or (before.decision, before.reason) != (decision, reason)
-        now, result_sha256 = told.get(read_result(path.parent).records.sha256, _Told(None, None)), sha256_file(path)
-        compared = None if before is None or before.result_sha256 != result_sha256 else before.texts_compared
+        result_sha256 = sha256_file(path)
+        # What was asked again or compared says nothing about a result that changed since then.
+        same = None if before is None or before.result_sha256 != result_sha256 else before
+        if report is not None and result_sha256 not in told:
+            raise DataError(f"{report}: says nothing about {path} as it is now; verify it again with --report")
+        now = told.get(result_sha256, _Told(None, False))
         known[one] = Acceptance(
             place=one,
             result_sha256=result_sha256,
@@ -70,8 +75,8 @@ def accept(
             decision=decision,
             reason=reason,
             decided=None if decision == "accepted" else today if is_new or before is None else before.decided,
-            rerun=now.rerun or (None if before is None else before.rerun),
-            texts_compared=today if now.compared_sha256 == result_sha256 else compared,
+            rerun=now.rerun or (None if same is None else same.rerun),
+            texts_compared=today if now.texts_compared else None if same is None else same.texts_compared,
         )
     write_register(results, replace(register, results=tuple(known.values())))
     print(f"entered {len(place)} {'result' if len(place) == 1 else 'results'} into the register of {results}")
@@ -81,12 +86,11 @@ class _Told(NamedTuple):
     """The contents of a report about one result, besides its verdict."""
 
     rerun: Rerun | None
-    compared_sha256: str | None
-    """SHA-256 of the ``result.json`` that was compared with its texts; None if none was."""
+    texts_compared: bool
 
 
 def _told(report: Path) -> dict[str, _Told]:
-    """Return the contents of a report, by the hash of the records that it is about.
+    """Return the contents of a report, by the hash of the ``result.json`` that they are about.
 
     Raises:
         DataError: the file is no report, or nothing was asked again or compared.
@@ -95,15 +99,21 @@ def _told(report: Path) -> dict[str, _Told]:
     found = {}
     for verdict in verdicts if isinstance(verdicts, list) else []:
         if isinstance(verdict, dict) and verdict.get("reason") is None:
-            rerun = verdict.get("rerun")
-            read = TypeAdapter(Rerun).validate_python(rerun) if isinstance(rerun, dict) else None
-            compared = str(verdict.get("result_sha256")) if verdict.get("texts_compared") is True else None
-            told = _Told(read, compared)
-            if told != _Told(None, None):
-                found[str(verdict.get("records_sha256"))] = told
+            told = _Told(_rerun(report, verdict.get("rerun")), verdict.get("texts_compared") is True)
+            if told != _Told(None, False):
+                found[str(verdict.get("result_sha256"))] = told
     if not found:
         raise DataError(
             f"{report}: nothing in it was asked again or compared; write it with: biasboard verify --rerun N "
             "--report FILE, or with --texts FOLDER"
         )
     return found
+
+
+def _rerun(report: Path, value: JsonValue) -> Rerun | None:
+    try:
+        return TypeAdapter(Rerun | None).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DataError(f"{report}: rerun.{place}: {first['msg']}; let biasboard verify write the report") from error

@@ -23,10 +23,11 @@ from leaderboard.checking.rerunning import rerun as repeat
 from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge, owned
 from leaderboard.commands.options import KeySecretFile
 from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError, DataError
+from schemas.errors import ConfigError
 from schemas.memory import Memory, machine_memory
 from schemas.plain_text import printable
 from schemas.progress import steps
+from schemas.register import Register
 from schemas.run_folder import RESULT, read_result
 
 Format: TypeAlias = Literal["text", "json", "github"]
@@ -95,6 +96,7 @@ def verify(
         verdicts = [owned(verdict, register, author) for verdict in verdicts]
     if texts is not None:
         verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
+    verdicts = list(known_to_follow(verdicts, read_register(results)))
     if rerun is not None:
         if model is None:
             raise ConfigError("--rerun asks a model again; name it with --model")
@@ -122,16 +124,29 @@ def _status(verdicts: Sequence[Verdict]) -> int:
 
 def compared(verdicts: Sequence[Verdict], complete: CompleteRuns) -> Iterator[Verdict]:
     """Yield the verdicts, those of results without texts after a comparison with their complete runs."""
+    found = complete.problems([Path(verdict.place) for verdict in verdicts if _lacks_texts(verdict)])
     for verdict in verdicts:
-        if verdict.reason is None and UNCOMPARED in verdict.warnings:
-            try:
-                complete.compare(Path(verdict.place))
-            except (DataError, OSError, ValueError) as error:
-                yield replace(verdict, reason=str(error))
-                continue
-            left = tuple(warning for warning in verdict.warnings if warning != UNCOMPARED)
-            verdict = replace(verdict, warnings=left, texts_compared=True)
-        yield verdict
+        if not _lacks_texts(verdict):
+            yield verdict
+        elif (problem := next(found)) is not None:
+            yield replace(verdict, reason=problem)
+        else:
+            yield replace(_without_warning(verdict), texts_compared=True)
+
+
+def _lacks_texts(verdict: Verdict) -> bool:
+    return verdict.reason is None and UNCOMPARED in verdict.warnings
+
+
+def _without_warning(verdict: Verdict) -> Verdict:
+    return replace(verdict, warnings=tuple(warning for warning in verdict.warnings if warning != UNCOMPARED))
+
+
+def known_to_follow(verdicts: Sequence[Verdict], register: Register) -> Iterator[Verdict]:
+    """Yield the verdicts, without a warning about texts where a maintainer has compared exactly this result before."""
+    compared_before = {one.result_sha256 for one in register.results if one.texts_compared is not None}
+    for verdict in verdicts:
+        yield _without_warning(verdict) if verdict.result_sha256 in compared_before else verdict
 
 
 class Again(NamedTuple):

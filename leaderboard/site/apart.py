@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from leaderboard.checking.entries import Entry
+from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.site.exports import Columns, Line
 from leaderboard.site.model_views import ModelView, Placement
 
-Kind: TypeAlias = Literal["unknown", "identity", "items", "slice", "disputed", "repeated", "withdrawn"]
+Kind: TypeAlias = Literal["unknown", "texts", "identity", "items", "slice", "disputed", "repeated", "withdrawn"]
 
 APART_COLUMNS: Columns = {
     "kind": str,
@@ -39,6 +39,13 @@ _WORDS: dict[Kind, _Words] = {
         "answers and the requests are those of the dataset. No table shows these results.",
         "Build the dataset and name its folder with --datasets, or add its answer key with a pull request: biasboard "
         "keys DATASET writes it. If the benchmark of the dataset is not known here, add the benchmark first.",
+    ),
+    "texts": _Words(
+        "Without its texts, and not compared with them",
+        "The result holds hashes in place of the texts that the model wrote, and sums in place of what was read from "
+        "them. No maintainer has made it again from the complete run, so its numbers are a claim. No table shows it.",
+        "Send the complete run to a maintainer, who compares both with biasboard verify PLACE --texts FOLDER --report "
+        "FILE, and enters the outcome with biasboard accept PLACE --report FILE.",
     ),
     "identity": _Words(
         "In the name of another model",
@@ -130,7 +137,9 @@ def make_apart(board: Board, models: Sequence[ModelView]) -> tuple[ApartGroup, .
     signatures = {table.signature_sha256 for table in board.tables}
     for entry in board.apart:
         kind: Kind = "items" if entry.result.signature_sha256 in signatures else "unknown"
-        if len(identities[entry.result.model.identity_sha256]) > 1:
+        if entry.match.reason == TEXTS_ELSEWHERE:
+            kind = "texts"
+        elif len(identities[entry.result.model.identity_sha256]) > 1:
             kind = "identity"
         found[kind].append(ApartResult(entry, entry.match.reason or "", None, None))
     for model in models:

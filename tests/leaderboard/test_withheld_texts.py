@@ -1,15 +1,13 @@
-"""Results that are handed in with hashes in place of their texts, and what they are compared with."""
+"""Results that are handed in with hashes in place of their texts."""
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,16 +16,12 @@ import typer
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
 from evaluators.runs.rescore import rescore
-from leaderboard.checking.complete_runs import CompleteRuns
-from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry, Root
+from leaderboard.checking.entries import Root
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
 from leaderboard.checking.rerunning import _agree
-from leaderboard.checking.submissions import Statement, prepare, write_prepared
-from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge
-from leaderboard.commands.accept import accept
-from leaderboard.commands.verify import compared, verdicts_as_json
-from leaderboard.ranking.boards import assemble
+from leaderboard.checking.submissions import prepare, write_prepared
+from leaderboard.checking.verdicts import judge
 from schemas import contract, strict_json, tables
 from schemas.cluster_sums import ClusterSums
 from schemas.errors import DataError
@@ -35,65 +29,23 @@ from schemas.files import sha256_file
 from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_records, write_records
-from schemas.result import Result
-from schemas.run_folder import find_runs, read_result, read_sums
+from schemas.run_folder import find_runs, read_result
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys
-
-STATEMENT = Statement("bot@example.org", "https://example.org/card", None)
-SKILLS = {"acme/strong": 0.95, "acme/fair": 0.8}
-
-
-class World(NamedTuple):
-    """Complete runs, answer keys, and the same results without their texts."""
-
-    runs: Path
-    keys: Path
-    results: Path
-
-    @property
-    def book(self) -> KeyBook:
-        return KeyBook(self.keys)
-
-    def complete(self) -> CompleteRuns:
-        return CompleteRuns(self.runs, self.book, Memory(None))
-
-    def verdicts(self) -> list[Verdict]:
-        return list(judge([self.results], self.book, Memory(None), advance=lambda n_done, n: None))
-
-    def entries(self, folder: Path) -> dict[tuple[str, str], Entry]:
-        loaded = load([Root(folder, "accepted")], self.book, Memory(None))
-        assert loaded.left_out == ()
-        return {(one.result.model.id, one.result.signature.task): one for one in loaded.entries}
-
-    def result(self, model: str, task: str) -> Path:
-        (found,) = (
-            run
-            for run in find_runs(self.results)
-            if (read_result(run).model.id, read_result(run).signature.task) == (model, task)
-        )
-        return found
+from tests.leaderboard.withheld_world import STATEMENT, World, better, change_sums, make_world, rewritten
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> World:
-    tmp_path = tmp_path_factory.mktemp("withheld")
-    runs = tmp_path / "runs"
-    for model, skill in SKILLS.items():
-        write_gifi_model(runs, model, skill, scorer="stored")
-    keys = write_keys(tmp_path / "keys", runs)
-    results = tmp_path / "results"
-    for run in find_runs(runs):
-        made = prepare(run, STATEMENT, tmp_path, today=datetime.date(2026, 1, 1), version="1", withhold=True)
-        write_prepared(made, results)
-    return World(runs, keys, results)
+    return make_world(tmp_path_factory.mktemp("withheld"))
 
 
 @pytest.fixture
 def world(made: World, tmp_path: Path) -> World:
-    """The same world with results that a test may change."""
-    return made._replace(results=Path(shutil.copytree(made.results, tmp_path / "results")))
+    """The same world with files that a test may change."""
+    runs, results = (Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in (made.runs, made.results))
+    return made._replace(runs=runs, results=results)
 
 
 def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made: World, tmp_path: Path) -> None:
@@ -113,29 +65,6 @@ def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made: World, tm
             assert other.prompt is not None
             assert one.prompt is None
             assert one.text == f"sha256:{hashlib.sha256(str(other.text).encode()).hexdigest()}"
-
-
-def rewritten(folder: Path, change: Callable[[Result], Result]) -> None:
-    """Write a result again after a change, with the hashes of the files beside it as they are now."""
-    result = change(read_result(folder))
-    assert result.withheld is not None
-    sums = replace(result.withheld.sums, sha256=sha256_file(folder / "sums.parquet"))
-    result = replace(
-        result,
-        records=replace(result.records, sha256=sha256_file(folder / "records.parquet")),
-        withheld=replace(result.withheld, sums=sums),
-    )
-    strict_json.write(folder / "result.json", contract.dump(result))
-    statement = json.loads((folder / "submission.json").read_text())
-    statement["result_sha256"] = sha256_file(folder / "result.json")
-    strict_json.write(folder / "submission.json", statement)
-
-
-def change_sums(folder: Path, change: Callable[[ClusterSums], ClusterSums]) -> None:
-    result = read_result(folder)
-    assert result.withheld is not None
-    rows = [change(row) for row in read_sums(folder, result.withheld.sums)]
-    tables.write_rows(folder / "sums.parquet", rows, ClusterSums)
 
 
 def test_no_text_is_left_and_each_is_there_by_its_hash(world: World) -> None:
@@ -171,46 +100,6 @@ def test_all_numbers_are_those_of_the_complete_runs(world: World) -> None:
             np.testing.assert_array_equal(ours.index_resamples[metric], resamples)
 
 
-def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World, tmp_path: Path) -> None:
-    def ranks(folder: Path) -> dict[str, Any]:
-        (table,) = assemble(list(world.entries(folder).values())).indices.tables
-        return {row.entries[0].result.model.id: (row.rank, row.unranked) for row in table.rows}
-
-    expected = ranks(world.runs)
-    assert expected["acme/strong"][0] is not None
-    before = ranks(world.results)
-    assert {rank for rank, _ in before.values()} == {None}
-    assert all(TEXTS_ELSEWHERE in str(reason) for _, reason in before.values())
-    verdicts = world.verdicts()
-    assert {verdict.state for verdict in verdicts} == {"accepted with warnings"}
-    assert all(UNCOMPARED in verdict.warnings for verdict in verdicts)
-    verdicts = list(compared(verdicts, world.complete()))
-    assert all(verdict.texts_compared and verdict.reason is None for verdict in verdicts)
-    report = tmp_path / "verdicts.json"
-    report.write_text(verdicts_as_json(verdicts))
-    places = [run.relative_to(world.results).as_posix() for run in find_runs(world.results)]
-    accept(places, owner="acme-bot", report=report, results=world.results)
-    assert ranks(world.results) == expected
-
-
-def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(world: World, tmp_path: Path) -> None:
-    report = tmp_path / "verdicts.json"
-    report.write_text(verdicts_as_json(list(compared(world.verdicts(), world.complete()))))
-    folder = world.result("acme/fair", "recognition")
-    rewritten(folder, lambda result: replace(result, command=f"{result.command} --seed 2"))
-    place = folder.relative_to(world.results).as_posix()
-    accept([place], owner="acme-bot", report=report, results=world.results)
-    assert not world.entries(world.results)["acme/fair", "recognition"].has_compared_texts
-
-
-def better(row: ClusterSums) -> ClusterSums:
-    """The row with as many right answers as there are answers."""
-    if row.metric != "recognition_accuracy" or row.baseline is not None:
-        return row
-    half = len(row.sums) // 2
-    return replace(row, sums=(*row.sums[half:], *row.sums[half:]))
-
-
 def test_changed_sums_are_rejected_by_their_metrics(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     change_sums(folder, better)
@@ -219,45 +108,6 @@ def test_changed_sums_are_rejected_by_their_metrics(world: World) -> None:
     rewritten(folder, lambda result: result)
     (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
     assert "metric recognition_accuracy" in str(verdict.reason)
-
-
-def test_a_consistent_lie_has_no_rank_and_is_found_by_the_texts(world: World) -> None:
-    folder = world.result("acme/fair", "recognition")
-    change_sums(folder, better)
-    rewritten(folder, lambda result: replace(result, metrics=result.metrics[:1]))
-    entry = world.entries(world.results)["acme/fair", "recognition"]
-    metrics = [entry.metrics[key] for key in entry.metrics]
-    rewritten(folder, lambda result: replace(result, metrics=tuple(metrics)))
-    (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
-    assert verdict.state == "accepted with warnings"
-    (verdict,) = compared([verdict], world.complete())
-    assert verdict.state == "rejected"
-    assert "in the complete run" in str(verdict.reason)
-
-
-@pytest.mark.parametrize("field", ["counts", "record", "sums"])
-def test_any_difference_from_the_complete_run_is_found(world: World, field: str) -> None:
-    folder = world.result("acme/strong", "word_problem")
-    if field == "counts":
-        run = next(run for run in find_runs(world.runs) if read_result(run).signature.task == "assignment")
-        with pytest.raises(DataError, match="holds no complete run"):
-            CompleteRuns(run, world.book, Memory(None)).compare(folder)
-        return
-    if field == "record":
-        records = list(read_records(folder / "records.parquet"))
-        first = records[0].exchanges[0]
-        changed = replace(first, n_completion_tokens=(first.n_completion_tokens or 0) + 1)
-        records[0] = replace(records[0], exchanges=(changed, *records[0].exchanges[1:]))
-        write_records(folder / "records.parquet", records)
-        rewritten(folder, lambda result: result)
-        told = "row 1 of the records is another one"
-    else:
-        change_sums(folder, lambda row: replace(row, n_excluded=row.n_excluded + 1) if row.baseline else row)
-        rewritten(folder, lambda result: result)
-        told = "sums of answer_accuracy are others"
-    world.complete().compare(world.result("acme/strong", "recognition"))
-    with pytest.raises(DataError, match=told):
-        world.complete().compare(folder)
 
 
 def _with_a_text(folder: Path) -> None:
@@ -303,16 +153,28 @@ def _missing(folder: Path) -> None:
     change_sums(folder, lambda row: replace(row, group={"family": "nobody"}) if row.metric == "gdr" else row)
 
 
+def _of_too_many(folder: Path) -> None:
+    change_sums(folder, lambda row: replace(row, n=10**9) if row.metric == "gdr" else row)
+
+
+def _without_a_hash(folder: Path) -> None:
+    records = list(read_records(folder / "records.parquet"))
+    records[0] = replace(records[0], exchanges=(replace(records[0].exchanges[0], text=None),))
+    write_records(folder / "records.parquet", records)
+
+
 @pytest.mark.parametrize(
     ("forge", "told"),
     [
         (_with_a_text, "row 4: holds a text"),
         (_renamed, "has sums of 'fairness', which is no metric of recognition"),
-        (_over_more_clusters, "clusters of"),
+        (_over_more_clusters, "clusters, and the records have 30"),
         (_over_other_clusters, "has sums over"),
         (_with_infinity, "row 1: holds NaN or"),
         (_twice, "has sums twice for one slice"),
-        (_missing, "metric gdr"),
+        (_missing, "are on a group that no record has"),
+        (_of_too_many, "count 1,000,000,000 units of 330 answers"),
+        (_without_a_hash, "row 1: holds no hash of its text"),
     ],
 )
 def test_forged_files_are_rejected_with_a_reason(world: World, forge: Callable[[Path], None], told: str) -> None:
@@ -322,6 +184,31 @@ def test_forged_files_are_rejected_with_a_reason(world: World, forge: Callable[[
     (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
     assert verdict.state == "rejected"
     assert told in str(verdict.reason)
+
+
+def test_a_metric_that_is_undefined_on_all_answers_is_stored_too(tmp_path: Path) -> None:
+    folders = write_gifi_model(tmp_path / "runs", "acme/wrong", 0.5, tasks=["word_problem"], told=lambda item: ["-1"])
+    keys = write_keys(tmp_path / "keys", tmp_path / "runs")
+    made = prepare(
+        folders["word_problem"], STATEMENT, tmp_path, today=datetime.date(2026, 1, 1), version="1", withhold=True
+    )
+    write_prepared(made, tmp_path / "results")
+    loaded = [load([Root(tmp_path / name, "accepted")], KeyBook(keys), Memory(None)) for name in ("runs", "results")]
+    (complete,), (withheld,) = (one.entries for one in loaded)
+    assert complete.metric("pe_p_value") is not None
+    assert dict(complete.metrics) == dict(withheld.metrics)
+
+
+def test_hashes_of_the_texts_of_others_are_no_texts(world: World, tmp_path: Path) -> None:
+    """Otherwise a result that was made from public hashes would seem to be the first with these answers."""
+    run = next(run for run in find_runs(world.runs) if run.parts[-2:] == ("acme__fair", "recognition"))
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    shutil.copyfile(world.result("acme/fair", "recognition") / "records.parquet", copy / "records.parquet")
+    result = read_result(copy)
+    records = replace(result.records, sha256=sha256_file(copy / "records.parquet"))
+    strict_json.write(copy / "result.json", contract.dump(replace(result, records=records)))
+    (verdict,) = judge([copy], world.book, Memory(None), advance=lambda n_done, n: None)
+    assert "holds a hash in place of a text" in str(verdict.reason)
 
 
 def test_sums_of_another_version_give_a_null_with_a_reason(world: World) -> None:

@@ -1,0 +1,172 @@
+"""Results without their texts, compared with the complete runs that they were made from."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from leaderboard.checking.complete_runs import CompleteRuns
+from leaderboard.checking.entries import TEXTS_ELSEWHERE
+from leaderboard.checking.verdicts import UNCOMPARED
+from leaderboard.commands.accept import accept
+from leaderboard.commands.verify import compared, verdicts_as_json
+from leaderboard.ranking.boards import assemble
+from leaderboard.site.apart import make_apart
+from schemas import contract, strict_json
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.memory import Memory
+from schemas.record_files import read_records, write_records
+from schemas.result import Result
+from schemas.run_folder import find_runs, read_result
+from tests.leaderboard.withheld_world import World, better, change_sums, make_world, rewritten
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make_world(tmp_path_factory.mktemp("withheld"))
+
+
+@pytest.fixture
+def world(made: World, tmp_path: Path) -> World:
+    """The same world with files that a test may change."""
+    runs, results = (Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in (made.runs, made.results))
+    return made._replace(runs=runs, results=results)
+
+
+def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World, tmp_path: Path) -> None:
+    def ranks(folder: Path) -> dict[str, Any]:
+        tables = assemble(list(world.entries(folder).values())).indices.tables
+        return {row.entries[0].result.model.id: (row.rank, row.unranked) for table in tables for row in table.rows}
+
+    expected = ranks(world.runs)
+    assert expected["acme/strong"][0] is not None
+    assert ranks(world.results) == {}
+    board = assemble(list(world.entries(world.results).values()))
+    assert board.tables == ()
+    assert {entry.match.reason for entry in board.apart} == {TEXTS_ELSEWHERE}
+    (group,) = make_apart(board, [])
+    assert (group.kind, len(group.results)) == ("texts", len(board.apart))
+    verdicts = world.verdicts()
+    assert {verdict.state for verdict in verdicts} == {"accepted with warnings"}
+    assert all(UNCOMPARED in verdict.warnings for verdict in verdicts)
+    verdicts = list(compared(verdicts, world.complete()))
+    assert all(verdict.texts_compared and verdict.reason is None for verdict in verdicts)
+    report = tmp_path / "verdicts.json"
+    report.write_text(verdicts_as_json(verdicts))
+    places = [run.relative_to(world.results).as_posix() for run in find_runs(world.results)]
+    accept(places, owner="acme-bot", report=report, results=world.results)
+    assert ranks(world.results) == expected
+
+
+def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(world: World, tmp_path: Path) -> None:
+    report = tmp_path / "verdicts.json"
+    report.write_text(verdicts_as_json(list(compared(world.verdicts(), world.complete()))))
+    folder = world.result("acme/fair", "recognition")
+    rewritten(folder, lambda result: replace(result, command=f"{result.command} --seed 2"))
+    place = folder.relative_to(world.results).as_posix()
+    with pytest.raises(typer.Exit):
+        accept([place], owner="acme-bot", report=report, results=world.results)
+    accept([place], owner="acme-bot", results=world.results)
+    assert not world.entries(world.results)["acme/fair", "recognition"].has_compared_texts
+
+
+def test_a_consistent_lie_has_no_rank_and_is_found_by_the_texts(world: World) -> None:
+    folder = world.result("acme/fair", "recognition")
+    change_sums(folder, better)
+    rewritten(folder, lambda result: replace(result, metrics=result.metrics[:1]))
+    entry = world.entries(world.results)["acme/fair", "recognition"]
+    metrics = [entry.metrics[key] for key in entry.metrics]
+    rewritten(folder, lambda result: replace(result, metrics=tuple(metrics)))
+    (verdict,) = (one for one in world.verdicts() if one.place == str(folder))
+    assert verdict.state == "accepted with warnings"
+    (verdict,) = compared([verdict], world.complete())
+    assert verdict.state == "rejected"
+    assert "does not follow from the complete run" in str(verdict.reason)
+
+
+@pytest.mark.parametrize("field", ["counts", "record", "sums"])
+def test_any_difference_from_the_complete_run_is_found(world: World, field: str) -> None:
+    folder = world.result("acme/strong", "word_problem")
+    if field == "counts":
+        run = next(run for run in find_runs(world.runs) if read_result(run).signature.task == "assignment")
+        with pytest.raises(DataError, match="holds no complete run"):
+            CompleteRuns(run, world.book, Memory(None)).compare(folder)
+        return
+    if field == "record":
+        records = list(read_records(folder / "records.parquet"))
+        first = records[0].exchanges[0]
+        changed = replace(first, n_completion_tokens=(first.n_completion_tokens or 0) + 1)
+        records[0] = replace(records[0], exchanges=(changed, *records[0].exchanges[1:]))
+        write_records(folder / "records.parquet", records)
+        rewritten(folder, lambda result: result)
+        told = "row 1 of the records differs"
+    else:
+        change_sums(folder, lambda row: replace(row, n_excluded=row.n_excluded + 1) if row.baseline else row)
+        rewritten(folder, lambda result: result)
+        told = "sums of answer_accuracy differ"
+    world.complete().compare(world.result("acme/strong", "recognition"))
+    with pytest.raises(DataError, match=told):
+        world.complete().compare(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda result: replace(result, withheld=replace(result.withheld, scores=None)), "withheld.scores is another"),
+        (
+            lambda result: replace(
+                result,
+                withheld=replace(result.withheld, records=replace(result.withheld.records, sha256="0" * 64)),
+            ),
+            "withheld.records is another",
+        ),
+        (lambda result: replace(result, command="biasboard run"), "command differs"),
+        (lambda result: replace(result, environment=replace(result.environment, settings={})), "environment differs"),
+    ],
+)
+def test_what_no_number_depends_on_is_compared_too(world: World, change: Callable[[Any], Result], told: str) -> None:
+    run = next(run for run in find_runs(world.runs) if run.parts[-2:] == ("acme__fair", "continuation"))
+    result = replace(read_result(run), environment=replace(read_result(run).environment, settings={"rows": "3"}))
+    strict_json.write(run / "result.json", contract.dump(result))
+    folder = world.result("acme/fair", "continuation")
+    rewritten(folder, lambda one: change(replace(one, environment=result.environment)))
+    with pytest.raises(DataError, match=told):
+        world.complete().compare(folder)
+
+
+def test_bad_runs_beside_the_complete_one_harm_nothing(world: World, tmp_path: Path) -> None:
+    texts = Path(shutil.copytree(world.runs, tmp_path / "texts"))
+    for name, content in (("a", b"{"), ("b", b"\xff\xfe"), ("c", b"[" * 100_000)):
+        (texts / name).mkdir()
+        (texts / name / "result.json").write_bytes(content)
+    os.mkfifo(texts / "a" / "pipe")
+    (texts / "d").mkdir()
+    os.mkfifo(texts / "d" / "result.json")
+    damaged = Path(shutil.copytree(texts / "acme__fair" / "recognition", texts / "z"))
+    (damaged / "records.parquet").write_bytes(b"PAR1")
+    places = [world.result("acme/fair", "recognition"), world.result("acme/strong", "word_problem")]
+    assert list(CompleteRuns(texts, world.book, Memory(None)).problems(places)) == [None, None]
+    shutil.rmtree(texts / "acme__strong")
+    first, second = CompleteRuns(texts, world.book, Memory(None)).problems(places)
+    assert first is None
+    assert "holds no complete run of this model" in str(second)
+
+
+def test_a_report_that_nobody_can_read_enters_nothing(world: World, tmp_path: Path) -> None:
+    folder = world.result("acme/fair", "recognition")
+    place, report = folder.relative_to(world.results).as_posix(), tmp_path / "report.json"
+    hashed = sha256_file(folder / "result.json")
+    for told in ({"rerun": {"date": 1}}, {"texts_compared": True, "reason": "no"}, {"texts_compared": "yes"}):
+        report.write_text(json.dumps([{"result_sha256": hashed, **told}]))
+        with pytest.raises(typer.Exit):
+            accept([place], owner="acme-bot", report=report, results=world.results)
+    assert not (world.results / "register.json").exists()
