@@ -10,6 +10,7 @@ from concurrent.futures import TimeoutError as TimeLimitError
 from concurrent.futures import wait
 from functools import partial
 from multiprocessing import forkserver
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
@@ -31,17 +32,22 @@ class Limits(NamedTuple):
 
 DEFAULT_LIMITS = Limits()
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
-_LACKS_MEMORY = 77
-"""Exit status of a process that ran out of memory."""
+_LACKS_MEMORY, _LACKS_MEMORY_ALONE = 77, 78
+"""Exit status of a process that ran out of memory: where earlier pieces had kept much, and otherwise."""
+_MUCH = 176 << 20
+"""Number of bytes above those of a new process from which a piece may fit into a new one. Less says little: the first
+file that is read reserves about 150 MB."""
 _is_isolated = False
+_n_at_start = 0
+_n_kept = 0
 
 
 class Stopped(NamedTuple):
     """A piece of work that did not end by itself, and the reason."""
 
     reason: str
-    lacks_memory: bool = False
-    """True if its process ran out of memory."""
+    may_fit_alone: bool = False
+    """True if its process ran out of memory, and earlier work had kept much of it."""
 
 
 def isolated(
@@ -50,8 +56,8 @@ def isolated(
     """Yield the result of each piece of work in order, or why there is none.
 
     A process that ends or takes too long is replaced by a new one, and the other pieces are not affected. A piece that
-    takes too much memory is tried once more in a process that has done nothing else, so that its outcome does not
-    depend on the pieces before it.
+    takes too much memory where pieces before it kept some is tried once more by itself, so that its outcome does not
+    depend on them.
 
     Args:
         work: Function that can be pickled; its exceptions must be caught in it.
@@ -64,11 +70,11 @@ def isolated(
     context = multiprocessing.get_context("forkserver")
     _start_server(_modules_for(work))
     with ProcessPool(max_workers=n_workers, initializer=_limit, initargs=[limits.n_bytes], context=context) as pool:
-        futures = [pool.schedule(work, args=[piece], timeout=limits.seconds) for piece in pieces]
+        futures = [pool.schedule(_done, args=[work, piece], timeout=limits.seconds) for piece in pieces]
         try:
             for piece, future in zip(pieces, futures, strict=True):
                 outcome = _outcome(future, limits)
-                if isinstance(outcome, Stopped) and outcome.lacks_memory and len(pieces) > 1:
+                if isinstance(outcome, Stopped) and outcome.may_fit_alone and len(pieces) > 1:
                     wait(futures)  # A further process beside the others would take more memory than they may together.
                     (outcome,) = isolated(work, [piece], limits)
                 yield outcome
@@ -84,22 +90,39 @@ def _outcome(future: ProcessFuture[R], limits: Limits) -> R | Stopped:
     except TimeLimitError:
         return Stopped(f"checking it takes longer than {limits.seconds:g} s")
     except MemoryError:
-        return Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", lacks_memory=True)
+        return Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", may_fit_alone=True)
     except ProcessExpired as error:
-        if error.exitcode == _LACKS_MEMORY:
-            return Stopped(f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory", lacks_memory=True)
+        if error.exitcode in (_LACKS_MEMORY, _LACKS_MEMORY_ALONE):
+            told = f"checking it takes more than {limits.n_bytes >> 20:,} MB of memory"
+            return Stopped(told, may_fit_alone=error.exitcode == _LACKS_MEMORY)
         return Stopped(f"the process that checks it ended with status {error.exitcode}")
 
 
 def end_for_lack_of_memory() -> None:
     """End this process if it is an isolated one: near its limit of memory it could not go on with other work."""
     if _is_isolated:
-        os._exit(_LACKS_MEMORY)
+        os._exit(_LACKS_MEMORY if _n_kept > _MUCH else _LACKS_MEMORY_ALONE)
+
+
+def _done(work: Callable[[T], R], piece: T) -> R:
+    """Run a piece of work, and note how much memory those before it have kept."""
+    global _n_kept
+    _n_kept = _n_bytes_held() - _n_at_start
+    return work(piece)
+
+
+def _n_bytes_held() -> int:
+    """Return the size of the memory that this process can write to, as the limit counts it; 0 if nobody says."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmData:")), 0)
 
 
 def _limit(n_bytes: int) -> None:
-    global _is_isolated
-    _is_isolated = True
+    global _is_isolated, _n_at_start
+    _is_isolated, _n_at_start = True, _n_bytes_held()
     if sys.platform == "linux":
         import resource
 

@@ -32,5 +32,5 @@ def test_what_earlier_pieces_keep_takes_no_memory_from_later_ones() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep no limit of memory")
 def test_a_piece_that_is_too_large_by_itself_is_stopped_and_the_others_are_not() -> None:
     found = list(isolated(keep, [10, 700, 10], _LIMITS))
-    assert found[1] == Stopped("checking it takes more than 600 MB of memory", lacks_memory=True)
+    assert found[1] == Stopped("checking it takes more than 600 MB of memory")
     assert [type(one) for one in found] == [int, Stopped, int]
