@@ -34,7 +34,7 @@
 
   // The browser takes a quarter of a second to lay out 500 rows. A reader at the top of a table waits for the first ones
   // only, and the others follow in the next frames.
-  const FIRST = 100;
+  const FIRST = 40;
 
   function place(body, rows) {
     const scroll = body.closest(".bb-scroll");
