@@ -149,11 +149,7 @@ def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterato
         DataError: the file is missing or invalid, or the records are not those that the result was computed from.
             What concerns the records together is known only after the last part.
     """
-    path = place_of(folder, result.records)
-    for problem in hash_problems(folder, result.records):
-        raise DataError(problem)
-    for problem in _row_problems(folder, result.records, tables.n_rows(path)):
-        raise DataError(problem)
+    path = _checked_place(folder, result.records)
     check = RecordCheck(folder, result, recount=recount)
     for records in _record_files().read_parts(path):
         for problem in check.add(records):
@@ -200,11 +196,7 @@ def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was computed from.
     """
-    path = place_of(folder, said)
-    for problem in hash_problems(folder, said):
-        raise DataError(problem)
-    for problem in _row_problems(folder, said, tables.n_rows(path)):
-        raise DataError(problem)
+    path = _checked_place(folder, said)
     rows: list[TextScore] = importlib.import_module("schemas.score_files").read_text_scores(path)
     for problem in score_problems(folder, said, rows):
         raise DataError(problem)
@@ -221,11 +213,7 @@ def read_sums(folder: Path, said: SumsFile) -> list[ClusterSums]:
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was written with.
     """
-    path = place_of(folder, said)
-    for problem in hash_problems(folder, said):
-        raise DataError(problem)
-    for problem in _row_problems(folder, said, tables.n_rows(path)):
-        raise DataError(problem)
+    path = _checked_place(folder, said)
     rows = tables.read_rows(path, ClusterSums)
     for problem in sums_problems(path, rows):
         raise DataError(problem)
@@ -271,6 +259,16 @@ def place_of(folder: Path, said: FileOfRun) -> Path:
 def _record_files() -> ModuleType:
     # Loading pyarrow takes as long as many a command needs in all.
     return importlib.import_module("schemas.record_files")
+
+
+def _checked_place(folder: Path, said: FileOfRun) -> Path:
+    """Return the path of a file that a result names, whose hash and number of rows are those that the result says."""
+    path = place_of(folder, said)
+    for problem in hash_problems(folder, said):
+        raise DataError(problem)
+    for problem in _row_problems(folder, said, tables.n_rows(path)):
+        raise DataError(problem)
+    return path
 
 
 class RecordCheck:

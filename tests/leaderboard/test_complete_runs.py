@@ -37,9 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture
 def world(made: World, tmp_path: Path) -> World:
-    """The same world with files that a test may change."""
-    runs, results = (Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in (made.runs, made.results))
-    return made._replace(runs=runs, results=results)
+    return made.copied(tmp_path)
 
 
 def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World, tmp_path: Path) -> None:

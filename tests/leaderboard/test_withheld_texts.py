@@ -43,9 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture
 def world(made: World, tmp_path: Path) -> World:
-    """The same world with files that a test may change."""
-    runs, results = (Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in (made.runs, made.results))
-    return made._replace(runs=runs, results=results)
+    return made.copied(tmp_path)
 
 
 def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made: World, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,11 @@ class World(NamedTuple):
     runs: Path
     keys: Path
     results: Path
+
+    def copied(self, folder: Path) -> World:
+        """The same world with files that a test may change."""
+        runs, results = (Path(shutil.copytree(one, folder / one.name)) for one in (self.runs, self.results))
+        return self._replace(runs=runs, results=results)
 
     @property
     def book(self) -> KeyBook:
