@@ -75,6 +75,7 @@ def evaluate(
     limit: int | None = None,
     task: str | None = None,
     prompt: str | Sequence[str] = (),
+    contexts: Sequence[int] = (),
     normalisation: str | None = None,
     max_failure_rate: float | None = None,
     cache: PathLike | None = None,
@@ -93,9 +94,11 @@ def evaluate(
         config: Configs and suites to ask; all if empty, like the parts and the splits.
         part: Configs of a suite.
         split: Splits of the configs.
-        limit: Largest number of items per config; None for all.
+        limit: Largest number of items per config; 0 for all, None for what the task says.
         task: Task, if several fit the items.
-        prompt: Prompts: each config is asked with every one that its task has; if empty, with the task's first.
+        prompt: Prompts and protocols: each config is asked with every one that its task has; if empty, with the
+            default.
+        contexts: Numbers of solved examples in the prompt; if empty, those of the prompts, or the task's default.
         normalisation: Normalisation of option log-probabilities; None for the default.
         max_failure_rate: Share of requests that may fail; None for the default.
         cache: File of the cache that runs share; None for that of ``BIASBOARD_CACHE``, if it is set.
@@ -121,7 +124,7 @@ def evaluate(
     hide_foreign_bars()
     cache = cache or os.environ.get(CACHE_VARIABLE) or None
     rate = MAX_FAILURE_RATE if max_failure_rate is None else max_failure_rate
-    _check_range("limit", limit, 1)
+    _check_range("limit", limit, 0)
     _check_range("max_failure_rate", rate, 0, 1)
     choice = RunChoice(
         datasets=tuple(map(Path, [dataset] if isinstance(dataset, str | os.PathLike) else dataset)),
@@ -134,6 +137,7 @@ def evaluate(
         limit=limit,
         task=task,
         prompts=_all(prompt),
+        contexts=",".join(map(str, contexts)) or None,
         normalisation=normalisation,
         max_failure_rate=rate,
         cache=None if cache is None else Path(cache),

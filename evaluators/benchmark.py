@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.baseline import Baseline
-from evaluators.task import Prompt
+from evaluators.task import Prompt, load_task
 from schemas import plugins
 from schemas.errors import ConfigError
 from schemas.item_shape import Item
@@ -24,20 +24,40 @@ from schemas.result import Signature
 _PACKAGE = "evaluators.benchmarks"
 
 
+class Context(NamedTuple):
+    """The examples that a prompt shows."""
+
+    n_examples: int
+    example_set: int | None
+    """Number of the set of examples, from 0; None if none are shown."""
+
+    def __str__(self) -> str:
+        """Return the number of examples and of the set, as in ``k8-set0``."""
+        return f"k{self.n_examples}" if self.example_set is None else f"k{self.n_examples}-set{self.example_set}"
+
+
 class Source(NamedTuple):
     """The result that a part of an index is computed from: the one of a task, under a certain prompt or any."""
 
     task: str
     prompt: str | None = None
     """Prompt of the result; None for any prompt of the index's protocol."""
+    context: Context | None = None
+    """Examples that the prompt shows; None for any."""
 
     def fits(self, signature: Signature) -> bool:
         """Return True if a result with this signature can be the source."""
-        return signature.task == self.task and self.prompt in (None, signature.prompt)
+        if signature.task != self.task or self.prompt not in (None, signature.prompt):
+            return False
+        if self.context is None:
+            return True
+        prompt = load_task(signature.task).prompts.get(signature.prompt)
+        return prompt is not None and self.context == (prompt.n_examples, prompt.example_set)
 
     def __str__(self) -> str:
-        """Return the task, and the prompt if a certain one is needed."""
-        return self.task if self.prompt is None else f"{self.task} with {self.prompt}"
+        """Return the task, and the prompt or the context if a certain one is needed."""
+        needed = self.prompt or self.context
+        return self.task if needed is None else f"{self.task} with {needed}"
 
 
 class Part(NamedTuple):
@@ -46,19 +66,22 @@ class Part(NamedTuple):
     metric: str
     task: str
     label: str | None = None
-    """Heading of its column; the name of the metric if None, with the prompt if one is needed."""
+    """Heading of its column; the name of the metric if None, with the prompt or context if one is needed."""
     prompt: str | None = None
     """Prompt of the result; None for any prompt of the index's protocol."""
+    context: Context | None = None
+    """Examples that the prompt shows; None for any."""
 
     @property
     def source(self) -> Source:
         """The result that the metric is computed from."""
-        return Source(self.task, self.prompt)
+        return Source(self.task, self.prompt, self.context)
 
     @property
     def key(self) -> str:
         """The name of the part, unique within an index."""
-        return self.metric if self.prompt is None else f"{self.metric}_{self.prompt}"
+        needed = self.prompt or self.context
+        return self.metric if needed is None else f"{self.metric}_{needed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +90,15 @@ class IndexDefinition:
 
     name: str
     parts: tuple[Part, ...]
-    """Metrics that are averaged. Prompts that are named share a protocol, by which results are put together."""
+    """Metrics that are averaged. Prompts and contexts that are named share a protocol, by which results are put
+    together."""
     description: str
     ideal: float = 1.0
     """Ideal value of every part, and thus of the index."""
     minimum: float = 0.0
     """Lower end of the range in which every part lies."""
-    maximum: float = 1.0
+    maximum: float | None = 1.0
+    """Upper end of that range; None if there is none."""
     paired: bool = False
     """True if all results are of the same items, so that resample b draws the same clusters in each of them. Otherwise
     results are independent, as those of configs without common items."""

@@ -12,7 +12,7 @@ import numpy as np
 from evaluators.statistics.bootstrap import N_RESAMPLES, PERCENTILE, FloatArray, interval_of, resample, resampled_sums
 from evaluators.statistics.record_tables import Statistics
 from schemas.metric_comparison import TOLERANCE
-from schemas.result import Interval, Metric
+from schemas.result import Interval, Metric, within
 
 
 class RecordTable(Protocol):
@@ -74,7 +74,8 @@ class MetricDefinition(Generic[T]):
     unit: str
     """Unit that ``n`` counts, such as items or pairs."""
     minimum: float
-    maximum: float
+    maximum: float | None
+    """Largest value that is possible; None if there is none."""
     ideal: Callable[[T], float | None]
     """Function that returns the ideal value on a table; None if there is none."""
     slices: tuple[str, ...]
@@ -152,9 +153,10 @@ class MetricDefinition(Generic[T]):
         Raises:
             ArithmeticError: the value is further outside than rounding explains, so the metric is faulty.
         """
-        if not self.minimum - TOLERANCE <= value <= self.maximum + TOLERANCE:
+        inside = within(value, self.minimum, self.maximum)
+        if abs(value - inside) > TOLERANCE:
             raise ArithmeticError(f"{self.name} is {value}, outside [{self.minimum}, {self.maximum}]")
-        return min(max(value, self.minimum), self.maximum)
+        return inside
 
     def _interval(self, found: Value, sums: FloatArray | None) -> tuple[Interval | None, str | None]:
         if found.value is None or sums is None:
@@ -163,7 +165,7 @@ class MetricDefinition(Generic[T]):
         interval, reason = interval_of(found.value, self.aggregate(sums), n_clusters, method=self.interval_method)
         if interval is not None:
             # Clamp both ends at both limits: rounding can push a whole degenerate interval slightly out of the range.
-            low, high = (min(max(end, self.minimum), self.maximum) for end in (interval.low, interval.high))
+            low, high = (within(end, self.minimum, self.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
         return interval, reason
 

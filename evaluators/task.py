@@ -5,9 +5,9 @@ Each file in ``evaluators/tasks`` is a task for one item shape. It holds ``TASK`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from evaluators.backend import Capability, Request
 from schemas import plugins, strict_json
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from schemas.record_columns import RecordColumns
 
 _PACKAGE = "evaluators.tasks"
-_OPTIONAL = frozenset({"max_tokens", "temperature", "stop", "top_p", "n_samples", "n_examples", "example_set"})
+_OPTIONAL = frozenset(
+    {"max_tokens", "temperature", "stop", "top_p", "n_samples"}
+    | {"n_examples", "example_set", "max_prompt_bytes", "max_prompt_tokens"}
+)
+_UNHASHED = frozenset({"description", "chat", "protocol", "normalisation"})
+"""Fields that change neither what is asked nor how, or that a signature names by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,12 @@ class Prompt:
     """Number of solved examples that the prompt shows; None if the task shows none."""
     example_set: int | None = None
     """Number of the set of examples, from 0: set s shows examples s·k to s·k + k - 1 of the split they come from."""
+    max_prompt_bytes: int | None = None
+    """Largest number of UTF-8 bytes of a prompt, for which examples are left out and inputs cut; None for any."""
+    max_prompt_tokens: int | None = None
+    """The same in tokens of the model, so that the prompts depend on its tokenizer; None if they do not."""
+    normalisation: Normalisation | None = None
+    """Normalisation of option log-probabilities unless the user chooses another; None for ``sum``."""
 
     @property
     def n_outcomes(self) -> int | None:
@@ -74,7 +85,7 @@ class Prompt:
             name: field
             for name, field in asdict(self).items()
             # Leave out fields that the prompt does not use, so that older prompts keep their hashes.
-            if name not in ("description", "chat", "protocol") and not (name in _OPTIONAL and field is None)
+            if name not in _UNHASHED and not (name in _OPTIONAL and field is None)
         }
         return strict_json.sha256(strict_json.loads(strict_json.dumps(value), where=self.id))
 
@@ -97,6 +108,10 @@ class Read:
     status: RecordStatus
     reading: Reading | None
     reason: str | None
+
+
+CountTokens: TypeAlias = Callable[[str], int]
+"""Function that returns the number of tokens of a text."""
 
 
 class Task(Protocol):
@@ -159,13 +174,35 @@ class ShowsExamples(Protocol):
     def support_splits(self) -> frozenset[str]:
         """The splits that support a measurement, such as that of the examples: ``--limit`` takes nothing from them."""
 
-    def requests_with(self, item: Any, prompt: Prompt, examples: Sequence[Any]) -> Sequence[Request]:
+    @property
+    def default_contexts(self) -> tuple[int, ...]:
+        """The numbers of examples with which a model is asked if the user chooses neither contexts nor a prompt."""
+
+    @property
+    def default_limit(self) -> int | None:
+        """The largest number of items of each config if the user gives no limit; None for all."""
+
+    def requests_with(
+        self, item: Any, prompt: Prompt, examples: Sequence[Any], count_tokens: CountTokens | None = None
+    ) -> Sequence[Request]:
         """Return the requests for an item.
 
         Args:
             item: An item of the task's shape.
             prompt: The prompt that asks about it.
             examples: Items to show, in order; an item that is itself an example is not among them.
+            count_tokens: Function that returns the number of tokens of a text, for a prompt with a largest number of
+                them; None for other prompts.
+        """
+
+    def facts_with(self, item: Any, prompt: Prompt, examples: Sequence[Any], place: int | None) -> ItemFacts:
+        """Return the facts that the record of an item keeps, with those about the examples that its prompt shows.
+
+        Args:
+            item: An item of the task's shape.
+            prompt: The prompt that asks about it.
+            examples: Items to show, in order; an item that is itself an example is not among them.
+            place: Place of the item among the examples of the prompt, from 0, if it is one of them; None if it is not.
         """
 
 

@@ -16,7 +16,7 @@ from schemas.cluster_sums import ClusterSums
 from schemas.dataset import Manifest
 from schemas.record import Record
 from schemas.register import Register
-from schemas.result import Counts, Result
+from schemas.result import Counts, Result, within
 from schemas.score import TextScore
 
 _PROBABILITY_TOLERANCE = 1e-9
@@ -151,7 +151,7 @@ def _result_problems(result: Result) -> Iterator[str]:
     yield from _coverage_problems(result)
     for metric in result.metrics:
         where = f"metrics: {metric.name} {metric.group or ''}".rstrip()
-        if metric.value is not None and not metric.minimum <= metric.value <= metric.maximum:
+        if metric.value is not None and metric.value != within(metric.value, metric.minimum, metric.maximum):
             yield f"{where}: value {metric.value} lies outside [{metric.minimum}, {metric.maximum}]; rescore the run"
         if metric.interval is not None and metric.interval.low > metric.interval.high:
             yield f"{where}: interval low {metric.interval.low} is above high {metric.interval.high}; rescore the run"

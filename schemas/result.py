@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
@@ -14,7 +15,9 @@ CORRUPTED = "corrupted"
 
 Endpoint: TypeAlias = Literal["local", "api", "baseline", "replay"]
 ScoringMode: TypeAlias = Literal["option_logprob", "generation"]
-Normalisation: TypeAlias = Literal["sum", "sum_with_end", "token_mean", "byte_mean"]
+Normalisation: TypeAlias = Literal[
+    "sum", "sum_with_end", "token_mean", "token_mean_with_end", "token_mean_if_unequal", "byte_mean"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,11 @@ class Interval:
     n_resamples: int
 
 
+def within(value: float, minimum: float, maximum: float | None) -> float:
+    """Return the value of a range that is nearest to a number; a range without a maximum has no upper end."""
+    return max(value, minimum) if maximum is None else min(max(value, minimum), maximum)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """The value of a metric, or the reason why it has none; never a stand-in such as 0 or NaN."""
@@ -153,9 +161,18 @@ class Metric:
     ideal: float | None
     """Value for equal behaviour or no error; None if the metric has no ideal value."""
     minimum: float
-    maximum: float
+    maximum: float | None
+    """Largest value that is possible; None if there is none."""
     group: dict[str, str]
     """Group that the value is computed for, such as ``{"occupation": "nurse"}``; empty for all items."""
+
+    @property
+    def drawn_maximum(self) -> float:
+        """The upper end of a scale that shows the value and its interval: the maximum, or the first number above."""
+        if self.maximum is not None:
+            return self.maximum
+        told = [self.value or 0.0, self.ideal or 0.0, 0.0 if self.interval is None else self.interval.high]
+        return float(math.floor(max(told))) + 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

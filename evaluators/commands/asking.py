@@ -78,8 +78,9 @@ def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finish
     stores = StoredAnswers(root=choice.out, cache=choice.cache)
     for model, of_model in _models(plans, choice):
         opened = _opened(choice, model, options)
-        check_context(of_model, opened, stores, choice.max_failure_rate)
-        for plan in of_model:
+        of_backend = [plan.for_backend(opened) for plan in of_model]
+        check_context(of_backend, opened, stores, choice.max_failure_rate)
+        for plan in of_backend:
             run_options = RunOptions(
                 root=choice.out,
                 command=_command(plan, opened, choice, scorers.given),
@@ -102,8 +103,9 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     found = []
     for model, of_model in _models(plans, choice):
         opened = _opened(choice, model, options)
-        check_context(of_model, opened, stores, choice.max_failure_rate, probe=not isinstance(opened, Remote))
-        found += [estimate(plan, opened, stores, shown) for plan in of_model]
+        of_backend = [plan.for_backend(opened) for plan in of_model]
+        check_context(of_backend, opened, stores, choice.max_failure_rate, probe=not isinstance(opened, Remote))
+        found += [estimate(plan, opened, stores, shown) for plan in of_backend]
     return found
 
 
@@ -149,6 +151,6 @@ def _command(plan: Plan, backend: Backend, choice: RunChoice, scorers: Sequence[
     parts += [f"--backend {backend.model.backend}", *backend.arguments]
     parts += [f"--task {choice.task}"] if choice.task is not None else []
     parts += [f"--prompt {plan.prompt.id}"]
-    optional = {"normalisation": plan.chosen_normalisation, "limit": choice.limit}
+    optional = {"normalisation": plan.chosen_normalisation, "limit": selection.limit}
     parts += [f"--{name} {value}" for name, value in optional.items() if value is not None]
     return with_scorers(" ".join(parts), scorers if isinstance(plan.task, ReadsScores) else ())

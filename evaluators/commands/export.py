@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from evaluators.commands.options import CONFIG_HELP, LIMIT, PART_HELP, PROMPT, SPLIT_HELP, TASK_HELP, ItemChoice
+from evaluators.commands.options import (
+    CONFIG_HELP,
+    CONTEXTS,
+    LIMIT,
+    PART_HELP,
+    PROMPT,
+    SPLIT_HELP,
+    TASK_HELP,
+    ItemChoice,
+)
 from evaluators.commands.planning import plans_of
 from evaluators.harness import Harness, ScoresOptions, load_harness
 from evaluators.runs.plan import Plan, check_askable
@@ -37,6 +46,7 @@ def export_command(
     limit: Annotated[int | None, LIMIT] = None,
     task: Annotated[str | None, typer.Option(help=TASK_HELP)] = None,
     prompt: Annotated[list[str] | None, PROMPT] = None,
+    contexts: Annotated[str | None, CONTEXTS] = None,
     tokenizer: Annotated[str | None, _TOKENIZER] = None,
 ) -> None:
     """Write the questions of a dataset as tasks of another evaluation harness, whose log import reads."""
@@ -52,6 +62,7 @@ def export_command(
         limit=limit,
         task=task,
         prompts=tuple(prompt or ()),
+        contexts=contexts,
     )
     with working("reading the items"):
         plans = plans_of(choice)
@@ -59,7 +70,8 @@ def export_command(
         _check_prompt(other, plan)
     borders = None if tokenizer is None else _borders(other, tokenizer)
     with working("writing the questions"):
-        tasks = list({task.name: task for task in (exported_task(plan, limit, borders) for plan in plans)}.values())
+        exported = (exported_task(plan, plan.selection.limit, borders) for plan in plans)
+        tasks = list({task.name: task for task in exported}.values())
     with replacing_folder(out) as folder:
         other.write(tasks, folder)
     for written in tasks:

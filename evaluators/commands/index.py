@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluators.benchmark import benchmarks, load_benchmark
+from evaluators.benchmark import Part, benchmarks, load_benchmark
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.stored_sums import measurement_of
 from schemas import strict_json
@@ -126,8 +126,14 @@ def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
 
 def _index(index: Index) -> JsonValue:
     parts = zip(index.parts, index.definition.parts, strict=True)
-    named = [_number(metric) | ({"prompt": part.prompt} if part.prompt is not None else {}) for metric, part in parts]
+    named = [_number(metric) | (_asked(part)) for metric, part in parts]
     return {**_number(index.metric), "parts": cast(JsonValue, named)}
+
+
+def _asked(part: Part) -> dict[str, JsonValue]:
+    """Return the prompt or context that a part needs; nothing if it fits any."""
+    told = {"prompt": part.prompt, "context": None if part.context is None else str(part.context)}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _result(result: Result) -> JsonValue:

@@ -18,19 +18,24 @@ CONFIG_HELP = (
     "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable."
 )
 LIMIT = typer.Option(
-    min=1,
-    help="Largest number of items per config; sets such as minimal pairs are taken as a whole, and splits that only "
-    "support a measurement are spared.",
+    min=0,
+    help="Largest number of items per config, 0 for all; by default all, or what the task says. Sets such as minimal "
+    "pairs are taken as a whole, and splits that only support a measurement are spared.",
+)
+CONTEXTS = typer.Option(
+    help="Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many. With --prompt, "
+    "those of its protocol. For tasks that show examples."
 )
 PROMPT = typer.Option(
-    help="Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Repeatable: each config is asked "
-    "with every one that its task has."
+    help="Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Or a protocol: all its prompts. "
+    "Repeatable: each config is asked with every one that its task has."
 )
 PART_HELP = "Config of a suite; by default all of the suite. Repeatable."
 SPLIT_HELP = "Split; by default all splits of the config. Repeatable."
 TASK_HELP = "Task, if several fit the items; see 'list'."
 NORMALISATION = typer.Option(
-    help="sum, sum_with_end, token_mean or byte_mean; by default sum. Not for generated texts."
+    help=f"{', '.join(get_args(Normalisation)[:-1])} or {get_args(Normalisation)[-1]}; by default that of the prompt, "
+    "mostly sum. Not for generated texts."
 )
 MAX_FAILURES = typer.Option(
     min=0, max=1, help="Share of requests that may fail; with more, the run ends without a result."
@@ -47,8 +52,12 @@ class ItemChoice:
     parts: tuple[str, ...]
     splits: tuple[str, ...]
     limit: int | None
+    """Largest number of items of each config; 0 for all, None for what the task says."""
     task: str | None
     prompts: tuple[str, ...]
+    """Prompts and protocols; the task's default if empty."""
+    contexts: str | None = None
+    """Numbers of solved examples, separated by commas; None for those of the prompts, or for the task's default."""
     normalisation: str | None = None
 
 

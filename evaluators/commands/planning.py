@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from evaluators.commands.options import ItemChoice, normalisation_named, opened_scorers
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer
-from evaluators.task import ReadsScores, ShowsExamples, Task, prompt_of, task_for
+from evaluators.task import Prompt, ReadsScores, ShowsExamples, Task, prompt_of, task_for
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
@@ -35,11 +35,16 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
                 name,
                 splits=choice.splits,
                 parts=choice.parts,
-                limit=choice.limit,
+                limit=_limit(task, choice.limit),
                 support=task.support_splits if isinstance(task, ShowsExamples) else frozenset(),
             )
             plans += _plans_of_config(selection, task, choice, normalisation)
-    used = {name for plan in plans for name in (plan.prompt.id, f"{plan.selection.config}={plan.prompt.id}")}
+    used = {
+        name
+        for plan in plans
+        for own in (plan.prompt.id, plan.prompt.protocol)
+        for name in (own, f"{plan.selection.config}={own}")
+    }
     for name in choice.prompts:
         if name not in used:
             asked = ", ".join(dict.fromkeys(f"{plan.selection.config} with {plan.prompt.id}" for plan in plans))
@@ -84,10 +89,17 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
     return found
 
 
+def _limit(task: Task, given: int | None) -> int | None:
+    """Return the largest number of items per config: the one that is given, or the task's default."""
+    if given is None:
+        return task.default_limit if isinstance(task, ShowsExamples) else None
+    return given or None
+
+
 def _plans_of_config(
     selection: Selection, task: Task, choice: ItemChoice, normalisation: Normalisation | None
 ) -> list[Plan]:
-    """Return a plan for each given prompt that the task has, or for its first prompt if none is given.
+    """Return a plan for each given prompt that the task has, or for its default ones if none is given.
 
     A prompt given as ``CONFIG=PROMPT`` is for one config, which is then asked with no other.
     """
@@ -95,8 +107,58 @@ def _plans_of_config(
     own = [name.partition("=")[2] for name in given if name.partition("=")[0] == selection.config and "=" in name]
     general = [name for name in given if "=" not in name]
     # Where the task has none of them, the first one is refused with the names of those that exist.
-    wanted: Sequence[str | None] = own or [name for name in general if name in task.prompts] or general[:1] or [None]
-    plans = [Plan(selection, task, prompt_of(task, name), normalisation) for name in wanted]
+    wanted = own or [name for name in general if name in {*task.prompts, *_protocols(task)}] or general[:1]
+    plans = [Plan(selection, task, prompt, normalisation) for prompt in _prompts(task, wanted, choice.contexts)]
     for plan in plans:
         _ = plan.normalisation  # Raises if the prompt cannot have it, before a model is loaded.
     return plans
+
+
+def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence[Prompt]:
+    """Return the prompts that a task is asked with.
+
+    Args:
+        task: The task.
+        names: Prompts and protocols on the command line; empty for the default one.
+        contexts: Numbers of examples on the command line; None if it has none.
+    """
+    if not isinstance(task, ShowsExamples):
+        if contexts is not None:
+            raise ConfigError(f"--contexts {contexts}: task '{task.name}' shows no examples; leave it out")
+        return [prompt_of(task, name) for name in names] or [prompt_of(task, None)]
+    numbers = task.default_contexts if contexts is None else _numbers(contexts)
+    found: dict[str, Prompt] = {}
+    for name in names or [prompt_of(task, None).protocol or ""]:
+        if name in _protocols(task):
+            found |= {prompt.id: prompt for prompt in _shown_in(task, name, numbers)}
+        elif contexts is None:
+            found[name] = prompt_of(task, name)
+        else:
+            found |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, numbers)}
+    return list(found.values())
+
+
+def _protocols(task: Task) -> frozenset[str | None]:
+    """Return the protocols of a task whose prompts show examples; none of any other task."""
+    is_shown = isinstance(task, ShowsExamples)
+    return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
+
+
+def _shown_in(task: Task, protocol: str | None, numbers: Sequence[int]) -> Iterator[Prompt]:
+    """Yield the prompts of a protocol that show certain numbers of examples."""
+    of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
+    have = dict.fromkeys(prompt.n_examples for prompt in of_protocol)
+    for number in numbers:
+        if number not in have:
+            raise ConfigError(
+                f"--contexts: no prompt of protocol '{protocol}' shows {number} examples; have: "
+                f"{', '.join(map(str, have))}"
+            )
+    yield from (prompt for prompt in of_protocol if prompt.n_examples in numbers)
+
+
+def _numbers(contexts: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in contexts.split(","))
+    except ValueError as error:
+        raise ConfigError(f"--contexts {contexts}: give numbers of examples, separated by commas, as in 0,8") from error

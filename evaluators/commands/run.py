@@ -12,6 +12,7 @@ from evaluators.commands.config_file import take_options
 from evaluators.commands.options import (
     CACHE_VARIABLE,
     CONFIG_HELP,
+    CONTEXTS,
     LIMIT,
     MAX_FAILURES,
     NORMALISATION,
@@ -51,6 +52,7 @@ def run_command(
     limit: Annotated[int | None, LIMIT] = None,
     task: Annotated[str | None, typer.Option(help=TASK_HELP)] = None,
     prompt: Annotated[list[str] | None, PROMPT] = None,
+    contexts: Annotated[str | None, CONTEXTS] = None,
     normalisation: Annotated[str | None, NORMALISATION] = None,
     max_failure_rate: Annotated[float, MAX_FAILURES] = MAX_FAILURE_RATE,
     cache: Annotated[Path | None, _CACHE] = None,
@@ -76,6 +78,7 @@ def run_command(
         limit=limit,
         task=task,
         prompts=tuple(prompt or ()),
+        contexts=contexts,
         normalisation=normalisation,
         max_failure_rate=max_failure_rate,
         cache=cache,

@@ -118,8 +118,12 @@ def key_of_parts(
 
 
 def has_known_requests(signature: Signature) -> bool:
-    """Return True if the requests follow from the items and the prompt; imported answers were given elsewhere."""
-    return prompt_of(load_task(signature.task), signature.prompt).requires != "import"
+    """Return True if the requests follow from the items and the prompt alone.
+
+    Imported answers were given elsewhere, and a prompt that is cut by tokens depends on the model's tokenizer.
+    """
+    prompt = prompt_of(load_task(signature.task), signature.prompt)
+    return prompt.requires != "import" and prompt.max_prompt_tokens is None
 
 
 def key_name(signature: Signature) -> str:

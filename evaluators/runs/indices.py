@@ -18,7 +18,7 @@ from evaluators.benchmark import IndexDefinition, Source, load_benchmark
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
 from evaluators.task import load_task
 from schemas.errors import ConfigError
-from schemas.result import Interval, Metric, Result
+from schemas.result import Interval, Metric, Result, within
 
 _VERSION = "1.0"
 _ROLLED = 499
@@ -90,9 +90,8 @@ class ModelResults(NamedTuple):
 
     @property
     def missing(self) -> tuple[Source, ...]:
-        """The results that the indices need and that are missing."""
-        needed = dict.fromkeys(source for definition in self.definitions for source in definition.sources)
-        return tuple(source for source in needed if source not in self.scored)
+        """The results that the index that ranks needs and that are missing; the others are null without theirs."""
+        return tuple(source for source in self.definitions[0].sources if source not in self.scored)
 
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
@@ -163,24 +162,30 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
 
     Args:
         definition: The index to compute.
-        scored: Results by their source, for at least the sources of the index.
+        scored: Results by their source.
 
     Returns:
-        The mean of the parts; null with a reason if a part has no value, or if paired results are of different items.
+        The mean of the parts; null with a reason if a result is missing, if a part has no value, or if paired results
+        are of different items.
         Its interval keeps the correlation between metrics of one result, and between results that are paired; others
         are treated as independent.
 
     Raises:
         ConfigError: a part lies outside the range of the index, or has another ideal.
     """
+    missing = [source for source in definition.sources if source not in scored]
+    if missing:
+        unknown = np.full(N_RESAMPLES, np.nan)
+        why = f"no result of {', '.join(map(str, missing))}"
+        return Index(_metric(definition, _VERSION, None, why, unknown, ()), (), definition, unknown)
     parts = tuple(scored[part.source].metrics[part.metric] for part in definition.parts)
     for part in parts:
-        is_inside = part.minimum >= definition.minimum and part.maximum <= definition.maximum
+        is_inside = part.minimum >= definition.minimum and _at_most(part.maximum, definition.maximum)
         if part.ideal not in (None, definition.ideal) or not is_inside:
             raise ConfigError(
-                f"index '{definition.name}': its part {part.name} lies in [{part.minimum:g}, {part.maximum:g}] and has "
+                f"index '{definition.name}': its part {part.name} lies in [{part.minimum:g}, {part.maximum}] and has "
                 f"the ideal {part.ideal}; the index is a mean of metrics in [{definition.minimum:g}, "
-                f"{definition.maximum:g}] whose ideal is {definition.ideal:g}"
+                f"{definition.maximum}] whose ideal is {definition.ideal:g}"
             )
     version = f"{_VERSION}+{_digest(parts)}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
@@ -196,6 +201,11 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     resamples: FloatArray = np.mean(columns, axis=0)
     metric = _metric(definition, version, float(np.mean(values)), None, resamples, parts)
     return Index(metric, parts, definition, resamples)
+
+
+def _at_most(maximum: float | None, limit: float | None) -> bool:
+    """Return True if a maximum is no larger than a limit; None is larger than every number."""
+    return limit is None or (maximum is not None and maximum <= limit)
 
 
 def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> str | None:
@@ -232,7 +242,7 @@ def _metric(
         n_clusters = min(interval.n_clusters for interval in intervals)
         interval, interval_reason = interval_of(value, resamples, n_clusters, method=NORMAL)
         if interval is not None:
-            low, high = max(definition.minimum, interval.low), min(definition.maximum, interval.high)
+            low, high = (within(end, definition.minimum, definition.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
     return Metric(
         name=definition.name,

@@ -34,14 +34,22 @@ def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
     """
     found: dict[str, tuple[str, MetricDefinition[Any]]] = {}
     for file in plugins.names(_METRICS):
-        for value in vars(plugins.load(_METRICS, file, kind="metric file")).values():
-            if not isinstance(value, MetricDefinition) or value.task != task:
+        for value in _definitions(vars(plugins.load(_METRICS, file, kind="metric file")).values()):
+            if value.task != task:
                 continue
             first_file, first = found.setdefault(value.name, (file, value))
             if first is not value:
                 places = " and in ".join(dict.fromkeys(f"{_METRICS}.{name}" for name in (first_file, file)))
                 raise ConfigError(f"metric '{value.name}' of task '{task}' is defined twice, in {places}; rename one")
     return tuple(definition for _, definition in found.values())
+
+
+def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
+    """Yield the definitions among the values of a file, and those in its tuples."""
+    for value in values:
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, MetricDefinition):
+                yield one
 
 
 def table_of(

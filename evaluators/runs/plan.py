@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from evaluators.backend import Backend, NeedsFacts, Request, SendsMessages
+from evaluators.backend import Backend, GenerateRequest, KnowsContext, NeedsFacts, Request, SendsMessages
 from evaluators.runs.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
-from evaluators.task import Prompt, ShowsExamples, Task
+from evaluators.task import CountTokens, ItemFacts, Prompt, ShowsExamples, Task
 from schemas import tables
 from schemas.errors import ConfigError
 from schemas.item_shape import Item
@@ -24,6 +25,13 @@ _N_KEY = 8
 _KEY = re.compile(f"[0-9a-f]{{{_N_KEY}}}")
 
 
+class _Shown(NamedTuple):
+    """The examples that the prompt about an item shows, and its own place among them if it is one."""
+
+    examples: tuple[Item, ...]
+    place: int | None
+
+
 @dataclass(frozen=True)
 class PlannedPart:
     """The items of one config, and the requests that ask about them."""
@@ -31,6 +39,8 @@ class PlannedPart:
     selected: SelectedPart
     task: Task
     prompt: Prompt
+    count_tokens: CountTokens | None = None
+    """Function that returns the number of tokens of a text; None for prompts that do not depend on a tokenizer."""
 
     @property
     def config(self) -> str:
@@ -52,12 +62,30 @@ class PlannedPart:
         """The requests of each item."""
         if not isinstance(self.task, ShowsExamples):
             return [self.task.requests(item, self.prompt) for _, item in self.items]
-        found = []
-        for split, item in self.items:
-            is_shown = split == self.task.examples_split
-            shown = [one for one in self.examples if not (is_shown and one.item_id == item.item_id)]
-            found.append(self.task.requests_with(item, self.prompt, shown))
-        return found
+        return [
+            self.task.requests_with(item, self.prompt, self._shown(split, item).examples, self.count_tokens)
+            for split, item in self.items
+        ]
+
+    @cached_property
+    def facts(self) -> Sequence[ItemFacts]:
+        """The facts that the record of each item keeps."""
+        if not isinstance(self.task, ShowsExamples):
+            return [self.task.facts(item) for _, item in self.items]
+        return [self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items]
+
+    def _shown(self, split: str, item: Item) -> _Shown:
+        """Return the examples that the prompt about an item shows: all, or all others if it is one of them."""
+        is_of_split = isinstance(self.task, ShowsExamples) and split == self.task.examples_split
+        place = self._places.get(item.item_id) if is_of_split else None
+        if place is None:
+            return _Shown(self.examples, None)
+        return _Shown((*self.examples[:place], *self.examples[place + 1 :]), place)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """The place of each example by its id."""
+        return {example.item_id: place for place, example in enumerate(self.examples)}
 
     def keys(self, backend: Backend) -> list[list[bytes]]:
         """Return the store keys of the requests of each item."""
@@ -95,6 +123,24 @@ class Plan:
     prompt: Prompt
     chosen_normalisation: Normalisation | None = None
     """Normalisation that the user chose; None for the default."""
+    count_tokens: CountTokens | None = None
+    """Function that returns the number of tokens of a text; None for prompts that do not depend on a tokenizer."""
+
+    def for_backend(self, backend: Backend) -> Plan:
+        """Return the plan as a backend is asked: with its tokenizer, if the prompt depends on one.
+
+        Raises:
+            ConfigError: the prompt depends on a tokenizer that the backend does not have.
+        """
+        if self.prompt.max_prompt_tokens is None:
+            return self
+        if not isinstance(backend, KnowsContext):
+            raise ConfigError(
+                f"prompt '{self.prompt.id}' is cut to {self.prompt.max_prompt_tokens:,} tokens of the model, and "
+                f"backend '{backend.model.backend}' has no tokenizer; take a prompt that counts bytes"
+            )
+        needed = backend.needed_tokens
+        return replace(self, count_tokens=lambda text: needed([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1)
 
     @cached_property
     def normalisation(self) -> Normalisation | None:
@@ -141,9 +187,9 @@ class Plan:
         """The parts in order; those of a large suite are made anew each time, so that one at a time is in memory."""
         for number, part in enumerate(self.selection.parts):
             if part.kept is None:
-                yield PlannedPart(part, self.task, self.prompt)
+                yield PlannedPart(part, self.task, self.prompt, self.count_tokens)
             else:
-                yield self._kept_parts.setdefault(number, PlannedPart(part, self.task, self.prompt))
+                yield self._kept_parts.setdefault(number, PlannedPart(part, self.task, self.prompt, self.count_tokens))
 
     @cached_property
     def _kept_parts(self) -> dict[int, PlannedPart]:
@@ -198,7 +244,7 @@ def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisat
 
     Args:
         prompt: The prompt that asks about the items.
-        chosen: The user's choice; None for the default, ``sum``.
+        chosen: The user's choice; None for the default, which is that of the prompt or ``sum``.
 
     Returns:
         The chosen or default normalisation; None for generated texts, which have no normalisation.
@@ -207,7 +253,7 @@ def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisat
         ConfigError: a normalisation was chosen for generated texts.
     """
     if prompt.scoring == "option_logprob":
-        return chosen or "sum"
+        return chosen or prompt.normalisation or "sum"
     if chosen is not None:
         raise ConfigError(
             f"prompt '{prompt.id}' reads generated texts, which have no normalisation; leave out --normalisation"

@@ -46,13 +46,12 @@ def records_of(
     task = plan.task
     show = plan.selection.manifest.redistributable
     records = []
-    for (split, item), asked, answers in zip(part.items, requests, responses, strict=True):
+    for (split, item), facts, asked, answers in zip(part.items, part.facts, requests, responses, strict=True):
         exchanges = tuple(
             exchange_of(request, answer, show_prompt=show, chat=chat)
             for request, answer in zip(asked, answers, strict=True)
         )
         read = task.read(exchanges, plan.normalisation)
-        facts = task.facts(item)
         records.append(
             Record(
                 item_id=item.item_id,

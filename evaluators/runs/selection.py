@@ -103,6 +103,11 @@ class Selection:
     """SHA-256 of all items in order."""
 
     @property
+    def limit(self) -> int | None:
+        """The largest number of items of each part; None if there is none."""
+        return self.parts[0].limit
+
+    @property
     def items(self) -> tuple[SplitItem, ...]:
         """The items of all parts in order, each with its split."""
         return tuple(one for part in self.parts for one in part.items)

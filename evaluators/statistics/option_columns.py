@@ -40,13 +40,19 @@ def option_probabilities_of(
     scores, is_certain = _numbers(exchanges["option_logprobs"], k)
     is_certain &= exchanges["status"].coded.is_one_of("answered") & exchanges["kind"].coded.is_one_of("choice")
     is_certain &= exchanges["option_is_bound"].lists.lengths == 0
-    if normalisation == "sum_with_end":
+    if normalisation in ("sum_with_end", "token_mean_with_end"):
         ends, is_known = _numbers(exchanges["option_end_logprobs"], k)
         scores, is_certain = scores + ends, is_certain & is_known
-    elif normalisation != "sum":
-        name = "option_token_counts" if normalisation == "token_mean" else "option_byte_counts"
+    if normalisation not in ("sum", "sum_with_end"):
+        name = "option_byte_counts" if normalisation == "byte_mean" else "option_token_counts"
         counts, is_known = _numbers(exchanges[name], k)
-        is_certain &= is_known & (counts > 0).all(axis=1) & (exchanges["n_moved_tokens"].numbers == 0)
+        divided = is_known & (counts > 0).all(axis=1) & (exchanges["n_moved_tokens"].numbers == 0)
+        if normalisation == "token_mean_if_unequal":
+            is_equal = is_known & (counts == counts[:, :1]).all(axis=1)
+            counts, divided = np.where(is_equal[:, None], 1.0, counts), divided | is_equal
+        elif normalisation == "token_mean_with_end":
+            counts = counts + 1
+        is_certain &= divided
         scores = scores / np.where(counts > 0, counts, 1.0)
     best = scores.max(axis=1)
     is_certain &= np.isfinite(best)

@@ -22,11 +22,17 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         exchange: Answered choice request with its log-probabilities.
         normalisation: Score of an option. ``sum`` is the sum of its token log-probabilities, which is the
             log-probability of the text. ``sum_with_end`` adds the end token. ``token_mean`` and ``byte_mean`` divide
-            the sum by the number of tokens or of UTF-8 bytes.
+            the sum by the number of tokens or of UTF-8 bytes, and ``token_mean_with_end`` divides the sum with the end
+            token by the number of tokens with it. ``token_mean_if_unequal`` is ``sum`` if all options have the same
+            number of tokens, and ``token_mean`` if not.
 
     Returns:
         One probability per option, summing to 1; or a text that says why there is no distribution.
     """
+    if normalisation == "token_mean_if_unequal":
+        if None in exchange.option_token_counts:
+            return "the numbers of tokens of the options are unknown; use the normalisation sum"
+        normalisation = "sum" if len({*exchange.option_token_counts}) == 1 else "token_mean"
     bounded = exchange.option_is_bound
     if any(bounded) and normalisation != "sum":
         return "some log-probabilities are bounds, which no other normalisation than sum can be computed from"
@@ -38,15 +44,16 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         match normalisation:
             case "sum":
                 divisor = 1
-            case "sum_with_end":
+            case _ if normalisation != "sum_with_end" and exchange.n_moved_tokens != 0:
+                return _MERGED
+            case "sum_with_end" | "token_mean_with_end":
                 end = exchange.option_end_logprobs[index]
                 if end is None:
                     return "the model has no end token; use another normalisation"
+                n_tokens = exchange.option_token_counts[index]
                 logprob, divisor = logprob + end, 1
-            case "token_mean" if exchange.n_moved_tokens != 0:
-                return _MERGED
-            case "byte_mean" if exchange.n_moved_tokens != 0:
-                return _MERGED
+                if normalisation == "token_mean_with_end":
+                    divisor = 0 if not n_tokens else n_tokens + 1
             case "token_mean":
                 divisor = exchange.option_token_counts[index] or 0
             case "byte_mean":

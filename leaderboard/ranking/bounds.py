@@ -39,7 +39,7 @@ def detectable_note(difference: float | None, label: str, n_pairs: int) -> str:
 
 
 def bounds_of(metric: Metric | None) -> Bounds | None:
-    """Return the bounds of a metric; None if it has no value or no ideal.
+    """Return the bounds of a metric; None if it has no value no ideal or no maximum.
 
     Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
     weighs as much as each unit that was scored. For a mean over units these are its exact bounds. For other metrics the
@@ -48,7 +48,7 @@ def bounds_of(metric: Metric | None) -> Bounds | None:
     Args:
         metric: Value of all items, with the number of units that it rests on and of those that are missing.
     """
-    if metric is None or metric.value is None or metric.ideal is None:
+    if metric is None or metric.value is None or metric.ideal is None or metric.maximum is None:
         return None
     total = metric.n + metric.n_excluded
     missing = metric.n_excluded / total if total else 0.0

@@ -93,7 +93,8 @@ def _about(section: Section) -> dict[str, JsonValue]:
 
 def _metrics(section: Section) -> list[str]:
     names = dict.fromkeys(column.metric for column in section.columns if not column.group)
-    known = {one.name for one in metric_definitions(section.table.signature.task)}
+    # Values are handed over as shares of their range, which some metrics do not have.
+    known = {one.name for one in metric_definitions(section.table.signature.task) if one.maximum is not None}
     return [name for name in names if name in known][:_MOST_METRICS]
 
 
@@ -112,7 +113,8 @@ def _values(entry: Entry, section: Section, memory: Memory) -> JsonValue:
         return known
     assert entry.folder is not None
     measurement = measurement_of(entry.folder, result, read_parts(entry.folder, result, recount=False))
-    ranges = {one.name: (one.minimum, one.maximum) for one in metric_definitions(result.signature.task)}
+    definitions = metric_definitions(result.signature.task)
+    ranges = {one.name: (one.minimum, one.maximum) for one in definitions if one.maximum is not None}
     slices: list[JsonValue] = []
     coded: list[FloatArray] = []
     for one in measurement.sliced_resamples(names, N_RESAMPLES):

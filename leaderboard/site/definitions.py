@@ -28,5 +28,6 @@ def define(label: str, metric: Metric, text: str) -> Definition:
         text: Description of the metric.
     """
     ideal = "no value is ideal" if metric.ideal is None else f"ideal {metric.ideal:g}"
-    facts = f"From {metric.minimum:g} to {metric.maximum:g}, {ideal}; computed from {metric.unit}."
+    limits = f"From {metric.minimum:g}" + (" up" if metric.maximum is None else f" to {metric.maximum:g}")
+    facts = f"{limits}, {ideal}; computed from {metric.unit}."
     return Definition(label, metric.name, metric.version, text, facts.replace("-", "\N{MINUS SIGN}"))

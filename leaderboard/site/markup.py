@@ -9,7 +9,7 @@ import re
 from markupsafe import Markup
 
 from schemas.plain_text import visible
-from schemas.result import Interval, Metric
+from schemas.result import Interval, Metric, within
 
 _MINUS = "\N{MINUS SIGN}"
 # A slug writes a slash as a double underscore, so a name that contains one already is not plain.
@@ -51,11 +51,12 @@ def whisker(metric: Metric) -> Markup:
     Returns:
         The SVG element; empty if the metric has no value.
     """
-    if metric.value is None or metric.maximum <= metric.minimum:
+    low_end, high_end = metric.minimum, metric.drawn_maximum
+    if metric.value is None or high_end <= low_end:
         return Markup("")
 
     def x(value: float) -> str:
-        share = (min(max(value, metric.minimum), metric.maximum) - metric.minimum) / (metric.maximum - metric.minimum)
+        share = (within(value, low_end, high_end) - low_end) / (high_end - low_end)
         return f"{3 + share * (_WIDTH - 6):.1f}"
 
     middle = _HEIGHT / 2

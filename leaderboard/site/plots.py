@@ -256,7 +256,8 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
             "minExtent": _room(names) + _LABEL_PADDING,
         },
     }
-    scale: JsonValue = {"domain": [metric.minimum, metric.maximum], "nice": False, "zero": False}
+    top = max(row.metric.drawn_maximum for row in drawn)
+    scale: JsonValue = {"domain": [metric.minimum, top], "nice": False, "zero": False}
     x: dict[str, JsonValue] = {"field": "value", "type": "quantitative", "title": title, "scale": scale}
     layers: list[JsonValue] = [
         {

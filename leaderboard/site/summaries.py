@@ -6,6 +6,7 @@ not overlap. Nothing here knows a benchmark or a metric by name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -169,7 +170,7 @@ def _valued(metric: Metric) -> str:
 
 
 def _largest_distance(metric: Metric, ideal: float) -> float:
-    return max(ideal - metric.minimum, metric.maximum - ideal)
+    return max(ideal - metric.minimum, math.inf if metric.maximum is None else metric.maximum - ideal)
 
 
 def _against_ideal(own: tuple[float, float], metric: Metric) -> str:

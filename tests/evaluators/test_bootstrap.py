@@ -143,6 +143,7 @@ def test_the_interval_of_every_metric_of_a_noisy_model_holds_its_value() -> None
         # Sums in another order differ in the last bits.
         low, high = one.interval.low - 1e-12, one.interval.high + 1e-12
         assert low <= one.value <= high, (one.name, one.group)
+        assert one.maximum is not None
         assert one.minimum <= one.interval.low <= one.interval.high <= one.maximum
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from schemas.result import Normalisation
 from tests.evaluators.made_data import made_items, record_of
 
 PROMPTS = ("intrinsic-v1", "mcq2-v1", "mcq3-v1")
-NORMALISATIONS: tuple[Normalisation, ...] = ("sum", "sum_with_end", "token_mean", "byte_mean")
+NORMALISATIONS: tuple[Normalisation, ...] = get_args(Normalisation)
 
 
 def answer(request: Request, rng: np.random.Generator) -> Response:

@@ -249,19 +249,19 @@ def _metric_config(one: VerifiedResult, metric: Metric) -> dict[str, JsonValue]:
         "lower_is_better": _is_lower_better(metric),
         "score_type": "continuous",
         "min_score": metric.minimum,
-        "max_score": metric.maximum,
+        "max_score": metric.drawn_maximum,
         "additional_details": _details(told),
     }
 
 
 def _is_lower_better(metric: Metric) -> bool:
-    return metric.ideal is not None and metric.ideal == metric.minimum < metric.maximum
+    return metric.ideal is not None and metric.ideal == metric.minimum and metric.maximum != metric.minimum
 
 
 def _direction(metric: Metric) -> str:
     if metric.ideal is None:
         return "none: the metric has no ideal value, and lower_is_better says nothing"
-    if metric.minimum < metric.ideal < metric.maximum:
+    if metric.ideal not in (metric.minimum, metric.maximum):
         return "nearer to the ideal value is better, and lower_is_better says nothing"
     return "lower is better" if _is_lower_better(metric) else "higher is better"
 

@@ -55,7 +55,9 @@ class LabellingTask:
         """Return the one request about a text, without examples."""
         return self.requests_with(item, prompt, ())
 
-    def requests_with(self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem]) -> Sequence[Request]:
+    def requests_with(
+        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], count_tokens: object = None
+    ) -> Sequence[Request]:
         """Return the one request about a text."""
         shown = "".join(f"Text: {one.text}\nLabel: {one.target}\n\n" for one in examples)
         text = prompt.template.format(instruction=item.instruction, examples=shown, text=item.text)
@@ -65,6 +67,12 @@ class LabellingTask:
     def facts(self, item: LabelledItem) -> ItemFacts:
         """Return the facts that the record keeps."""
         return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups={})
+
+    def facts_with(
+        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], place: int | None
+    ) -> ItemFacts:
+        """Return the facts that the record keeps, whatever is shown."""
+        return self.facts(item)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels."""

@@ -1,0 +1,50 @@
+"""The benchmark SuperNI: label bias in classification after k examples (Reif & Schwartz 2024, arXiv:2405.02743)."""
+
+from __future__ import annotations
+
+from evaluators.benchmark import Benchmark, Context, Gate, IndexDefinition, Part
+from evaluators.calibrator import calibrations
+from evaluators.labels.baselines import BASELINES, baseline_with_prior
+from evaluators.labels.prompts import N_EXAMPLES, N_SETS
+
+_TASK = "label"
+_RANKING = 8
+"""Number of examples after which models are ranked."""
+_MEASURES = {
+    "accuracy": (1.0, 1.0, "accuracy"),
+    "rsd": (0.0, None, "RSD"),
+    "bias_score": (0.0, 1.0, "BiasScore"),
+}
+"""Ideal, maximum and name of the measures that are shown beside the ranking one."""
+
+
+def _index(
+    metric: str, n_examples: int, description: str, ideal: float = 1.0, maximum: float | None = 1.0
+) -> IndexDefinition:
+    """Return the mean of a metric over the sets of examples."""
+    sets: tuple[int | None, ...] = tuple(range(N_SETS)) if n_examples else (None,)
+    shown = f"after {n_examples} examples, mean of {N_SETS} sets" if n_examples else "without examples"
+    return IndexDefinition(
+        name=f"{metric}_k{n_examples}",
+        parts=tuple(Part(metric, _TASK, context=Context(n_examples, number)) for number in sets),
+        description=f"{description} {shown}.",
+        ideal=ideal,
+        maximum=maximum,
+        paired=True,
+    )
+
+
+BENCHMARK = Benchmark(
+    name="superni",
+    primary_metric="macro_f1",
+    indices=(
+        _index("macro_f1", _RANKING, "Macro-F1"),
+        *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _MEASURES.items()),
+        *(_index(f"macro_f1_{one.name}", _RANKING, f"Macro-F1 with {one.title}") for one in calibrations()),
+        *(_index(f"bias_score_{one.name}", _RANKING, f"BiasScore with {one.title}", 0.0) for one in calibrations()),
+        *(_index("macro_f1", k, "Macro-F1") for k in N_EXAMPLES if k != _RANKING),
+    ),
+    gates=(Gate("accuracy", _TASK),),
+    baselines=BASELINES,
+    baseline_with_parameter=baseline_with_prior,
+)

@@ -1,0 +1,48 @@
+"""Leave-one-out calibration (LOOC): the prior is read from the examples, each asked with the others in its prompt.
+
+References:
+    Reif & Schwartz 2024, arXiv:2405.02743. The mean is taken over the labels that occur among the examples. If an
+    item's prompt has room for j of the k examples only, its prior is that of the first j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluators.calibrator import Correction, LabelAnswers, prior_ratio
+from evaluators.statistics.bootstrap import FloatArray
+
+
+@dataclass(frozen=True)
+class LeaveOneOutCalibration:
+    """Division by the mean distribution over the examples of the prompt, each label with the same weight."""
+
+    name: str = "looc"
+    version: str = "1.0"
+    title: str = "leave-one-out calibration"
+    description: str = "Calibrated by the distributions over the examples, each asked with the others in its prompt."
+    is_of_paper: bool = True
+
+    def fit(self, answers: LabelAnswers) -> Correction | str:
+        """Return the correction, or the reason why there is none."""
+        if not (answers.places >= 0).any():
+            return "the prompt shows no examples"
+        if not answers.shown.any():
+            return "there are no answers to the examples of the prompt"
+        most = int(answers.n_shown.max())
+        return Correction(np.vstack([self._ratio(answers, n_shown) for n_shown in range(most + 1)]))
+
+    def _ratio(self, answers: LabelAnswers, n_shown: int) -> FloatArray:
+        """Return the prior of the first examples over their uniform distributions, shape (1, k); nan without any."""
+        rows = answers.shown & (answers.places < n_shown)
+        if not rows.any():
+            return np.full((1, len(answers.labels)), np.nan)
+        targets = answers.targets[rows]
+        counts = np.bincount(targets, minlength=len(answers.labels))
+        weights = 1 / (counts[targets] * np.count_nonzero(counts))
+        return prior_ratio(answers, rows, weights)
+
+
+CALIBRATION = LeaveOneOutCalibration()

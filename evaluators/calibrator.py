@@ -1,0 +1,164 @@
+"""The interface of a calibration: it learns a correction of a model's distributions over labels from other answers.
+
+Each file in ``evaluators/calibration`` is a calibration. It holds ``CALIBRATION``, an object that fits
+:class:`Calibration`. A calibration is fitted once for each task and context (prompt with its examples) from stored
+distributions, and applied to the stored distributions of the same task and context; no model is asked again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.statistics.bootstrap import FloatArray, IntArray
+from schemas import plugins
+from schemas.errors import ConfigError
+
+_PACKAGE = "evaluators.calibration"
+SMALLEST_PRIOR = 1e-6
+"""Smallest probability of a label that a correction divides by."""
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class LabelAnswers(NamedTuple):
+    """The answers of a model to the items of one task in one context, n items and k labels."""
+
+    labels: tuple[str, ...]
+    """All labels that any item offers, sorted."""
+    probabilities: FloatArray
+    """Distribution over the labels, shape (n, k); 0 for labels that an item does not offer, nan without a reading."""
+    offered: BoolArray
+    """Mask of the labels that each item offers, shape (n, k)."""
+    targets: IntArray
+    """Index of the right label, shape (n,); -1 if there is none."""
+    splits: npt.NDArray[np.str_]
+    """Name of each item's split, shape (n,)."""
+    content_free: npt.NDArray[np.str_]
+    """Kind of each input without content, shape (n,); "" for all others."""
+    places: IntArray
+    """Place of each item among the examples that the prompt shows, shape (n,); -1 for all others."""
+    n_shown: IntArray
+    """Number of examples that each item's prompt shows, shape (n,)."""
+    groups: dict[str, str]
+    """Facts about the task, by name."""
+    is_cut: BoolArray
+    """Mask of the items whose input or instruction was shortened, shape (n,)."""
+
+    @property
+    def has_reading(self) -> BoolArray:
+        """The mask of the items with a distribution, shape (n,)."""
+        known: BoolArray = ~np.isnan(self.probabilities[:, 0])
+        return known
+
+    @property
+    def evenly(self) -> FloatArray:
+        """The uniform distribution over the labels that each item offers, shape (n, k)."""
+        shares: FloatArray = self.offered / np.maximum(self.offered.sum(axis=1, keepdims=True), 1)
+        return shares
+
+    def of_split(self, name: str) -> BoolArray:
+        """Return the mask of the items of a split with a distribution, shape (n,)."""
+        of_split: BoolArray = self.has_reading & (self.splits == name)
+        return of_split
+
+    @property
+    def unshown_pool(self) -> BoolArray:
+        """The mask of the items of the pool with a distribution that are no examples of this context, shape (n,)."""
+        return self.of_split("pool") & (self.places < 0)
+
+    @property
+    def shown(self) -> BoolArray:
+        """The mask of the examples of this context with a distribution, shape (n,)."""
+        return self.of_split("pool") & (self.places >= 0)
+
+
+class Correction(NamedTuple):
+    """A correction of distributions: ``q ∝ p · (u / prior) ** strength``, with the uniform distribution u."""
+
+    ratios: FloatArray
+    """Prior of each label over its probability under u, shape (m, k). Row j is for prompts that show j examples; a
+    single row is for all prompts. A row of nan means that there is no correction."""
+    strength: float = 1.0
+
+    def apply(self, answers: LabelAnswers) -> FloatArray:
+        """Return the corrected distributions, shape (n, k); nan where there is no correction or no reading."""
+        rows = self._rows(answers)
+        weights = np.maximum(rows, SMALLEST_PRIOR) ** -self.strength
+        odds = answers.probabilities * np.where(np.isnan(rows), np.nan, weights)
+        corrected: FloatArray = odds / odds.sum(axis=1, keepdims=True)
+        return corrected
+
+    def apply_as_in_paper(self, answers: LabelAnswers) -> FloatArray:
+        """Return the distributions with the softmax of ``p / prior`` in place of its shares, shape (n, k).
+
+        References:
+            Reif & Schwartz 2024, arXiv:2405.02743: the paper writes a softmax, its code renormalises. The most probable
+            label is the same.
+        """
+        quotients = answers.probabilities / np.maximum(self._rows(answers) * answers.evenly, SMALLEST_PRIOR)
+        odds = np.exp(quotients - quotients.max(axis=1, keepdims=True)) * answers.offered
+        softmax: FloatArray = odds / odds.sum(axis=1, keepdims=True)
+        return softmax
+
+    def _rows(self, answers: LabelAnswers) -> FloatArray:
+        return self.ratios[np.minimum(answers.n_shown, len(self.ratios) - 1)]
+
+
+class Calibration(Protocol):
+    """A way to learn a correction from the answers to one task in one context."""
+
+    @property
+    def name(self) -> str:
+        """The short name that ends the names of its metrics, such as ``looc``."""
+
+    @property
+    def version(self) -> str:
+        """The version, raised with each change that can change a value."""
+
+    @property
+    def title(self) -> str:
+        """The name of the method for readers."""
+
+    @property
+    def description(self) -> str:
+        """A sentence that says what it learns from."""
+
+    @property
+    def is_of_paper(self) -> bool:
+        """True if the paper describes it with a softmax, which is then measured too."""
+
+    def fit(self, answers: LabelAnswers) -> Correction | str:
+        """Return the correction, or the reason why there is none."""
+
+
+def prior_ratio(answers: LabelAnswers, rows: BoolArray, weights: FloatArray | None = None) -> FloatArray:
+    """Return the mean distribution of some items over the mean of their uniform distributions, shape (1, k).
+
+    Args:
+        answers: The answers.
+        rows: Mask of the items with a distribution to average, shape (n,).
+        weights: Weight of each of these items, summing to 1; None for equal weights.
+    """
+    shares = np.full(int(rows.sum()), 1 / rows.sum()) if weights is None else weights
+    prior, even = shares @ answers.probabilities[rows], shares @ answers.evenly[rows]
+    ratio: FloatArray = np.divide(prior, even, out=np.ones_like(prior), where=even > 0)
+    return ratio[None, :]
+
+
+@cache
+def calibrations() -> tuple[Calibration, ...]:
+    """Return all calibrations, in the order of their files.
+
+    Raises:
+        ConfigError: two calibrations have one name.
+    """
+    found: dict[str, Calibration] = {}
+    for file in plugins.names(_PACKAGE):
+        one: Calibration = plugins.load(_PACKAGE, file, kind="calibration", defines="CALIBRATION").CALIBRATION
+        if found.setdefault(one.name, one) is not one:
+            raise ConfigError(f"two files in {_PACKAGE} have the calibration '{one.name}'; rename one")
+    return tuple(found.values())

@@ -1,0 +1,99 @@
+"""Turns the records of one task in one context into arrays."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from evaluators.calibrator import LabelAnswers
+from evaluators.statistics.bootstrap import IntArray
+from schemas.errors import DataError
+from schemas.record_columns import RecordColumns
+
+CONTENT_FREE = "content_free"
+"""Group of a record: the kind of input, if it has no content."""
+SHOWN = "shown_labels"
+"""Group of a record: the labels of the examples that its prompt shows, as a JSON list."""
+PLACE = "shown_place"
+"""Group of a record: its place among the examples of the prompt, if it is one."""
+CUT = "cut"
+"""Group of a record: the part of its prompt that was shortened, if one was."""
+_MOST_LABELS = 1000
+_OF_TASK = ("category", "equivalent_labels")
+
+
+def label_answers(records: RecordColumns) -> LabelAnswers:
+    """Return the records of one task in one context as arrays.
+
+    Args:
+        records: The records, with one exchange each.
+
+    Raises:
+        DataError: a record has several exchanges, or its groups or reading are not those of the task.
+    """
+    if (np.diff(records.first_exchanges) != 1).any():
+        raise DataError("a record has not exactly one exchange, as every answer about a label has; run the model again")
+    offers = records.exchanges["outcomes"].lists
+    names = offers.values.coded
+    labels = tuple(sorted(names.texts))
+    if len(labels) > _MOST_LABELS:
+        raise DataError(f"its items offer {len(labels)} labels, and a task has at most {_MOST_LABELS}")
+    place_of = {label: place for place, label in enumerate(labels)}
+    offered = np.zeros((len(records), len(labels)), dtype=np.bool_)
+    columns = np.array([place_of[name] for name in names.texts], dtype=np.int64)[names.codes]
+    offered[offers.owners, columns] = True
+    groups = _groups(records)
+    targets = np.array([place_of.get(target or "", -1) for target in records.columns["target"].texts], dtype=np.int64)
+    return LabelAnswers(
+        labels=labels,
+        probabilities=_probabilities(records, place_of),
+        offered=offered,
+        targets=targets,
+        splits=np.array(records.columns["split"].texts, dtype=np.str_),
+        content_free=np.array([group.get(CONTENT_FREE, "") for group in groups], dtype=np.str_),
+        places=_numbers([group.get(PLACE, "-1") for group in groups]),
+        n_shown=np.array([_n_shown(group.get(SHOWN, "[]")) for group in groups], dtype=np.int64),
+        groups={name: groups[0][name] for name in _OF_TASK if groups and name in groups[0]},
+        is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
+    )
+
+
+def _probabilities(records: RecordColumns, place_of: dict[str, int]) -> np.ndarray:
+    told, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
+    if not np.array_equal(told.lengths, shares.lengths):
+        raise DataError("a reading has not one probability for each of its outcomes; run the model again")
+    found = np.full((len(records), len(place_of)), np.nan)
+    found[told.lengths > 0] = 0.0
+    names = told.values.coded
+    if strange := sorted({*names.texts} - place_of.keys()):
+        raise DataError(f"a reading has the outcome '{strange[0]}', which no item offers; run the model again")
+    columns = np.array([place_of[name] for name in names.texts], dtype=np.int64)
+    if len(columns):
+        found[told.owners, columns[names.codes]] = shares.values.numbers
+    return found
+
+
+def _groups(records: RecordColumns) -> list[dict[str, str]]:
+    owners, keys, values = records.columns["groups"].entries
+    found: list[dict[str, str]] = [{} for _ in range(len(records))]
+    for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
+        found[owner][str(key)] = str(value)
+    return found
+
+
+def _n_shown(text: str) -> int:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, list):
+        raise DataError(f"group '{SHOWN}' is {text[:60]!r} and not a list of labels; run the model again")
+    return len(value)
+
+
+def _numbers(texts: list[str]) -> IntArray:
+    try:
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"group '{PLACE}' is no number ({error}); run the model again") from error

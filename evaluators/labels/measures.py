@@ -1,0 +1,221 @@
+"""Measures of how well and how evenly a task's labels are predicted, as functions of sums over its items.
+
+Each measure is computed from sums, so that it can be computed on resamples of the items too. Sums by class have one
+column per label. A label that is the right one for no item is no class: it can only be predicted wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluators.statistics.bootstrap import FloatArray, ratio
+
+_ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
+"""Mean of the absolute value of a standard normal variable."""
+
+
+class ClassSums(NamedTuple):
+    """Sums over items by class, each of shape (..., k)."""
+
+    right: FloatArray
+    """Credit for the right label, of the items that have it."""
+    n_items: FloatArray
+    """Number of items by their right label."""
+    predicted: FloatArray
+    """Credit that each label gets from all items, right or wrong."""
+
+
+class PriorSums(NamedTuple):
+    """Sums over items by right label (second to last axis) and label (last axis), each of shape (..., k, k)."""
+
+    probabilities: FloatArray
+    squares: FloatArray
+    """Squares of the probabilities."""
+    even: FloatArray
+    """Probabilities under the uniform distribution over the labels that each item offers."""
+    n_items: FloatArray
+    """Number of items by right label, in each column."""
+
+
+def accuracy(sums: ClassSums) -> FloatArray:
+    """Return the share of right predictions, shape (...,); nan without items."""
+    return ratio(sums.right.sum(axis=-1), sums.n_items.sum(axis=-1))
+
+
+def macro_f1(sums: ClassSums) -> FloatArray:
+    """Return the mean over classes of F1, shape (...,), as scikit-learn computes it over the classes that occur."""
+    f1 = ratio(2 * sums.right, sums.predicted + sums.n_items)
+    return _over_classes(f1, sums)
+
+
+def rsd(sums: ClassSums) -> FloatArray:
+    """Return the relative standard deviation of the class accuracies around the accuracy; nan at accuracy 0.
+
+    References:
+        Reif & Schwartz 2024, arXiv:2405.02743, RSD.
+
+    >>> always_first = ClassSums(np.array([90.0, 0.0]), np.array([90.0, 10.0]), np.array([100.0, 0.0]))
+    >>> rsd(always_first).round(3), rsd_release(always_first).round(3)
+    (np.float64(0.711), np.float64(0.556))
+    """
+    overall = accuracy(sums)
+    return ratio(np.sqrt(_over_classes((_class_accuracies(sums) - overall[..., None]) ** 2, sums)), overall)
+
+
+def rsd_release(sums: ClassSums) -> FloatArray:
+    """Return the same around the mean of the class accuracies, as the published code computes it; nan at accuracy 0."""
+    classes = _class_accuracies(sums)
+    spread = _over_classes((classes - _over_classes(classes, sums)[..., None]) ** 2, sums)
+    return ratio(np.sqrt(spread), accuracy(sums))
+
+
+def rsd_floor(sums: ClassSums) -> FloatArray:
+    """Return about the RSD that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    overall = accuracy(sums)
+    variances = _chance_variances(sums)
+    return ratio(np.sqrt(_over_classes(variances, sums)), overall)
+
+
+def cobias(sums: ClassSums) -> FloatArray:
+    """Return the mean absolute difference between the accuracies of two classes; nan with fewer than two classes.
+
+    References:
+        Lin & You 2024, arXiv:2405.07623, COBias; also equation 4 of arXiv:2603.15654.
+    """
+    classes, n = _class_accuracies(sums), _n_classes(sums)
+    return ratio(_pair_sum(np.abs(classes[..., :, None] - classes[..., None, :])), n * (n - 1))
+
+
+def cobias_floor(sums: ClassSums) -> FloatArray:
+    """Return about the COBias that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    variances, n = _chance_variances(sums), _n_classes(sums)
+    of_pairs = np.sqrt(variances[..., :, None] + variances[..., None, :]) * _ROOT_OF_HALF_NORMAL
+    off_diagonal = of_pairs * (1 - np.eye(variances.shape[-1]))
+    return ratio(_pair_sum(off_diagonal), n * (n - 1))
+
+
+def gini(sums: ClassSums) -> FloatArray:
+    """Return the Gini index of the class accuracies; nan if all of them are 0.
+
+    References:
+        arXiv:2603.15654, equations 3 and 5: (N - 1) / 2N times COBias over the mean class accuracy.
+    """
+    return _as_gini(cobias(sums), sums)
+
+
+def gini_floor(sums: ClassSums) -> FloatArray:
+    """Return about the Gini index that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
+    return _as_gini(cobias_floor(sums), sums)
+
+
+def top_class_dominance(sums: ClassSums) -> FloatArray:
+    """Return the largest class accuracy over the mean class accuracy; nan if all of them are 0."""
+    classes = _class_accuracies(sums)
+    return ratio(np.where(np.isnan(classes), -np.inf, classes).max(axis=-1), _over_classes(classes, sums))
+
+
+def smallest_class_accuracy(sums: ClassSums) -> FloatArray:
+    """Return the smallest class accuracy; nan without items."""
+    classes = _class_accuracies(sums)
+    least = np.where(np.isnan(classes), np.inf, classes).min(axis=-1)
+    return np.where(np.isinf(least), np.nan, least)
+
+
+def bias_score(sums: PriorSums) -> FloatArray:
+    """Return the distance of the mean distribution from the uniform one, each class with the same weight.
+
+    Returns:
+        Half the sum of absolute differences, shape (...,), in [0, 1 - 1/k]; nan without items. Classes without an item
+        do not count in the mean, and all labels count in the distance. If items offer different labels, the uniform
+        distribution is the mean of theirs.
+
+    References:
+        Reif & Schwartz 2024, arXiv:2405.02743, BiasScore.
+    """
+    prior, even = _prior(sums.probabilities, sums), _prior(sums.even, sums)
+    distance: FloatArray = np.abs(prior - even).sum(axis=-1) / 2
+    return distance
+
+
+def bias_score_normalised(sums: PriorSums) -> FloatArray:
+    """Return BiasScore divided by the largest value that it can have, shape (...,), in [0, 1]."""
+    even = _prior(sums.even, sums)
+    positive = np.where(even > 0, even, np.inf)
+    return ratio(bias_score(sums), 1 - positive.min(axis=-1))
+
+
+def bias_score_floor(sums: PriorSums) -> FloatArray:
+    """Return about the BiasScore of an unbiased model whose distributions vary as much from item to item."""
+    n = sums.n_items
+    means = ratio(sums.probabilities, n)
+    # With a single item in a class its variance is unknown: that of a mean of one item is then left out.
+    variances = np.nan_to_num(ratio(np.maximum(ratio(sums.squares, n) - means**2, 0), n - 1))
+    n_classes = (n[..., 0] > 0).sum(axis=-1)[..., None]
+    deviations = np.sqrt(variances.sum(axis=-2)) / np.maximum(n_classes, 1)
+    floor = deviations.sum(axis=-1) * _ROOT_OF_HALF_NORMAL / 2
+    return np.where(n[..., 0].sum(axis=-1) > 0, floor, np.nan)
+
+
+CLASS_MEASURES: dict[str, Callable[[ClassSums], FloatArray]] = {
+    "accuracy": accuracy,
+    "macro_f1": macro_f1,
+    "rsd": rsd,
+    "rsd_release": rsd_release,
+    "cobias": cobias,
+    "gini": gini,
+    "top_class_dominance": top_class_dominance,
+    "smallest_class_accuracy": smallest_class_accuracy,
+}
+CLASS_FLOORS: dict[str, Callable[[ClassSums], FloatArray]] = {
+    "rsd_floor": rsd_floor,
+    "cobias_floor": cobias_floor,
+    "gini_floor": gini_floor,
+}
+PRIOR_MEASURES: dict[str, Callable[[PriorSums], FloatArray]] = {
+    "bias_score": bias_score,
+    "bias_score_normalised": bias_score_normalised,
+}
+PRIOR_FLOORS: dict[str, Callable[[PriorSums], FloatArray]] = {"bias_score_floor": bias_score_floor}
+
+
+def _class_accuracies(sums: ClassSums) -> FloatArray:
+    return ratio(sums.right, sums.n_items)
+
+
+def _n_classes(sums: ClassSums) -> FloatArray:
+    n_classes: FloatArray = (sums.n_items > 0).sum(axis=-1).astype(np.float64)
+    return n_classes
+
+
+def _over_classes(values: FloatArray, sums: ClassSums) -> FloatArray:
+    """Return the mean over the classes that occur, shape (...,); nan without any."""
+    occurs = sums.n_items > 0
+    return ratio(np.where(occurs, values, 0.0).sum(axis=-1), occurs.sum(axis=-1).astype(np.float64))
+
+
+def _chance_variances(sums: ClassSums) -> FloatArray:
+    """Return the variance of each class accuracy if its true value is the overall accuracy, shape (..., k)."""
+    overall = accuracy(sums)[..., None]
+    return ratio(overall * (1 - overall) * np.ones_like(sums.n_items), sums.n_items)
+
+
+def _pair_sum(of_pairs: FloatArray) -> FloatArray:
+    """Return the sum over ordered pairs of classes that occur, shape (...,)."""
+    total: FloatArray = np.nan_to_num(of_pairs).sum(axis=(-2, -1))
+    return total
+
+
+def _as_gini(of_cobias: FloatArray, sums: ClassSums) -> FloatArray:
+    n = _n_classes(sums)
+    return ratio(of_cobias * (n - 1) / (2 * np.maximum(n, 1)), _over_classes(_class_accuracies(sums), sums))
+
+
+def _prior(by_class: FloatArray, sums: PriorSums) -> FloatArray:
+    """Return the mean over classes of the mean over their items, shape (..., k)."""
+    means = ratio(by_class, sums.n_items)
+    occurs = sums.n_items[..., :1] > 0
+    n_classes = occurs.sum(axis=-2).astype(np.float64)
+    return ratio(np.where(occurs, means, 0.0).sum(axis=-2), n_classes * np.ones(means.shape[-1]))

@@ -1,0 +1,242 @@
+"""The tables of the task *label*: of the items of one task, and of the tasks of a suite.
+
+Both give each measure under the names of its variants: the model's own distributions, and those of each calibration.
+On one task a measure is computed from sums over its items, which are resampled. On a suite it is the mean over the
+tasks that have a value, and the tasks are resampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.calibrator import LabelAnswers, calibrations
+from evaluators.labels.measures import (
+    CLASS_FLOORS,
+    CLASS_MEASURES,
+    PRIOR_FLOORS,
+    PRIOR_MEASURES,
+    ClassSums,
+    PriorSums,
+)
+from evaluators.metric import RecordTable
+from evaluators.statistics.bootstrap import FloatArray
+from evaluators.statistics.measure_table import MeasureTable
+from evaluators.statistics.outcomes import predicted_share
+from evaluators.statistics.record_tables import BoolArray, Statistics
+
+SOFTMAX = "softmax"
+_CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
+_PRIOR = {**PRIOR_MEASURES, **PRIOR_FLOORS}
+_MEANS = ("n_shown", "cut_rate")
+
+
+class Variant(NamedTuple):
+    """A measure of the distributions of a model, or of their calibration."""
+
+    measure: str
+    calibration: str = ""
+    """Name of the calibration; empty for the model's own distributions."""
+    is_softmax: bool = False
+    """True for the softmax that the paper writes."""
+
+    @property
+    def name(self) -> str:
+        """The name of its metric."""
+        parts = (self.measure, self.calibration, SOFTMAX if self.is_softmax else "")
+        return "_".join(part for part in parts if part)
+
+
+def variants() -> tuple[Variant, ...]:
+    """Return all measures of all distributions, the model's own ones first."""
+    measures = (*CLASS_MEASURES, *PRIOR_MEASURES)
+    own = [Variant(name) for name in (*measures, *CLASS_FLOORS, *PRIOR_FLOORS, *_MEANS)]
+    calibrated = [Variant(name, one.name) for one in calibrations() for name in measures]
+    # The softmax has the same most probable label, so that only BiasScore differs.
+    softmax = [Variant("bias_score", one.name, is_softmax=True) for one in calibrations() if one.is_of_paper]
+    return (*own, *calibrated, *softmax)
+
+
+class LabelTable(RecordTable, Protocol):
+    """A table that gives the statistics of each variant of a measure."""
+
+    def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of a variant on a slice."""
+
+    def undefined(self, variant: Variant) -> str | None:
+        """Return why a variant has no value; None if it may have one."""
+
+
+def aggregate(variant: Variant) -> Callable[[FloatArray], FloatArray]:
+    """Return the function from sums to values: the mean of two columns, or the measure of more."""
+
+    def value(sums: FloatArray) -> FloatArray:
+        if sums.shape[-1] == 2:
+            numerator, denominator = sums[..., 0], sums[..., 1]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where(denominator > 0, numerator / denominator, np.nan)
+        return _value(variant.measure, sums)
+
+    return value
+
+
+def _value(measure: str, sums: FloatArray) -> FloatArray:
+    """Return a measure from its columns."""
+    if measure in _CLASS:
+        return _CLASS[measure](ClassSums(*np.moveaxis(_split(sums, 3), -2, 0)))
+    k = round((sums.shape[-1] / 4) ** 0.5)
+    blocks = _split(sums, 4)
+    return _PRIOR[measure](PriorSums(*np.moveaxis(blocks.reshape(*blocks.shape[:-1], k, k), -3, 0)))
+
+
+def _split(sums: FloatArray, n: int) -> FloatArray:
+    return sums.reshape(*sums.shape[:-1], n, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigTable:
+    """The answers to one task in one context; each item is a cluster."""
+
+    answers: LabelAnswers
+    reasons: Mapping[str, str]
+    """Reason why there is no calibration, by its name."""
+    probabilities: Mapping[tuple[str, bool], FloatArray]
+    """Distributions by name of the calibration (empty for the model's own), and True for the softmax of the paper."""
+
+    @classmethod
+    def of(cls, answers: LabelAnswers) -> ConfigTable:
+        """Fit every calibration and apply it."""
+        reasons, found = {}, {("", False): answers.probabilities}
+        for one in calibrations():
+            fitted = one.fit(answers)
+            if isinstance(fitted, str):
+                reasons[one.name] = fitted
+                continue
+            found[one.name, False] = fitted.apply(answers)
+            if one.is_of_paper:
+                found[one.name, True] = fitted.apply_as_in_paper(answers)
+        return cls(answers, reasons, found)
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Return nothing: a single task is not sliced."""
+        return ()
+
+    def undefined(self, variant: Variant) -> str | None:
+        """Return why a calibration could not be fitted; None if it was."""
+        return self.reasons.get(variant.calibration)
+
+    def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of a variant: the columns of the measure, one row per item."""
+        if variant.measure in _MEANS:
+            return self._mean(variant.measure)
+        is_class = variant.measure in _CLASS
+        asked = self.answers.splits == ("test" if is_class else "bias")
+        probabilities = self.probabilities[variant.calibration, variant.is_softmax]
+        used = asked & ~np.isnan(probabilities[:, 0]) & (self.answers.targets >= 0)
+        sums = self._class_columns if is_class else self._prior_columns
+        return Statistics(
+            sums(variant.calibration, variant.is_softmax, used), int(used.sum()), int(asked.sum() - used.sum())
+        )
+
+    def value(self, variant: Variant) -> float:
+        """Return the value of a variant; nan if it has none."""
+        if self.undefined(variant) is not None:
+            return np.nan
+        sums = self.statistics(variant, {}).cluster_sums.sum(axis=0)
+        return float(aggregate(variant)(sums))
+
+    def _class_columns(self, calibration: str, is_softmax: bool, used: BoolArray) -> FloatArray:
+        key = ("class", calibration, is_softmax)
+        if key not in self._known:
+            n, k = self.answers.probabilities.shape
+            rows, targets = np.flatnonzero(used), self.answers.targets[used]
+            columns = np.zeros((n, 3, k))
+            share = predicted_share(self.probabilities[calibration, is_softmax][used])
+            columns[rows, 0, targets] = share[np.arange(len(rows)), targets]
+            columns[rows, 1, targets] = 1.0
+            columns[rows, 2] = share
+            self._known[key] = columns.reshape(n, -1)
+        return self._known[key]
+
+    def _prior_columns(self, calibration: str, is_softmax: bool, used: BoolArray) -> FloatArray:
+        key = ("prior", calibration, is_softmax)
+        if key not in self._known:
+            n, k = self.answers.probabilities.shape
+            rows, targets = np.flatnonzero(used), self.answers.targets[used]
+            columns = np.zeros((n, 4, k, k))
+            shares = self.probabilities[calibration, is_softmax][used]
+            for place, values in enumerate((shares, shares**2, self.answers.evenly[used], np.ones_like(shares))):
+                columns[rows, place, targets] = values
+            self._known[key] = columns.reshape(n, -1)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str, bool], FloatArray]:
+        return {}
+
+    def _mean(self, measure: str) -> Statistics:
+        used = self.answers.splits == "test"
+        values = self.answers.n_shown if measure == "n_shown" else self.answers.is_cut
+        sums = np.column_stack([np.where(used, values, 0.0), used.astype(np.float64)])
+        return Statistics(sums, int(used.sum()), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class SuiteTable:
+    """The measures of each task of a suite; each task is a cluster."""
+
+    measures: MeasureTable
+    reasons: Mapping[str, str]
+    """Reason why no task has a calibration, by its name."""
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Return the values of a group of tasks that occur, sorted."""
+        return self.measures.group_values(key)
+
+    def undefined(self, variant: Variant) -> str | None:
+        """Return why a calibration could not be fitted on any task; None if it could."""
+        return self.reasons.get(variant.calibration)
+
+    def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of the mean over the tasks of a slice that have a value."""
+        return self.measures.mean_of(variant.name, group)
+
+
+def suite_table(parts: Iterable[LabelAnswers]) -> SuiteTable:
+    """Return the measures of each task of a suite."""
+    wanted = variants()
+    values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
+    groups: dict[str, list[str]] = {"category": [], "equivalent_labels": [], "n_labels": []}
+    reasons: list[Mapping[str, str]] = []
+    for answers in parts:
+        table = ConfigTable.of(answers)
+        for variant in wanted:
+            values[variant.name].append(table.value(variant))
+        for name in ("category", "equivalent_labels"):
+            groups[name].append(answers.groups.get(name, ""))
+        groups["n_labels"].append(n_labels_group(len(answers.labels)))
+        reasons.append(table.reasons)
+    everywhere = {name: why for name, why in reasons[0].items() if all(name in one for one in reasons)}
+    return SuiteTable(
+        MeasureTable.of(
+            {name: np.array(found) for name, found in values.items()},
+            {name: _texts(found) for name, found in groups.items()},
+        ),
+        everywhere,
+    )
+
+
+def _texts(values: list[str]) -> npt.NDArray[np.str_]:
+    return np.array(values, dtype=np.str_)
+
+
+def n_labels_group(n_labels: int) -> str:
+    """Return the group of tasks by their number of labels, as in table 3 of the paper."""
+    if n_labels <= 5:
+        return str(n_labels)
+    return "6 to 9" if n_labels <= 9 else "10 or more"

@@ -1,0 +1,89 @@
+"""The metrics of the task *label*: performance, bias, and both after each calibration.
+
+On a suite each metric is the mean over the tasks that have a value. RSD, the Gini index and the dominance of a class
+have none where nothing is right, so that failing a task entirely can lower their means: read them beside the accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from evaluators.calibrator import Calibration, calibrations
+from evaluators.labels.table import SOFTMAX, LabelTable, Variant, aggregate, variants
+from evaluators.metric import MetricDefinition
+
+_VERSION = "1.0"
+_NO_ITEMS = "no item has a reading"
+_ZERO = "nothing is right, and the measure divides by the accuracy"
+_PAIRS = "it compares classes, and there are fewer than two"
+
+
+class _Kind(NamedTuple):
+    """The facts about a measure that are the same with and without a calibration."""
+
+    maximum: float | None
+    ideal: float | None
+    why_nan: str
+    description: str
+
+
+_KINDS = {
+    "accuracy": _Kind(1.0, 1.0, _NO_ITEMS, "Share of right labels."),
+    "macro_f1": _Kind(1.0, 1.0, _NO_ITEMS, "Mean over classes of F1."),
+    "rsd": _Kind(
+        None, 0.0, _ZERO, "Spread of the class accuracies around the accuracy, over it (Reif & Schwartz 2024, RSD)."
+    ),
+    "rsd_release": _Kind(
+        None, 0.0, _ZERO, "RSD around the mean of the class accuracies, as the published code computes it."
+    ),
+    "cobias": _Kind(1.0, 0.0, _PAIRS, "Mean absolute difference between two class accuracies (arXiv:2405.07623)."),
+    "gini": _Kind(1.0, 0.0, _ZERO, "Gini index of the class accuracies (arXiv:2603.15654)."),
+    "top_class_dominance": _Kind(None, 1.0, _ZERO, "Largest class accuracy over the mean class accuracy."),
+    "smallest_class_accuracy": _Kind(1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."),
+    "bias_score": _Kind(
+        1.0, 0.0, _NO_ITEMS, "Distance of the mean distribution from the uniform one (Reif & Schwartz 2024, BiasScore)."
+    ),
+    "bias_score_normalised": _Kind(1.0, 0.0, _NO_ITEMS, "BiasScore over the largest value that it can have."),
+    "rsd_floor": _Kind(None, None, _ZERO, "RSD by chance, at this accuracy and these numbers of items."),
+    "cobias_floor": _Kind(None, None, _PAIRS, "COBias by chance, at this accuracy and these numbers of items."),
+    "gini_floor": _Kind(None, None, _ZERO, "Gini index by chance, at this accuracy and these numbers of items."),
+    "bias_score_floor": _Kind(
+        None, None, _NO_ITEMS, "BiasScore by chance, of an unbiased model whose distributions vary as much."
+    ),
+    "n_shown": _Kind(None, None, _NO_ITEMS, "Mean number of examples that fit into a prompt."),
+    "cut_rate": _Kind(1.0, None, _NO_ITEMS, "Share of prompts whose input or instruction was shortened."),
+}
+_SLICES = ("n_labels", "equivalent_labels", "category")
+
+
+def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
+    """Return the metric of a variant of a measure."""
+    kind = _KINDS[variant.measure]
+    method = next((one for one in calibrations() if one.name == variant.calibration), None)
+    return MetricDefinition[LabelTable](
+        name=variant.name,
+        version=_VERSION if method is None else f"{_VERSION}.{method.version}",
+        task="label",
+        unit="tasks or items",
+        minimum=0.0,
+        maximum=kind.maximum,
+        ideal=lambda table: kind.ideal,
+        slices=() if method is not None else _SLICES,
+        undefined=lambda table: table.undefined(variant),
+        statistics=lambda table, group: table.statistics(variant, group),
+        aggregate=aggregate(variant),
+        why_nan=lambda sums: kind.why_nan if sums.any() else None,
+        description=" ".join(_sentences(kind, method, is_softmax=variant.is_softmax)),
+    )
+
+
+def _sentences(kind: _Kind, method: Calibration | None, *, is_softmax: bool) -> Iterator[str]:
+    yield kind.description
+    if method is not None:
+        yield method.description
+    if is_softmax:
+        yield f"With the {SOFTMAX} that the paper writes in place of the shares that its code computes."
+
+
+METRICS = tuple(_definition(variant) for variant in variants())

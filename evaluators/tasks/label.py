@@ -1,0 +1,130 @@
+"""Asks a model to label an input, after k solved examples of the same task.
+
+The protocol is that of Reif & Schwartz (NAACL 2024, arXiv:2405.02743): the reading of an item is the distribution over
+the labels that it may get. Their paper normalises by length only where labels have different lengths, which is the
+default here (``token_mean_if_unequal``). Their code always takes the mean over the tokens and the end token
+(``token_mean_with_end``).
+
+The split *test* is what models are judged by. The others support the measurement: *bias* holds items on which the prior
+of a model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaluators.backend import ChoiceRequest, Request
+from evaluators.baseline import Facts
+from evaluators.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN, label_answers
+from evaluators.labels.prompts import filled, label_prompts
+from evaluators.labels.table import ConfigTable, LabelTable, suite_table
+from evaluators.statistics.option_columns import are_certain_choices
+from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.outcomes import predicted_share
+from evaluators.statistics.record_tables import BoolArray
+from evaluators.task import CountTokens, ItemFacts, Prompt, Read
+from schemas.items.label import LabelItem
+from schemas.record import Exchange, Reading, Record
+from schemas.record_columns import RecordColumns
+from schemas.result import Normalisation
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """A task that reads a distribution over the labels of an input."""
+
+    name: str = "label"
+    version: str = "1.0"
+    item_shape: str = "label"
+    examples_split: str = "pool"
+    support_splits: frozenset[str] = frozenset({"bias", "pool", "content_free"})
+    default_contexts: tuple[int, ...] = (0, 8)
+    default_limit: int | None = 100
+    prompts: Mapping[str, Prompt] = field(default_factory=label_prompts, hash=False)
+
+    def requests(self, item: LabelItem, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request about an input, without examples."""
+        return self.requests_with(item, prompt, ())
+
+    def requests_with(
+        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], count_tokens: CountTokens | None = None
+    ) -> Sequence[Request]:
+        """Return the one request about an input."""
+        facts = self.baseline_facts(self.facts_with(item, prompt, examples, None))
+        return [
+            ChoiceRequest(
+                prompt=filled(item, prompt, examples, count_tokens).text,
+                options=tuple(f" {label}" for label in item.labels),
+                outcomes=item.labels,
+                facts=facts,
+            )
+        ]
+
+    def facts(self, item: LabelItem) -> ItemFacts:
+        """Return the facts of an item."""
+        groups = {"category": item.category, "equivalent_labels": "yes" if item.equivalent_labels else "no"}
+        if item.content_free is not None:
+            groups[CONTENT_FREE] = item.content_free
+        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
+
+    def facts_with(
+        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], place: int | None
+    ) -> ItemFacts:
+        """Return the facts of an item, with the labels of the examples that its prompt shows.
+
+        If the number of examples that fit depends on the model's tokenizer, all examples are named.
+        """
+        facts = self.facts(item)
+        found = filled(item, prompt, examples)
+        groups = dict(facts.groups)
+        groups[SHOWN] = json.dumps([one.target for one in examples[: found.n_shown]], ensure_ascii=False)
+        if place is not None:
+            groups[PLACE] = str(place)
+        if found.cut is not None:
+            groups[CUT] = found.cut
+        return ItemFacts(
+            cluster=facts.cluster, pair_id=None, target=facts.target, reference=facts.reference, groups=groups
+        )
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the labels of the examples that the prompt shows."""
+        return {SHOWN: facts.groups[SHOWN]}
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the distribution over the labels."""
+        (exchange,) = exchanges
+        if exchange.status != "answered":
+            return Read(status=exchange.status, reading=None, reason=exchange.error or "no answer")
+        found = option_probabilities(exchange, normalisation or "sum")
+        if isinstance(found, str):
+            return Read(status="failed", reading=None, reason=found)
+        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(found), answers=())
+        return Read(status="scored", reading=reading, reason=None)
+
+    def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
+        """Return the mask of the records whose distribution follows from the log-probabilities of their options."""
+        return are_certain_choices(RecordColumns.of(records), normalisation or "sum")
+
+    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
+        """Return True where the right label is the most probable one, False where it is not, None where it ties."""
+        answers = label_answers(RecordColumns.of(records))
+        share = predicted_share(answers.probabilities)
+        credits = share[range(len(share)), answers.targets]
+        has_answer = answers.has_reading & (answers.targets >= 0)
+        return [
+            None if not known or 0 < credit < 1 else bool(credit == 1)
+            for known, credit in zip(has_answer.tolist(), credits.tolist(), strict=True)
+        ]
+
+    def table(self, records: Sequence[Record]) -> LabelTable:
+        """Return the records of a config as arrays, one row per item."""
+        return ConfigTable.of(label_answers(RecordColumns.of(records)))
+
+    def suite_table(self, parts: Iterable[RecordColumns]) -> LabelTable:
+        """Return the measures of each part of a suite, one row per part."""
+        return suite_table(map(label_answers, parts))
+
+
+TASK = LabelTask()
