@@ -202,6 +202,8 @@ class Benchmark:
     """Function that returns a baseline whose name holds a parameter; None for any other name."""
     printed_groups: frozenset[str] = frozenset()
     """Groups whose slices the terminal shows beside the metrics of all items."""
+    printed_metrics: tuple[str, ...] = ()
+    """Metrics that the terminal shows, in their order; all if empty."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
     withheld: Mapping[str, str] = field(default_factory=dict)

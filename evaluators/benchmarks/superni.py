@@ -47,4 +47,9 @@ BENCHMARK = Benchmark(
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES,
     baseline_with_parameter=baseline_with_prior,
+    printed_metrics=(
+        *("macro_f1", "accuracy", "rsd", "bias_score"),
+        *(f"{name}_{one.name}" for name in ("macro_f1", "bias_score") for one in calibrations()),
+        *("n_shown", "cut_rate"),
+    ),
 )

@@ -65,18 +65,28 @@ def _print_table(result: Result) -> None:
     )
     for column in ("metric", "value", "95 % interval", "ideal", "n"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=column != "n")
-    printed = load_benchmark(result.signature.benchmark).printed_groups
-    for metric in result.metrics:
-        if metric.value is not None and set(metric.group) <= printed:
+    groups = load_benchmark(result.signature.benchmark).printed_groups
+    for metric in _printed(result):
+        if metric.value is not None and set(metric.group) <= groups:
             table.add_row(*_row(metric, metric.value))
     Console().print(table)
 
 
 def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
     """Print a result in one line, for commands that score many models."""
-    overall = {metric.name: metric.value for metric in result.metrics if not metric.group}
+    signature = result.signature
+    overall = {metric.name: metric.value for metric in _printed(result) if not metric.group}
+    # Results of one config that differ in their examples would look alike.
+    asked = "" if signature.examples_sha256 is None else f" with {signature.prompt}"
     values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
-    print(f"{result.model.id} on {result.signature.dataset} {result.signature.config}: {values}")
+    print(f"{result.model.id} on {signature.dataset} {signature.config}{asked}: {values}")
+
+
+def _printed(result: Result) -> list[Metric]:
+    """Return the metrics of a result that the terminal shows, in its order; all if the benchmark names none."""
+    names = load_benchmark(result.signature.benchmark).printed_metrics
+    chosen = [metric for name in names for metric in result.metrics if metric.name == name]
+    return chosen or list(result.metrics)
 
 
 def _row(metric: Metric, value: float) -> tuple[str, str, str, str, str]:

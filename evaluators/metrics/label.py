@@ -63,7 +63,7 @@ def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
     method = next((one for one in calibrations() if one.name == variant.calibration), None)
     return MetricDefinition[LabelTable](
         name=variant.name,
-        version=_VERSION if method is None else f"{_VERSION}.{method.version}",
+        version=_VERSION if method is None else f"{_VERSION}+{method.name}.{method.version}",
         task="label",
         unit="tasks or items",
         minimum=0.0,

@@ -22,9 +22,9 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         exchange: Answered choice request with its log-probabilities.
         normalisation: Score of an option. ``sum`` is the sum of its token log-probabilities, which is the
             log-probability of the text. ``sum_with_end`` adds the end token. ``token_mean`` and ``byte_mean`` divide
-            the sum by the number of tokens or of UTF-8 bytes, and ``token_mean_with_end`` divides the sum with the end
-            token by the number of tokens with it. ``token_mean_if_unequal`` is ``sum`` if all options have the same
-            number of tokens, and ``token_mean`` if not.
+            the sum by the number of tokens or of UTF-8 bytes; they need a border between prompt and option. Of the
+            tokens that an option adds to the prompt, ``token_mean_if_unequal`` takes the mean if options add different
+            numbers of them, and the sum if not. ``token_mean_with_end`` takes the mean of these and the end token.
 
     Returns:
         One probability per option, summing to 1; or a text that says why there is no distribution.
@@ -32,7 +32,8 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
     if normalisation == "token_mean_if_unequal":
         if None in exchange.option_token_counts:
             return "the numbers of tokens of the options are unknown; use the normalisation sum"
-        normalisation = "sum" if len({*exchange.option_token_counts}) == 1 else "token_mean"
+        if len({*exchange.option_token_counts}) == 1:
+            normalisation = "sum"
     bounded = exchange.option_is_bound
     if any(bounded) and normalisation != "sum":
         return "some log-probabilities are bounds, which no other normalisation than sum can be computed from"
@@ -44,16 +45,18 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         match normalisation:
             case "sum":
                 divisor = 1
-            case _ if normalisation != "sum_with_end" and exchange.n_moved_tokens != 0:
-                return _MERGED
             case "sum_with_end" | "token_mean_with_end":
                 end = exchange.option_end_logprobs[index]
                 if end is None:
                     return "the model has no end token; use another normalisation"
-                n_tokens = exchange.option_token_counts[index]
+                n_added = _n_added(exchange, index)
                 logprob, divisor = logprob + end, 1
                 if normalisation == "token_mean_with_end":
-                    divisor = 0 if not n_tokens else n_tokens + 1
+                    divisor = 0 if n_added == 0 else n_added + 1
+            case "token_mean_if_unequal":
+                divisor = _n_added(exchange, index)
+            case "token_mean" | "byte_mean" if exchange.n_moved_tokens != 0:
+                return _MERGED
             case "token_mean":
                 divisor = exchange.option_token_counts[index] or 0
             case "byte_mean":
@@ -81,3 +84,9 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
             f"theirs, and more than {MAX_BOUND_SHARE:g} is too much to leave open"
         )
     return [float(value) for value in probabilities / probabilities.sum()]
+
+
+def _n_added(exchange: Exchange, index: int) -> int:
+    """Return the number of tokens that an option adds to the prompt; 0 if it is unknown or none."""
+    n_tokens, n_moved = exchange.option_token_counts[index], exchange.n_moved_tokens
+    return 0 if n_tokens is None or n_moved is None else max(n_tokens - n_moved, 0)
