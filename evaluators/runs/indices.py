@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.benchmark import IndexDefinition, Source, load_benchmark
+from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
+from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
 from evaluators.task import load_task
 from schemas.errors import ConfigError
@@ -173,12 +174,10 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     Raises:
         ConfigError: a part lies outside the range of the index, or has another ideal.
     """
-    missing = [source for source in definition.sources if source not in scored]
-    if missing:
-        unknown = np.full(N_RESAMPLES, np.nan)
-        why = f"no result of {', '.join(map(str, missing))}"
-        return Index(_metric(definition, _VERSION, None, why, unknown, ()), (), definition, unknown)
-    parts = tuple(scored[part.source].metrics[part.metric] for part in definition.parts)
+    parts = tuple(
+        scored[part.source].metrics[part.metric] if part.source in scored else _missing(part, definition)
+        for part in definition.parts
+    )
     for part in parts:
         is_inside = part.minimum >= definition.minimum and _at_most(part.maximum, definition.maximum)
         if part.ideal not in (None, definition.ideal) or not is_inside:
@@ -203,6 +202,27 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     return Index(metric, parts, definition, resamples)
 
 
+def _missing(part: Part, definition: IndexDefinition) -> Metric:
+    """Return the metric of a part whose result is missing: null, with the reason."""
+    known = next(one for one in metric_definitions(part.task) if one.name == part.metric)
+    reason = f"there is no result of {part.source}"
+    return Metric(
+        name=part.metric,
+        version=known.version,
+        value=None,
+        reason=reason,
+        interval=None,
+        interval_reason="there is no value",
+        n=0,
+        n_excluded=0,
+        unit=known.unit,
+        ideal=definition.ideal,
+        minimum=known.minimum,
+        maximum=known.maximum,
+        group={},
+    )
+
+
 def _at_most(maximum: float | None, limit: float | None) -> bool:
     """Return True if a maximum is no larger than a limit; None is larger than every number."""
     return limit is None or (maximum is not None and maximum <= limit)
@@ -210,7 +230,7 @@ def _at_most(maximum: float | None, limit: float | None) -> bool:
 
 def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> str | None:
     """Return why the results of an index that pairs them cannot be paired; None if they can be, or need not."""
-    if not definition.paired:
+    if not definition.paired or not all(source in scored for source in definition.sources):
         return None
     first, *others = (scored[source].result.signature for source in definition.sources)
     for other in others:
