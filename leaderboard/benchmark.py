@@ -118,6 +118,20 @@ class ShareChart(NamedTuple):
     """Name in the chart for each metric, by the name of the metric."""
 
 
+class IndexChart(NamedTuple):
+    """A chart of several indices of each model side by side."""
+
+    name: str
+    """Suffix of the file name."""
+    caption: str
+    x_title: str
+    y_title: str
+    places: Mapping[str, str]
+    """Name of the index at each place of the horizontal axis, by the name of the place."""
+    is_ordered: bool = False
+    """True if the places have an order, so that lines connect the values of a model."""
+
+
 class Paper(NamedTuple):
     """A paper that readers cite with the numbers of a benchmark."""
 
@@ -172,6 +186,10 @@ class BenchmarkPages:
     slice_charts: tuple[SliceChart, ...] = ()
     """Separate charts for some groups; all other groups share one chart for each metric."""
     share_charts: tuple[ShareChart, ...] = ()
+    index_columns: tuple[str, ...] = ()
+    """Indices that the table of indices shows beside the one that ranks, in its order; all if empty."""
+    index_charts: tuple[IndexChart, ...] = ()
+    """Charts below the table of indices."""
     baseline_note: str | None = None
     """Sentences below each table with baselines that say how to compare a score with theirs; None for no note."""
     baseline_panel: BaselinePanel | None = None
@@ -218,6 +236,9 @@ def _check_metrics(pages: BenchmarkPages) -> None:
     named |= {name for chart in pages.share_charts for name in chart.metrics}
     named |= {*pages.variants, *pages.headlines}
     indices = {index.name for index in load_benchmark(pages.name).indices}
+    shown = {*pages.index_columns, *(name for chart in pages.index_charts for name in chart.places.values())}
+    if unknown := sorted(shown - indices):
+        raise ConfigError(f"pages of benchmark '{pages.name}' name indices that do not exist: {', '.join(unknown)}")
     named |= set(pages.labels) - indices
     if unknown := sorted(named - _metric_names()):
         raise ConfigError(f"pages of benchmark '{pages.name}' name metrics that do not exist: {', '.join(unknown)}")

@@ -10,12 +10,12 @@ from evaluators.labels.prompts import N_EXAMPLES, N_SETS
 _TASK = "label"
 _RANKING = 8
 """Number of examples after which models are ranked."""
-_MEASURES = {
-    "accuracy": (1.0, 1.0, "accuracy"),
+_CURVES = {
+    "macro_f1": (1.0, 1.0, "Macro-F1"),
     "rsd": (0.0, None, "RSD"),
     "bias_score": (0.0, 1.0, "BiasScore"),
 }
-"""Ideal, maximum and name of the measures that are shown beside the ranking one."""
+"""Ideal, maximum and name of the measures that are followed from no examples to many."""
 
 
 def _index(
@@ -38,11 +38,16 @@ BENCHMARK = Benchmark(
     name="superni",
     primary_metric="macro_f1",
     indices=(
-        _index("macro_f1", _RANKING, "Macro-F1"),
-        *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _MEASURES.items()),
+        *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _CURVES.items()),
+        _index("accuracy", _RANKING, "Accuracy"),
         *(_index(f"macro_f1_{one.name}", _RANKING, f"Macro-F1 with {one.title}") for one in calibrations()),
         *(_index(f"bias_score_{one.name}", _RANKING, f"BiasScore with {one.title}", 0.0) for one in calibrations()),
-        *(_index("macro_f1", k, "Macro-F1") for k in N_EXAMPLES if k != _RANKING),
+        *(
+            _index(name, k, title, ideal, top)
+            for name, (ideal, top, title) in _CURVES.items()
+            for k in N_EXAMPLES
+            if k != _RANKING
+        ),
     ),
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES,

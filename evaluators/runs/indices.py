@@ -80,7 +80,9 @@ class ModelResults(NamedTuple):
     @property
     def asked(self) -> str:
         """The protocol by the prompts that were really asked: a prompt of another name is named with its config."""
-        prompts = [(result.signature.config, result.signature.prompt) for result in self.results]
+        # Results that differ in their examples, and belong to one index, are told by the protocol.
+        named = {id(one.result) for source, one in self.scored.items() if source.context is not None}
+        prompts = [(one.signature.config, one.signature.prompt) for one in self.results if id(one) not in named]
         others = [f"{config} with {prompt}" for config, prompt in sorted(prompts) if prompt != self.protocol]
         return ", ".join([self.protocol, *others])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from leaderboard.site.exports import (
 )
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, named_without_rank
+from leaderboard.site.series import Series, series_chart
 from schemas.result import Metric
 
 
@@ -43,6 +44,8 @@ class IndexView:
     files: Files
     comparisons: Files
     picture: Picture | None
+    charts: tuple[Picture, ...]
+    """Charts of several indices of each model."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -107,6 +110,17 @@ class IndexView:
         """Return the description of the index with the given name."""
         return next(index.description for index in load_benchmark(self.table.benchmark).indices if index.name == name)
 
+    @property
+    def heading(self) -> str:
+        """The name of the index that ranks, for readers."""
+        return self.label(self.table.rows[0].primary.name)
+
+    def others(self, row: IndexRow) -> tuple[Metric, ...]:
+        """Return the indices that the table shows beside the one that ranks."""
+        names = load_pages(self.table.benchmark).index_columns
+        found = {metric.name: metric for metric in row.others}
+        return tuple(found[name] for name in names) or row.others
+
     def label(self, name: str) -> str:
         """Return the name of an index or of one of its parts for readers."""
         return load_pages(self.table.benchmark).label(name)
@@ -117,7 +131,7 @@ class IndexView:
         first = self.table.rows[0]
         indices = [
             define(self.label(metric.name), metric, self.description(metric.name))
-            for metric in (first.primary, *first.others)
+            for metric in (first.primary, *self.others(first))
         ]
         by_name = {part.name: part for part in first.parts}
         parts = [define(self.label(name), part, self.part_text(part)) for name, part in by_name.items()]
@@ -202,7 +216,27 @@ def _view(table: IndexTable, title: str) -> IndexView:
         files=Files(stem),
         comparisons=Files(f"{stem}-comparisons"),
         picture=None if chart is None else make_picture(chart, f"charts/{anchor}", "Index by model."),
+        charts=tuple(_charts(table, f"charts/{anchor}")),
     )
+
+
+def _charts(table: IndexTable, stem: str) -> Iterator[Picture]:
+    """Yield the charts of several indices that the benchmark describes."""
+    for described in load_pages(table.benchmark).index_charts:
+        series = []
+        for row in table.rows:
+            by_name = {index.metric.name: index.metric for index in row.indices}
+            metrics = [by_name.get(name) for name in described.places.values()]
+            series.append(Series(row.model.id.rpartition("/")[2], metrics, row.is_baseline))
+        chart = series_chart(
+            series,
+            list(described.places),
+            x_title=described.x_title,
+            y_title=described.y_title,
+            has_lines=described.is_ordered,
+        )
+        if chart is not None:
+            yield make_picture(chart, f"{stem}-{described.name}", described.caption)
 
 
 def index_placements(views: Sequence[IndexView], model_id: str) -> tuple[IndexPlacement, ...]:

@@ -344,6 +344,7 @@ def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: 
 def _charts(view: View) -> dict[str, str]:
     pictures = [section.picture for section in view.sections if section.picture is not None]
     pictures += [index.picture for index in view.indices if index.picture is not None]
+    pictures += [picture for index in view.indices for picture in index.charts]
     for model in view.models:
         pictures += [picture for placement in model.placements for picture in placement.pictures]
     pictures += [one.picture for data in view.datasets for one in data.missed if one.picture is not None]

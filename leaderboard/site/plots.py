@@ -19,7 +19,18 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 # Dark colours by light colours. Every colour of a chart is a key, so that one drawing can serve both schemes.
 _TEXT, _MUTED, _GRID, _MODEL, _BASELINE, _SECOND = "#21252b", "#59616d", "#dfe3e8", "#1f5fbf", "#7a4b00", "#2a7d46"
-_DARK = {
+SERIES = {
+    "#2457a6": "#86b4ff",
+    "#b3541e": "#f0a070",
+    "#3c7d3f": "#86d089",
+    "#7a4fa3": "#c9a4ef",
+    "#a8324a": "#f28ba0",
+    "#5c6670": "#b8c2cc",
+    "#0f7c84": "#6fd0d8",
+    "#8a6d1d": "#dcc06a",
+}
+"""Dark colours of series by light ones."""
+_DARK = SERIES | {
     _TEXT: "#e7eaf0",
     _MUTED: "#a9b1bf",
     _GRID: "#3a4150",
@@ -62,6 +73,12 @@ class GateLine(NamedTuple):
     axis: Literal["x", "y"]
     value: float
     label: str
+
+
+def draw(spec: Mapping[str, JsonValue], alt: str) -> Chart:
+    """Draw a Vega-Lite specification in both colour schemes; its colours are among those of this file."""
+    svg = _svg(spec)
+    return Chart(light=svg, dark=_darkened(svg), alt=alt)
 
 
 def scatter(
@@ -114,7 +131,6 @@ def scatter(
     ]
     layers: list[JsonValue] = [] if gate is None else [_gate_layer(gate)]
     layers += _scatter_layers(x_title, y_title)
-    svg = _svg({"width": width, "height": height, "data": {"values": values}, "layer": layers})
     n_baselines = sum(point.is_baseline for point in drawn)
     alt = (
         f"Scatter plot of {y_title} against {x_title} for {len(drawn) - n_baselines} models and "
@@ -123,7 +139,7 @@ def scatter(
     if gate is not None:
         title = x_title if gate.axis == "x" else y_title
         alt += f" A dashed line marks {gate.value:.3f} on the axis of {title}: {gate.label}."
-    return Chart(light=svg, dark=_darkened(svg), alt=alt)
+    return draw({"width": width, "height": height, "data": {"values": values}, "layer": layers}, alt)
 
 
 def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
@@ -277,9 +293,8 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
             "encoding": {"x": {"datum": metric.ideal, "type": "quantitative", "scale": scale}},
         }
         layers.insert(0, rule)
-    svg = _svg({"width": 230, "height": {"step": 16}, "data": {"values": values}, "layer": layers})
     alt = f"Dot plot of {title} with {len(drawn)} rows and their intervals; the numbers are in the tables of this page."
-    return Chart(light=svg, dark=_darkened(svg), alt=alt)
+    return draw({"width": 230, "height": {"step": 16}, "data": {"values": values}, "layer": layers}, alt)
 
 
 class Bar(NamedTuple):
@@ -315,9 +330,8 @@ def bars(rows: Sequence[Bar], *, x_title: str, y_title: str) -> Chart | None:
             "y": {"field": "n", "type": "quantitative", "title": y_title, "axis": {"tickCount": 4, "format": ",d"}},
         },
     }
-    svg = _svg(spec)
     told = ", ".join(f"{row.label}: {row.n:,}" for row in rows)
-    return Chart(light=svg, dark=_darkened(svg), alt=f"Bar chart of {y_title} by {x_title}. {told}.")
+    return draw(spec, f"Bar chart of {y_title} by {x_title}. {told}.")
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
@@ -352,6 +366,7 @@ def _svg(spec: Mapping[str, JsonValue]) -> str:
             "domainColor": _GRID,
             "tickColor": _GRID,
         },
+        "legend": {"labelColor": _TEXT, "labelFontSize": _FONT_SIZE},
     }
     whole: dict[str, JsonValue] = {"$schema": _SCHEMA, **spec, "config": config}
     memory = machine_memory()

@@ -1,0 +1,130 @@
+"""Describes the pages of the benchmark superni: label bias in classification after k examples."""
+
+from __future__ import annotations
+
+from evaluators.calibrator import calibrations
+from evaluators.labels.prompts import N_EXAMPLES
+from evaluators.labels.table import variants
+from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
+
+_NAMES = {
+    "accuracy": "Accuracy",
+    "macro_f1": "Macro-F1",
+    "rsd": "RSD",
+    "rsd_release": "RSD, release",
+    "cobias": "COBias",
+    "gini": "Gini index",
+    "top_class_dominance": "Dominance of the top class",
+    "smallest_class_accuracy": "Smallest class accuracy",
+    "bias_score": "BiasScore",
+    "bias_score_normalised": "BiasScore over its range",
+    "rsd_floor": "RSD by chance",
+    "cobias_floor": "COBias by chance",
+    "gini_floor": "Gini index by chance",
+    "bias_score_floor": "BiasScore by chance",
+    "n_shown": "Examples shown",
+    "cut_rate": "Cut inputs",
+}
+_METHODS = {one.name: one.name.upper() for one in calibrations()}
+_LABELS = {
+    one.name: ", ".join(
+        filter(
+            None,
+            (_NAMES[one.measure], _METHODS.get(one.calibration), "softmax" if one.is_softmax else None),
+        )
+    )
+    for one in variants()
+}
+_COLUMNS = (
+    *("macro_f1", "accuracy", "rsd", "rsd_floor", "bias_score", "bias_score_floor"),
+    *("gini", "gini_floor", "cobias", "cobias_floor", "smallest_class_accuracy", "n_shown", "cut_rate"),
+)
+_RANKING = 8
+
+
+def _index_label(measure: str, k: int, method: str = "") -> str:
+    shown = f"{k} examples" if k else "no examples"
+    return ", ".join(filter(None, (_NAMES[measure], _METHODS.get(method), shown)))
+
+
+_CURVES = ("macro_f1", "rsd", "bias_score")
+_INDEX_LABELS = {
+    f"accuracy_k{_RANKING}": _index_label("accuracy", _RANKING),
+    **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
+    **{
+        f"{name}_{method}_k{_RANKING}": _index_label(name, _RANKING, method)
+        for name in ("macro_f1", "bias_score")
+        for method in _METHODS
+    },
+}
+
+
+def _curve(measure: str, caption: str) -> IndexChart:
+    return IndexChart(
+        name=f"{measure}-by-examples",
+        caption=caption,
+        x_title="Examples in the prompt",
+        y_title=_NAMES[measure],
+        places={str(k): f"{measure}_k{k}" for k in N_EXAMPLES},
+        is_ordered=True,
+    )
+
+
+def _calibrated(measure: str, caption: str) -> IndexChart:
+    return IndexChart(
+        name=f"{measure}-by-calibration",
+        caption=caption,
+        x_title=f"Calibration, after {_RANKING} examples",
+        y_title=_NAMES[measure],
+        places={
+            "none": f"{measure}_k{_RANKING}",
+            **{label: f"{measure}_{method}_k{_RANKING}" for method, label in _METHODS.items()},
+        },
+    )
+
+
+_SETS = "Means over three sets of examples, with 95 % intervals."
+
+PAGES = BenchmarkPages(
+    name="superni",
+    labels=_LABELS | _INDEX_LABELS,
+    variants=frozenset(_LABELS) - {*_COLUMNS},
+    headlines=("macro_f1", "accuracy", "rsd", "bias_score"),
+    layouts=(
+        Layout(
+            deciders=("macro_f1",),
+            columns=tuple(Column(key=name, label=_LABELS[name], metric=name) for name in _COLUMNS),
+            plane=("macro_f1", "bias_score"),
+        ),
+    ),
+    group_names={"n_labels": "number of labels", "equivalent_labels": "equivalent labels"},
+    index_columns=(
+        *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "bias_score")),
+        *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _METHODS),
+        "macro_f1_k0",
+    ),
+    index_charts=(
+        _curve("macro_f1", f"Macro-F1 by number of examples; higher is better. {_SETS}"),
+        _curve("rsd", f"RSD by number of examples; lower is more even. {_SETS}"),
+        _curve("bias_score", f"BiasScore by number of examples; lower is nearer to a uniform prior. {_SETS}"),
+        _calibrated("macro_f1", f"Macro-F1 before and after each calibration; higher is better. {_SETS}"),
+        _calibrated("bias_score", f"BiasScore before and after each calibration; lower is better. {_SETS}"),
+    ),
+    baseline_note=(
+        "Baselines answer by a fixed rule and are never ranked. Even guessing has a perfect RSD and BiasScore of 0, so "
+        "these say nothing without the macro-F1 beside them. With few items chance alone keeps every model from 0: "
+        "compare with the values by chance."
+    ),
+    papers=(
+        Paper(
+            key="reif2024beyond",
+            title="Beyond Performance: Quantifying and Mitigating Label Bias in LLMs",
+            authors=("Reif, Yuval", "Schwartz, Roy"),
+            booktitle="Proceedings of the 2024 Conference of the North American Chapter of the Association for "
+            "Computational Linguistics: Human Language Technologies",
+            year=2024,
+            address="https://arxiv.org/abs/2405.02743",
+            arxiv="2405.02743",
+        ),
+    ),
+)
