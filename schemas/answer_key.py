@@ -27,6 +27,19 @@ class KeyPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyExtent:
+    """Hashes of a result on the items that are asked by default, where these are not all."""
+
+    limit: int
+    """Largest number of items of each config, apart from the splits that only support a measurement."""
+    n_items: int
+    items_sha256: str
+    """SHA-256 of these items, as the signature of such a result has it."""
+    parts: tuple[KeyPart, ...]
+    """The config, or the parts of the suite in order, with these items alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerKey:
     """Everything that a result must have in common with the dataset and the prompt that it names.
 
@@ -49,3 +62,5 @@ class AnswerKey:
     hash: KeyHash = "sha256"
     secret_id: str | None = None
     """Name of the secret, which follows from it and tells nothing about it; None if there is none."""
+    limited: KeyExtent | None = None
+    """The items that are asked by default, whose results are ranked too; None if all are asked by default."""

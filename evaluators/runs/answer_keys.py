@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluators.backend import Response
 from evaluators.runs.plan import Plan
 from evaluators.runs.records import records_of
+from evaluators.runs.selection import SelectedPart, Selection
 from evaluators.task import load_task, prompt_of
-from schemas.answer_key import SCHEMA_VERSION, AnswerKey, KeyPart
+from schemas.answer_key import SCHEMA_VERSION, AnswerKey, KeyExtent, KeyPart
 from schemas.key_secret import KeySecret
 from schemas.record_columns import RecordColumns
 from schemas.record_hashes import asked_sha256, item_hashes, items_sha256
@@ -61,7 +63,7 @@ class KeyHashes(NamedTuple):
         )
 
 
-def answer_key(plan: Plan, secret: KeySecret | None = None) -> MadeKey:
+def answer_key(plan: Plan, secret: KeySecret | None = None, limited: Selection | None = None) -> MadeKey:
     """Return the answer key of a plan that asks about all items of a config or suite.
 
     The key is made from the items by the code that asks about them, and from no answer.
@@ -69,8 +71,10 @@ def answer_key(plan: Plan, secret: KeySecret | None = None) -> MadeKey:
     Args:
         plan: The plan.
         secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
+        limited: The items that are asked by default; None if these are all.
     """
-    return key_of_parts(plan.signature, plan.selection.manifest.content_sha256, _unanswered(plan), secret)
+    content = plan.selection.manifest.content_sha256
+    return key_of_parts(plan.signature, content, _unanswered(plan), secret, limited)
 
 
 def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
@@ -81,7 +85,11 @@ def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
 
 
 def key_of_parts(
-    signature: Signature, dataset_sha256: str, parts: Iterable[RecordColumns], secret: KeySecret | None = None
+    signature: Signature,
+    dataset_sha256: str,
+    parts: Iterable[RecordColumns],
+    secret: KeySecret | None = None,
+    limited: Selection | None = None,
 ) -> MadeKey:
     """Return the answer key of some records, whatever they answer.
 
@@ -90,19 +98,16 @@ def key_of_parts(
         dataset_sha256: Hash of the contents of the dataset, from its manifest.
         parts: The records of each config.
         secret: Secret of the board; None for a key that anybody can make.
+        limited: The items that are asked by default; None if these are all.
     """
-    hashed, told, hashes = KeyHashes(secret), [], []
+    hashed, told, hashes, told_limited = KeyHashes(secret), [], [], []
     with_requests = has_known_requests(signature)
-    for records in parts:
-        told.append(
-            KeyPart(
-                config=records[0].config,
-                n_items=len(records),
-                facts_sha256=hashed.of(items_sha256(records)),
-                requests_sha256=hashed.of(asked_sha256(records)) if with_requests else None,
-            )
-        )
+    for number, records in enumerate(parts):
+        told.append(_part(records, hashed, with_requests=with_requests))
         hashes.append(hashed.of_items(records, with_requests=with_requests))
+        if limited is not None:
+            of_default = _only(records, limited.parts[number])
+            told_limited.append(_part(of_default, hashed, with_requests=with_requests))
     items = _as_file(np.concatenate(hashes))
     key = AnswerKey(
         schema_version=SCHEMA_VERSION,
@@ -113,8 +118,34 @@ def key_of_parts(
         items_file_sha256=hashlib.sha256(items).hexdigest(),
         hash="sha256" if secret is None else "hmac-sha256",
         secret_id=None if secret is None else secret.id,
+        limited=None if limited is None else _extent(limited, told_limited, hashed),
     )
     return MadeKey(key, items)
+
+
+def _part(records: RecordColumns, hashed: KeyHashes, *, with_requests: bool) -> KeyPart:
+    return KeyPart(
+        config=records[0].config,
+        n_items=len(records),
+        facts_sha256=hashed.of(items_sha256(records)),
+        requests_sha256=hashed.of(asked_sha256(records)) if with_requests else None,
+    )
+
+
+def _only(records: RecordColumns, selected: SelectedPart) -> RecordColumns:
+    """Return the records of the selected items of a part."""
+    wanted = {(split, item.item_id) for split, item in selected.items}
+    rows = zip(records.columns["split"].texts, records.columns["item_id"].texts, strict=True)
+    return RecordColumns(records.table.filter(pa.array([row in wanted for row in rows])))
+
+
+def _extent(limited: Selection, parts: Sequence[KeyPart], hashed: KeyHashes) -> KeyExtent:
+    return KeyExtent(
+        limit=limited.limit or 0,
+        n_items=limited.n_items,
+        items_sha256=hashed.of(limited.items_sha256),
+        parts=tuple(parts),
+    )
 
 
 def has_known_requests(signature: Signature) -> bool:

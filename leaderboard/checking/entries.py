@@ -45,7 +45,8 @@ class Match(NamedTuple):
     """The part of a known dataset that a result asks about."""
 
     extent: Extent
-    """Part of the config or suite; ``unknown`` if the board has no answer key of it."""
+    """Part of the config or suite; ``whole`` also for the items that are asked by default, if these are fewer, and
+    ``unknown`` if the board has no answer key of it."""
     reason: str | None
     """Reason why the result gets no rank; None if it asks about the whole config or suite."""
     is_held_out: bool = False

@@ -23,10 +23,10 @@ from evaluators.runs.answer_keys import (
 )
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
-from evaluators.task import load_task, prompt_of
+from evaluators.task import ShowsExamples, load_task, prompt_of
 from leaderboard.checking.entries import Match
 from schemas import contract, strict_json
-from schemas.answer_key import AnswerKey
+from schemas.answer_key import AnswerKey, KeyExtent
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import ConfigError, DataError
@@ -218,7 +218,13 @@ def key_of_dataset(
         DataError: the data files are damaged.
     """
     loaded = load_task(task)
-    return answer_key(Plan(select(folder, manifest, config), loaded, prompt_of(loaded, prompt)), secret)
+    whole = select(folder, manifest, config)
+    limited = None
+    if isinstance(loaded, ShowsExamples) and loaded.default_limit is not None:
+        support = loaded.support_splits
+        by_default = select(folder, manifest, config, limit=loaded.default_limit, support=support)
+        limited = by_default if by_default.n_items < whole.n_items else None
+    return answer_key(Plan(whole, loaded, prompt_of(loaded, prompt)), secret, limited)
 
 
 class KeyCheck:
@@ -238,6 +244,7 @@ class KeyCheck:
         self._where, self._signature, self._known = where, signature, known
         self.n_listed = 0 if known is None else known.key.signature.n_items
         """Number of items in the key; 0 without one."""
+        self._limited: KeyExtent | None = None
         self.match = self._start()._replace(is_held_out=known is not None and known.is_secret)
         """The part of the dataset that the result asks about, by its signature."""
         self._n_parts = 0
@@ -265,6 +272,12 @@ class KeyCheck:
         ours = known.key.signature
         theirs = known.hashes.of_signature(replace(signature, normalisation=ours.normalisation))
         if theirs == ours:
+            return Match("whole", None)
+        by_default = known.key.limited
+        if by_default is not None and theirs == replace(
+            ours, items_sha256=by_default.items_sha256, n_items=by_default.n_items
+        ):
+            self._limited = by_default
             return Match("whole", None)
         as_whole = replace(
             theirs,
@@ -299,7 +312,7 @@ class KeyCheck:
         if known is None or known.is_locked:
             return
         number, self._n_parts = self._n_parts, self._n_parts + 1
-        parts, hashes = known.key.parts, known.hashes
+        parts, hashes = (known.key if self._limited is None else self._limited).parts, known.hashes
         if number < len(parts):
             expected = parts[number]
             # Most results agree, and hashes of columns are found twenty times as fast as those of items.
@@ -308,6 +321,11 @@ class KeyCheck:
                 self._last_place = self._ends[number] - 1
                 return
         self._compare_items(records, known)
+        if self._limited is not None:
+            raise DataError(
+                f"{self._where}: part {number + 1} does not have the items that are asked with a limit of "
+                f"{self._limited.limit}; run the model again"
+            )
 
     def _compare_items(self, records: RecordColumns, known: KnownKey) -> None:
         hashes = known.hashes.of_items(records, with_requests=has_known_requests(self._signature))

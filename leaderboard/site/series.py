@@ -112,7 +112,7 @@ def _colour(names: list[JsonValue]) -> JsonValue:
         "field": "series",
         "type": "nominal",
         "sort": names,
-        "scale": {"domain": names, "range": [*SERIES][: len(names)]},
+        "scale": {"domain": names, "range": list[JsonValue](SERIES)[: len(names)]},
         "legend": {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 260, "symbolOpacity": 1},
     }
 
