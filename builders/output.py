@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from builders.card import Card, render_card
 from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
@@ -41,6 +41,7 @@ class DraftSplit(Generic[ItemT]):
     split: str
     item_shape: str
     items: Sequence[ItemT]
+    """Items in their order. They are read once when the split is written, so a sequence may make them only then."""
 
     @property
     def path(self) -> str:
@@ -132,26 +133,16 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
     """
     check_target(folder, overwrite=overwrite)
     _check_same_dataset(draft, folder)
-    _check_ids(draft)
     with replacing_folder(folder) as temporary:
+        counts = _Counts(Counter(), Counter())
         entries: list[SplitEntry] = []
         n_items = sum(len(split.items) for split in draft.splits)
         for split in draft.splits:
             report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
-            row_type = shape_of(split.item_shape, where=f"config {split.config}").row_type
-            tables.write_rows(temporary / split.path, split.items, row_type)
-            entries.append(
-                SplitEntry(
-                    config=split.config,
-                    split=split.split,
-                    item_shape=split.item_shape,
-                    path=split.path,
-                    n_items=len(split.items),
-                    content_sha256=tables.content_sha256(split.items),
-                )
-            )
+            entries.append(_write_split(split, temporary, counts))
+        _check_ids(draft, counts.ids)
         tables.write_rows(temporary / REJECTS, draft.rejects, Reject)
-        manifest = _manifest(draft, tuple(entries))
+        manifest = _manifest(draft, tuple(entries), counts.flags)
         for file in draft.extra_files:
             (temporary / file.name).write_bytes(file.content)
         (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
@@ -160,6 +151,30 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
             (temporary / BENCHMARK_FILE).write_text(render_benchmark(manifest), encoding="utf-8")
         strict_json.write(temporary / MANIFEST, contract.dump(manifest))
     return manifest
+
+
+class _Counts(NamedTuple):
+    """Counts over the items of all splits written so far."""
+
+    ids: Counter[str]
+    flags: Counter[str]
+
+
+def _write_split(split: DraftSplit[Item], folder: Path, counts: _Counts) -> SplitEntry:
+    """Write one split and count its ids and flags; its items are read once and not kept."""
+    items = list(split.items)
+    counts.ids.update(item.item_id for item in items)
+    counts.flags.update(flag for item in items for flag in item.flags)
+    row_type = shape_of(split.item_shape, where=f"config {split.config}").row_type
+    tables.write_rows(folder / split.path, items, row_type)
+    return SplitEntry(
+        config=split.config,
+        split=split.split,
+        item_shape=split.item_shape,
+        path=split.path,
+        n_items=len(items),
+        content_sha256=tables.content_sha256(items),
+    )
 
 
 def _check_same_dataset(draft: Draft[Item], folder: Path) -> None:
@@ -184,15 +199,13 @@ def ensure_publishable(manifest: Manifest) -> None:
         raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
 
 
-def _check_ids(draft: Draft[Item]) -> None:
-    ids = Counter(item.item_id for split in draft.splits for item in split.items)
+def _check_ids(draft: Draft[Item], ids: Counter[str]) -> None:
     for item_id, n in ids.items():
         if n > 1:
             raise DataError(f"dataset {draft.name}: item_id '{item_id}' stands {n} times; give every item its own id")
 
 
-def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...]) -> Manifest:
-    flags = Counter(flag for split in draft.splits for item in split.items for flag in item.flags)
+def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counter[str]) -> Manifest:
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         name=draft.name,
