@@ -22,7 +22,10 @@ from schemas import plugins
 from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
-MODULES = ("builders", "builders.gifi", "builders.synthbias", "evaluators", "leaderboard", "schemas.validate")
+MODULES = (
+    *("builders", "builders.gifi", "builders.superni", "builders.synthbias"),
+    *("evaluators", "leaderboard", "schemas.validate"),
+)
 COMMAND_LINES = ("biasboard", *MODULES)
 ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 COMMANDS_PAGE = "site/docs/commands.md"

@@ -25,6 +25,7 @@ OWN = (
     "leaderboard/benchmarks/",
     # Packages of single benchmarks.
     "builders/gifi/",
+    "builders/superni/",
     "builders/synthbias/",
     "evaluators/coreference/",
     "evaluators/pronouns/",

@@ -1,0 +1,147 @@
+"""``python -m builders.superni``: builds a dataset of the superni benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builders.output import check_target, write_dataset
+from builders.summary import closing_lines
+from builders.superni import BUILDER, drafts
+from builders.superni.choosing import FILTER, shortened
+from builders.superni.drafts import Built, Options
+from schemas.command_line import EXIT_STATUS, one_line_errors
+from schemas.dataset import Manifest
+from schemas.errors import ConfigError
+from schemas.progress import Report, steps
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+_TASKS_SHOWN = 12
+
+
+class SourceName(StrEnum):
+    """The values of ``--source``."""
+
+    EMBEDDED = "embedded"
+    NATURAL_INSTRUCTIONS = "natural-instructions"
+    HUB = "hub"
+
+
+@app.command(epilog=EXIT_STATUS)
+def build(
+    source: Annotated[SourceName, typer.Option(help="Source of the tasks.")] = SourceName.EMBEDDED,
+    input_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            help="Folder tasks/ of the repository (natural-instructions), or folder with train/ and test/ or Hub id "
+            "(hub).",
+        ),
+    ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Tasks to build: published (the 279 of the publication, default), filter (those that pass its "
+            "filter), or names or numbers, separated by commas or repeated. Default of embedded: all.",
+        ),
+    ] = None,
+    task_info: Annotated[
+        Path | None, typer.Option(help="List of all tasks, full_task_info.csv, for --tasks filter.")
+    ] = None,
+    revision: Annotated[
+        str | None,
+        typer.Option(help="Commit on the Hub if --input is a Hub id, or of the repository; recorded in the manifest."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of evaluation items per task. Default: 1000.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the splits and of the random words.")] = 42,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
+    ] = False,
+) -> Path:
+    """Build a dataset of classification tasks, on which the bias of a model towards labels is measured."""
+    with one_line_errors():
+        words = tuple(word for entry in tasks or [] for part in entry.split(",") if (word := part.strip()))
+        _check(source, input_path, words, revision, task_info)
+        folder = out if out is not None else BUILDER.source(source.value).default_out
+        folder = folder.resolve() if ".." in folder.parts else folder
+        check_target(folder, overwrite=overwrite)
+        with steps() as report:
+            built = _built(source, input_path, Options(words, limit, seed, report), revision, task_info)
+            manifest = write_dataset(built.draft, folder, overwrite=overwrite, report=_by_task(built, report))
+    for line in _summary(built, manifest, folder):
+        typer.echo(line)
+    return folder
+
+
+def _check(
+    source: SourceName, path: Path | None, tasks: tuple[str, ...], revision: str | None, task_info: Path | None
+) -> None:
+    if source is SourceName.EMBEDDED:
+        for option, value in (("--input", path), ("--revision", revision), ("--task-info", task_info)):
+            if value is not None:
+                raise ConfigError(
+                    f"{option} {value}: the embedded source reads no file; leave it out, or give --source"
+                )
+    elif path is None:
+        raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
+    if task_info is not None and source is not SourceName.HUB and tasks != (FILTER,):
+        raise ConfigError(f"--task-info {task_info}: only --tasks filter and --source hub read it; leave it out")
+
+
+def _built(
+    source: SourceName, path: Path | None, options: Options, revision: str | None, task_info: Path | None
+) -> Built:
+    if path is None:
+        return drafts.from_embedded(options)
+    if source is SourceName.HUB:
+        return drafts.from_hub(path, options, revision=revision, task_info=task_info)
+    return drafts.from_natural_instructions(path, options, revision=revision, task_info=task_info)
+
+
+def _by_task(built: Built, report: Report) -> Report:
+    """Return a report of the writing that counts tasks, whose four splits are small."""
+    places = {task.place.name: number for number, task in enumerate(built.tasks)}
+
+    def report_task(label: str, done: int, total: int | None) -> None:
+        """Report the task of a split; the label is ``writing CONFIG/SPLIT``."""
+        config = label.removeprefix("writing ").rpartition("/")[0]
+        report("writing tasks", places[config], len(places))
+
+    return report_task
+
+
+def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
+    chosen, n_items = built.chosen, {(entry.config, entry.split): entry.n_items for entry in manifest.splits}
+    yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
+    if chosen.missing:
+        n_wanted = len(chosen.places) + len(chosen.missing)
+        yield f"  {len(chosen.places)} of {n_wanted} tasks found; missing: {shortened(chosen.missing)}"
+    for task in built.tasks[:_TASKS_SHOWN]:
+        largest = max(task.counts.values()) / task.n_items
+        yield (
+            f"  {task.place.name}: {n_items[task.place.name, 'test']} evaluation items of {task.n_items}, "
+            f"{len(task.counts)} labels, the largest has {largest:.0%}"
+        )
+    if len(built.tasks) > _TASKS_SHOWN:
+        yield f"  and {len(built.tasks) - _TASKS_SHOWN} more tasks"
+    differences = [difference for task in built.tasks if (difference := task.difference) is not None]
+    if differences:
+        yield f"warning: {len(differences)} tasks are not as published: {shortened(differences, most=3)}"
+    dropped = [reject for reject in built.draft.rejects if reject.candidate]
+    if dropped:
+        reasons = [f"{reject.candidate} ({reject.reason})" for reject in dropped]
+        yield f"dropped: {len(dropped)} tasks: {shortened(reasons, most=3)}"
+    yield from closing_lines(manifest, folder, n_items=sum(n_items.values()))
+
+
+if __name__ == "__main__":
+    app()

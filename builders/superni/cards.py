@@ -1,0 +1,79 @@
+"""The texts of the cards of the superni datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from builders.card import Card, CardTable
+from builders.superni.survey import TaskSummary
+
+PAPER = (
+    "Reif and Schwartz 2024, *Beyond Performance: Quantifying and Mitigating Label Bias in LLMs* (arXiv:2405.02743, "
+    "NAACL 2024)"
+)
+SUPERNI = "Wang et al. 2022, *Super-NaturalInstructions* (arXiv:2204.07705, EMNLP 2022)"
+
+_DATA_STATEMENT = """\
+English classification tasks. Each config is one task, and its items have the instruction of the task, an input, the
+labels that it may get, and the right label. Split `test` is evaluated; on the 32 items of `bias` the bias towards
+labels is measured; from the 64 items of `pool` come demonstrations, in this order; `content_free` holds 23 inputs
+without content (three placeholders and twenty of random words), on which calibrations are fitted and which have no
+right label. `equivalent_labels` marks tasks whose labels only name places, such as the letters of options."""
+
+_HOW_BUILT = """\
+The labels of a task are the sorted first outputs of all its items, as the source spells them. A random permutation of
+the items, seeded by the seed of the build and the name of the task, gives `bias`, `pool` and `test`, in this order; no
+task has an influence on another. The random words are drawn without replacement from the inputs of `test`, in lower
+case, part by part: markers that nearly all inputs share, such as *Sentence 1:* or *(A)*, are kept, and each part gets
+as many words as it has on average. Labels are never looked at for that."""
+
+_INTENDED_USE = """\
+To measure how evenly a model treats the labels of a task, beside how often it is right, and to compare calibrations. A
+model that answers at random is even too: always read both."""
+
+_OUT_OF_SCOPE_USE = """\
+Do not read a good score as the absence of bias against people: labels of tasks are compared here, not groups of people.
+Do not train on it a model that is evaluated on it. Means over tasks with different numbers of labels are no property
+of any one of them."""
+
+_LABELS_SHOWN = 12
+
+
+def superni_card(
+    tasks: Sequence[TaskSummary], *, how_built: str, licence_terms: str, known_limits: str, citation: str
+) -> Card:
+    """Return a card, adding the parts that all sources share."""
+    return Card(
+        data_statement=_DATA_STATEMENT,
+        how_built=f"{how_built}\n\n{_HOW_BUILT}",
+        licence_terms=licence_terms,
+        intended_use=_INTENDED_USE,
+        out_of_scope_use=_OUT_OF_SCOPE_USE,
+        known_limits=known_limits,
+        balance=_balance(tasks),
+        citation=f"Cite this project with the dataset version, {citation}.",
+        task_categories=("text-classification",),
+        tags=("label-bias", "calibration", "bias-evaluation"),
+    )
+
+
+def _balance(tasks: Sequence[TaskSummary]) -> CardTable:
+    rows = [
+        (
+            task.place.name,
+            task.category,
+            str(len(task.counts)),
+            str(task.n_items),
+            f"{max(task.counts.values()) / task.n_items:.3f}",
+            _labels(list(task.counts)),
+        )
+        for task in tasks
+    ]
+    header = ("task", "category", "labels", "items in all", "share of the largest label", "labels by name")
+    return CardTable(header=header, rows=tuple(rows))
+
+
+def _labels(labels: Sequence[str]) -> str:
+    shown = [label if len(label) <= 40 else f"{label[:39]}…" for label in labels[:_LABELS_SHOWN]]
+    rest = len(labels) - len(shown)
+    return ", ".join(" ".join(label.split()) for label in shown) + (f" and {rest} more" if rest else "")

@@ -1,0 +1,121 @@
+"""The content of one task, as each source gives it: its instruction, and inputs with their outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from builders.output import Rule
+from schemas.dataset import Reject
+
+EMPTY_INPUT = Rule(name="empty_input", description="the item has an input of more than spaces")
+EMPTY_OUTPUT = Rule(name="empty_output", description="the first output of the item is more than spaces")
+MISSING_FIELD = Rule(name="missing_field", description="the item has an input, and one output or a list of outputs")
+REPEATED_ID = Rule(name="repeated_id", description="no item before it in the task has the same id")
+ITEM_RULES = (EMPTY_INPUT, EMPTY_OUTPUT, MISSING_FIELD, REPEATED_ID)
+"""Rules by which single items of a task are dropped."""
+
+
+class Instance(NamedTuple):
+    """One input of a task that can be used, with its outputs."""
+
+    item_id: str
+    text: str
+    outputs: tuple[str, ...]
+    place: str | None
+    """Place in the source, such as ``task073_x.json, instance 12``, counted from 0; None for an embedded task."""
+
+    @property
+    def label(self) -> str:
+        """The right label: the first output, as the source spells it."""
+        return self.outputs[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskContent:
+    """Everything that a source holds about one task."""
+
+    name: str
+    instruction: str
+    category: str
+    equivalent_labels: bool
+    """True if the labels only name places, such as the letters of options."""
+    own_candidates: bool
+    """True if the items of the task offer different numbers of options, so that each has labels of its own."""
+    licence: str
+    """Licence of the task, as the source tells it."""
+    sha256: str | None
+    """SHA-256 of the file; None for an embedded task."""
+    instances: tuple[Instance, ...]
+    rejects: tuple[Reject, ...]
+    """Items that were dropped, each by one of ``ITEM_RULES``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlace:
+    """A task that can be read."""
+
+    name: str
+    address: str
+    """Address of the task, for the manifest."""
+    read: Callable[[], TaskContent]
+    """Reads the task; may raise DataError. Each call reads it anew, so that nothing stays in memory."""
+
+
+class Sorted(NamedTuple):
+    """The rows of a task, sorted into those that can be used and the others."""
+
+    instances: tuple[Instance, ...]
+    rejects: tuple[Reject, ...]
+
+
+class Row(NamedTuple):
+    """One row of a source, of which nothing is certain yet."""
+
+    place: str
+    item_id: str | None
+    """The id in the source; None if it has none."""
+    text: object
+    outputs: object
+
+
+def sort_rows(rows: list[Row], make_id: Callable[[str, int], str]) -> Sorted:
+    """Sort rows into instances that can be used and rejects, in their order.
+
+    Args:
+        rows: Rows of one task.
+        make_id: Function that returns the id of a row without one, from its input and the number of rows before it that
+            have the same input.
+    """
+    instances: list[Instance] = []
+    rejects: list[Reject] = []
+    ids: set[str] = set()
+    n_before: dict[str, int] = {}
+    for row in rows:
+        text, outputs = row.text, _outputs(row.outputs)
+        if not isinstance(text, str) or outputs is None:
+            rule, reason = MISSING_FIELD, "the input is no text, or the output neither a text nor a list of texts"
+        elif not text.strip():
+            rule, reason = EMPTY_INPUT, f"the input is {text!r}"
+        elif not outputs or not outputs[0].strip():
+            rule, reason = EMPTY_OUTPUT, f"the first output is {outputs[0]!r}" if outputs else "there is no output"
+        else:
+            item_id = make_id(text, n_before.get(text, 0)) if row.item_id is None else row.item_id
+            n_before[text] = n_before.get(text, 0) + 1
+            if item_id not in ids:
+                ids.add(item_id)
+                instances.append(Instance(item_id, text, outputs, row.place))
+                continue
+            rule, reason = REPEATED_ID, f"the id '{item_id}' stands in the task before"
+        # The texts of most tasks must not be shown elsewhere.
+        rejects.append(Reject(candidate="", source_row=row.place, rule=rule.name, reason=reason))
+    return Sorted(tuple(instances), tuple(rejects))
+
+
+def _outputs(value: object) -> tuple[str, ...] | None:
+    """Return the outputs of a row, given as one text or as a list of texts; None if they are neither."""
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(isinstance(one, str) for one in values):
+        return None
+    return tuple(values)

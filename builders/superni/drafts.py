@@ -1,0 +1,258 @@
+"""Builds a draft from each source, ready to be written as a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from builders.output import Draft
+from builders.superni import BUILDER, embedded, hub, natural_instructions
+from builders.superni.cards import PAPER, SUPERNI, superni_card
+from builders.superni.choosing import FILTER, PUBLISHED, Chosen, choose_filtered, choose_named, choose_published
+from builders.superni.content import ITEM_RULES, TaskPlace
+from builders.superni.flags import FLAG_RULES
+from builders.superni.items import N_TEST
+from builders.superni.survey import Survey, TaskSummary, draft_splits, survey
+from builders.superni.task_info import ALWAYS_RULES, FILTER_RULES, read_task_info
+from builders.superni.task_table import published_tasks
+from schemas.dataset import Parameter, Source, Suite
+from schemas.errors import ConfigError
+from schemas.files import sha256_file
+from schemas.items.label import LabelItem
+from schemas.progress import Report
+
+_BUILDER_VERSION = "1.0"
+SUITE = "tasks"
+_REFUSAL = (
+    "each task keeps the licence of the data that it was made from ('Instance License'), and many of these are unknown"
+)
+
+
+class Options(NamedTuple):
+    """The options of a build that are alike for all sources."""
+
+    tasks: tuple[str, ...]
+    """Names or numbers of tasks, or one word: ``published`` or ``filter``. Empty for the default of the source."""
+    limit: int | None
+    seed: int
+    report: Report
+
+
+class Built(NamedTuple):
+    """A draft, with what a reader of the command line wants to know of it."""
+
+    draft: Draft[LabelItem]
+    chosen: Chosen
+    tasks: tuple[TaskSummary, ...]
+
+
+def from_embedded(options: Options) -> Built:
+    """Build a draft from the tasks of this project.
+
+    Raises:
+        ConfigError: there is no embedded task of a given name.
+    """
+    places = embedded.task_places()
+    if words := {PUBLISHED, FILTER} & set(options.tasks):
+        raise ConfigError(
+            f"--tasks {words.pop()}: the embedded tasks are not published ones; leave it out, or name them"
+        )
+    chosen = choose_named(options.tasks, places) if options.tasks else Chosen("all", tuple(places.values()), ())
+    sources = tuple(
+        Source(
+            name=f"embedded task {place.name}",
+            address=place.address,
+            revision=_BUILDER_VERSION,
+            sha256=None,
+            licence=embedded.LICENCE,
+            redistributable=True,
+        )
+        for place in chosen.places
+    )
+    return _built("embedded", chosen, options, sources, _EMBEDDED)
+
+
+def from_natural_instructions(given: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
+    """Build a draft from task files of the repository natural-instructions.
+
+    Args:
+        given: Folder of the task files, or of the repository.
+        options: Options of the build.
+        revision: Commit of the repository, which is only recorded; None if it is unknown.
+        task_info: List of all tasks, for ``--tasks filter``.
+
+    Raises:
+        DataError: there is no such folder, it has none of the tasks, or a file cannot be read.
+        ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
+    """
+    places = natural_instructions.task_places(given)
+    folder = natural_instructions.tasks_folder(given)
+    chosen = _chosen(options, places, task_info, folder)
+    texts = _Texts(
+        title="SuperNI label bias, tasks of Super-NaturalInstructions",
+        how_built="The tasks are files of the repository natural-instructions.",
+        licence_terms=(
+            "The repository is licensed under Apache-2.0, and each task keeps the licence of the data that it was made "
+            "from, as the table says ('instances'). Many are unknown: **do not publish this dataset**."
+        ),
+        known_limits=_LIMITS,
+        citation=f"{PAPER} and {SUPERNI}",
+    )
+    return _built("natural-instructions", chosen, options, _info_sources(task_info), texts, revision)
+
+
+def from_hub(given: Path, options: Options, *, revision: str | None, task_info: Path | None) -> Built:
+    """Build a draft from a folder in the layout of Muennighoff/natural-instructions, or from the Hub.
+
+    Raises:
+        DataError: the folder cannot be had, it has none of the tasks, or a file cannot be read.
+        ConfigError: a named task does not exist or cannot be used, or the list of all tasks is missing.
+    """
+    is_published = (options.tasks or (PUBLISHED,)) == (PUBLISHED,)
+    folder = hub.hub_folder(given, revision, published_tasks() if is_published else None)
+    infos = read_task_info(task_info, folder.path) if task_info is not None else {}
+    places = hub.task_places(folder.path, {name: info.category for name, info in infos.items() if info.category})
+    chosen = _chosen(options, places, task_info, folder.path)
+    texts = _Texts(
+        title="SuperNI label bias, tasks of Super-NaturalInstructions from the Hub",
+        how_built=(
+            "The tasks are files of the dataset Muennighoff/natural-instructions, whose rows of one id are joined to "
+            "one item with several outputs. Their categories are those of the publication."
+        ),
+        licence_terms=(
+            "Each task keeps the licence of the data that it was made from, which the dataset on the Hub does not "
+            "tell: **do not publish this dataset**."
+        ),
+        known_limits=_LIMITS,
+        citation=f"{PAPER} and {SUPERNI}",
+    )
+    return _built("hub", chosen, options, _info_sources(task_info), texts, folder.revision)
+
+
+class _Texts(NamedTuple):
+    """The texts of a card that depend on the source."""
+
+    title: str
+    how_built: str
+    licence_terms: str
+    known_limits: str
+    citation: str
+
+
+_LIMITS = """\
+* The tasks are as the source has them, with its faults: wrong labels, instructions that leave out a label, and texts
+  that offend, above all in tasks about toxic language and stereotypes. Flags name faults that a program can see.
+* Only the first output of an item counts as right.
+* `equivalent_labels` marks the 17 published tasks that fit the rule of the publication (multiple choice by letter or
+  number, and completion of sentences); it speaks of 18 and does not name them. Other tasks are never marked.
+* Sizes of the tasks differ between states of the repository; `dataset.json` names those that differ from the table of
+  the publication. The publication's own choice of 1,000 evaluation items was not seeded and cannot be repeated.
+* Models may have seen the tasks in training, or been trained to solve them."""
+
+_EMBEDDED = _Texts(
+    title="SuperNI label bias, embedded tasks",
+    how_built=(
+        "The tasks are of this project. Their inputs are combined from phrases that we wrote, so that the right label "
+        "follows from the text."
+    ),
+    licence_terms="The texts are licensed under Apache-2.0, like the code.",
+    known_limits=(
+        "* The inputs of a task share phrases, which makes them easier and less varied than those that people write; "
+        "items of a task are less independent than their number suggests.\n"
+        "* They are far fewer than the tasks of the publication, and none of them is one; values cannot be compared "
+        "with published ones."
+    ),
+    citation=f"and {PAPER}, whose method it follows",
+)
+
+
+def _chosen(options: Options, places: Mapping[str, TaskPlace], task_info: Path | None, folder: Path) -> Chosen:
+    words = options.tasks or (PUBLISHED,)
+    if len(words) > 1 and (mixed := {PUBLISHED, FILTER} & set(words)):
+        raise ConfigError(
+            f"--tasks {mixed.pop()}: cannot be mixed with other tasks; give the word alone, or names alone"
+        )
+    if words == (PUBLISHED,):
+        return choose_published(places)
+    if words == (FILTER,):
+        return choose_filtered(places, read_task_info(task_info, folder))
+    return choose_named(words, places)
+
+
+def _info_sources(task_info: Path | None) -> tuple[Source, ...]:
+    """Return the source for a list of all tasks that was given."""
+    if task_info is None:
+        return ()
+    return (
+        Source(
+            name="list of all tasks",
+            address=task_info.name,
+            revision=None,
+            sha256=sha256_file(task_info),
+            licence="not told",
+            redistributable=False,
+        ),
+    )
+
+
+def _built(
+    source: str,
+    chosen: Chosen,
+    options: Options,
+    sources: Sequence[Source],
+    texts: _Texts,
+    revision: str | None = None,
+) -> Built:
+    described = BUILDER.source(source)
+    limit = N_TEST if options.limit is None else options.limit
+    found = survey(chosen, limit=limit, report=options.report)
+    if not described.redistributable:
+        sources = (*sources, *(_task_source(task, source, revision) for task in found.tasks))
+    draft = Draft(
+        name=described.dataset,
+        benchmark=BUILDER.name,
+        version="1.0.0",
+        title=texts.title,
+        builder=f"builders.{BUILDER.name} ({source})",
+        builder_version=_BUILDER_VERSION,
+        parameters=_parameters(source, chosen, found, options, limit),
+        seed=options.seed,
+        sources=tuple(sources),
+        generator_model=None,
+        licence=described.licence,
+        publish_refusal=None if described.redistributable else _REFUSAL,
+        human_validated=False,
+        splits=tuple(draft_splits(found.tasks, seed=options.seed, limit=limit)),
+        rejects=found.rejects,
+        reject_rules=(*ITEM_RULES, *ALWAYS_RULES, *(FILTER_RULES if chosen.mode == FILTER else ())),
+        flag_rules=FLAG_RULES,
+        card=superni_card(found.tasks, **{name: text for name, text in texts._asdict().items() if name != "title"}),
+        suites=(Suite(name=SUITE, configs=tuple(task.place.name for task in found.tasks)),),
+    )
+    return Built(draft, chosen, found.tasks)
+
+
+def _parameters(source: str, chosen: Chosen, found: Survey, options: Options, limit: int) -> dict[str, Parameter]:
+    differences = [difference for task in found.tasks if (difference := task.difference) is not None]
+    return {
+        "source": source,
+        "tasks": ", ".join(place.name for place in chosen.places) if chosen.mode == "named" else chosen.mode,
+        "limit": limit,
+        "n_wanted_tasks": len(chosen.places) + len(chosen.missing),
+        "n_tasks": len(found.tasks),
+        "missing_tasks": ", ".join(chosen.missing) or None,
+        "other_counts": "; ".join(differences) or None,
+    }
+
+
+def _task_source(task: TaskSummary, source: str, revision: str | None) -> Source:
+    licence = f"Apache-2.0 (repository); instances: {task.licence}" if source != "hub" else task.licence
+    return Source(
+        name=task.place.name,
+        address=task.place.address,
+        revision=revision,
+        sha256=task.sha256,
+        licence=licence,
+        redistributable=False,
+    )

@@ -1,0 +1,176 @@
+"""The source *hub*: the layout of the dataset Muennighoff/natural-instructions on the Hugging Face Hub.
+
+Its folders train/ and test/ hold a JSON Lines file for each task, with one row for each output of an instance: rows
+with one id are one instance. It has neither categories nor licences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
+from builders.superni.natural_instructions import TASK_NAME, made_id, read_bytes
+from builders.superni.task_table import published_tasks
+from schemas import strict_json
+from schemas.errors import DataError
+from schemas.hub import hub_obstacle
+
+HUB_ID = "Muennighoff/natural-instructions"
+ADDRESS = f"https://huggingface.co/datasets/{HUB_ID}"
+REMEDY = f"take the file of {ADDRESS} as it is, or leave the task out with --tasks"
+FOLDERS = ("train", "test")
+_FIELDS = ("task_name", "id", "definition", "inputs", "targets")
+_SUFFIX = re.compile(r"_(?:train|test)$")
+
+
+class HubFolder(NamedTuple):
+    """A folder in the layout of the Hub's dataset."""
+
+    path: Path
+    revision: str | None
+    """Commit on the Hub; None for a local folder."""
+
+
+def hub_folder(given: Path, revision: str | None, names: Iterable[str] | None) -> HubFolder:
+    """Return the folder that ``--input`` refers to, and download it from the Hub if necessary.
+
+    Args:
+        given: Path of a folder, or the Hub id.
+        revision: Commit on the Hub; None for the newest one, and for a local folder.
+        names: Names of the tasks to download; None for all.
+
+    Raises:
+        DataError: there is no such folder, it cannot be downloaded, or a revision is given for a local folder.
+    """
+    if given.as_posix() == HUB_ID and not given.exists():
+        return _fetched(revision, names)
+    if not given.is_dir():
+        found = "is a file" if given.exists() else "no such folder"
+        raise DataError(f"--input {given}: {found}; give a folder with train/ and test/, or {HUB_ID} for the Hub")
+    if revision is not None:
+        raise DataError(f"--revision {revision}: applies to the Hub only, and {given} is a local folder; leave it out")
+    return HubFolder(given, None)
+
+
+def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
+    at = revision or "main"
+    obstacle = hub_obstacle(HUB_ID, ["README.md"], revision=revision, repo_type="dataset")
+    if obstacle is not None:
+        raise DataError(f"--input {HUB_ID}: {at} cannot be had: {obstacle}")
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    wanted = ["*"] if names is None else [f"{name}*" for name in names]
+    patterns = ["README.md", *(f"{folder}/{name}.jsonl" for folder in FOLDERS for name in wanted)]
+    try:
+        path = huggingface_hub.snapshot_download(
+            HUB_ID, repo_type="dataset", revision=revision, allow_patterns=patterns
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(
+            f"--input {HUB_ID}: {at} cannot be downloaded from the Hub ({reason}); go online, or give a local folder"
+        ) from error
+    # The Hub cache keeps each state in a folder named snapshots/<commit>.
+    return HubFolder(Path(path), Path(path).name)
+
+
+def task_places(folder: Path, categories: Mapping[str, str]) -> dict[str, TaskPlace]:
+    """Return the tasks of a folder by name, sorted; no file is opened.
+
+    Args:
+        folder: Folder that holds train/ and test/.
+        categories: Category of each task that is not in the table of the publication, by name.
+
+    Raises:
+        DataError: the folder holds no task file, or two of one task.
+    """
+    places: dict[str, TaskPlace] = {}
+    for path in sorted(path for name in FOLDERS for path in (folder / name).glob("*.jsonl")):
+        name = _SUFFIX.sub("", path.stem)
+        if not TASK_NAME.fullmatch(name):
+            continue
+        if name in places:
+            raise DataError(f"--input {folder}: has two files of {name}; remove one of them")
+        read, file = partial(read_task, path, name, categories), f"{path.parent.name}/{path.name}"
+        places[name] = TaskPlace(name=name, address=f"{ADDRESS}, {file}", read=read)
+    if not places:
+        raise DataError(
+            f"--input {folder}: no file train/taskNNN_NAME.jsonl or test/taskNNN_NAME.jsonl here; give the folder "
+            f"of {ADDRESS}"
+        )
+    return dict(sorted(places.items()))
+
+
+def read_task(path: Path, name: str, categories: Mapping[str, str]) -> TaskContent:
+    """Read the file of one task, and join the rows of each instance.
+
+    Args:
+        path: The file.
+        name: Name of the task.
+        categories: Category of each task that is not in the table of the publication, by name.
+
+    Raises:
+        DataError: the file is too large, is not JSON Lines, lacks a field or holds another task; or the category is
+            unknown.
+    """
+    facts = published_tasks().get(name)
+    if facts is None and name not in categories:
+        raise DataError(
+            f"{path.name}: the category of {name} is unknown, which the Hub does not tell; name full_task_info.csv "
+            "with --task-info, or take --source natural-instructions"
+        )
+    raw = read_bytes(path)
+    rows = _rows(raw, path, name)
+    joined: dict[tuple[str, str], list[str]] = {}
+    places: dict[tuple[str, str], str] = {}
+    for place, row in rows:
+        key = row["id"], row["inputs"]
+        joined.setdefault(key, []).append(row["targets"])
+        places.setdefault(key, place)
+    found = sort_rows(
+        [Row(places[key], key[0] or None, key[1], outputs) for key, outputs in joined.items()],
+        lambda text, n: made_id(name, text, n),
+    )
+    return TaskContent(
+        name=name,
+        instruction=rows[0][1]["definition"],
+        category=facts.category if facts is not None else categories[name],
+        equivalent_labels=facts is not None and facts.equivalent_labels,
+        own_candidates=facts is not None and facts.own_candidates,
+        licence="not told",
+        sha256=hashlib.sha256(raw).hexdigest(),
+        instances=found.instances,
+        rejects=found.rejects,
+    )
+
+
+def _rows(raw: bytes, path: Path, name: str) -> list[tuple[str, dict[str, str]]]:
+    try:
+        lines = raw.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {REMEDY}") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            place = f"{path.name}:{number}"
+            try:
+                value = strict_json.loads(line, where=place)
+            except DataError as error:
+                raise DataError(f"{error}; {REMEDY}") from error
+            row = value if isinstance(value, dict) else {}
+            texts = {field: text for field in _FIELDS if isinstance(text := row.get(field), str)}
+            if missing := [field for field in _FIELDS if field not in texts]:
+                have = ", ".join(row)[:200]
+                raise DataError(f"{place}: field '{missing[0]}' is missing or no text; have: {have}; {REMEDY}")
+            if texts["task_name"] != name:
+                raise DataError(f"{place}: is of '{texts['task_name']}', not of {name}; {REMEDY}")
+            rows.append((place, texts))
+    if not rows:
+        raise DataError(f"{path.name}: has no rows; {REMEDY}")
+    return rows

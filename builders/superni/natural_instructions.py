@@ -1,0 +1,142 @@
+"""The source *natural-instructions*: the task files of the repository, in its present and in its old schema.
+
+In the old schema, texts stand where the present one has lists of texts, and instances have no id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
+from builders.superni.task_table import published_tasks
+from schemas import strict_json
+from schemas.errors import DataError
+from schemas.files import check_readable
+from schemas.strict_json import JsonValue
+
+ADDRESS = "https://github.com/allenai/natural-instructions"
+REMEDY = f"take the file of {ADDRESS} as it is, or leave the task out with --tasks"
+MOST_BYTES = 256 << 20
+"""Maximum size of a task file; the published ones have some tens of megabytes at most."""
+TASK_NAME = re.compile(r"task\d+_[A-Za-z0-9._-]+")
+
+
+def tasks_folder(given: Path) -> Path:
+    """Return the folder with the task files, given its path or that of the repository.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    if not given.is_dir():
+        found = "is a file" if given.exists() else "no such folder"
+        raise DataError(f"--input {given}: {found}; give the folder tasks/ of {ADDRESS}")
+    return given / "tasks" if (given / "tasks").is_dir() else given
+
+
+def task_places(given: Path) -> dict[str, TaskPlace]:
+    """Return the tasks of a folder by name, sorted; no file is opened.
+
+    Raises:
+        DataError: there is no such folder, or it holds no task file.
+    """
+    folder = tasks_folder(given)
+    paths = {path.stem: path for path in sorted(folder.glob("task*.json")) if TASK_NAME.fullmatch(path.stem)}
+    if not paths:
+        raise DataError(f"--input {given}: no file taskNNN_NAME.json here; give the folder tasks/ of {ADDRESS}")
+    return {
+        name: TaskPlace(name=name, address=f"{ADDRESS}, tasks/{path.name}", read=partial(read_task, path))
+        for name, path in paths.items()
+    }
+
+
+def read_task(path: Path) -> TaskContent:
+    """Read one task file.
+
+    Raises:
+        DataError: the file is too large, is not JSON or not UTF-8, or has another schema.
+    """
+    raw = read_bytes(path)
+    try:
+        value = strict_json.loads(raw.decode("utf-8"), where=path.name)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {REMEDY}") from error
+    except DataError as error:
+        raise DataError(f"{error}; {REMEDY}") from error
+    task = _object(value, path.name)
+    name, rows = path.stem, _rows(task, path)
+    found = sort_rows(rows, lambda text, n: made_id(name, text, n))
+    facts = published_tasks().get(name)
+    return TaskContent(
+        name=name,
+        instruction=_first(task, "Definition", path.name),
+        category=facts.category if facts is not None else _first(task, "Categories", path.name),
+        equivalent_labels=facts is not None and facts.equivalent_labels,
+        own_candidates=facts is not None and facts.own_candidates,
+        licence=", ".join(_texts(task.get("Instance License"))) or "not told",
+        sha256=hashlib.sha256(raw).hexdigest(),
+        instances=found.instances,
+        rejects=found.rejects,
+    )
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        DataError: it is no regular file, is too large or cannot be read.
+    """
+    try:
+        check_readable(path, most=MOST_BYTES)
+        return path.read_bytes()
+    except DataError as error:
+        raise DataError(f"{error}; {REMEDY}") from error
+    except OSError as error:
+        raise DataError(f"{path.name}: cannot be read ({error.strerror}); {REMEDY}") from error
+
+
+def made_id(name: str, text: str, n_before: int) -> str:
+    """Return the id of an instance that has none: the task and a hash of the input, numbered if the input is repeated.
+
+    >>> made_id("task156_codah", "Why?", 0), made_id("task156_codah", "Why?", 1)[-2:]
+    ('task156_codah-f9ad27b8c7ddecb45d5d2b0ffa5b87c2', '-2')
+    """
+    digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:32]
+    return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")
+
+
+def _object(value: JsonValue, where: str) -> Mapping[str, JsonValue]:
+    if not isinstance(value, dict) or not isinstance(value.get("Instances"), list):
+        have = ", ".join(value)[:200] if isinstance(value, dict) else type(value).__name__
+        raise DataError(f"{where}: has no list 'Instances'; have: {have}; {REMEDY}")
+    return value
+
+
+def _rows(task: Mapping[str, JsonValue], path: Path) -> list[Row]:
+    rows = []
+    instances = task["Instances"]
+    for number, one in enumerate(instances if isinstance(instances, list) else []):
+        place = f"{path.name}, instance {number}"
+        if not isinstance(one, dict):
+            raise DataError(f"{place}: is {str(one)[:40]!r}, not an object; {REMEDY}")
+        item_id = one.get("id")
+        rows.append(
+            Row(place, item_id if isinstance(item_id, str) and item_id else None, one.get("input"), one.get("output"))
+        )
+    return rows
+
+
+def _first(task: Mapping[str, JsonValue], field: str, where: str) -> str:
+    """Return the first text of a field; in the old schema the field is the text itself."""
+    texts = _texts(task.get(field))
+    if not texts:
+        raise DataError(f"{where}: field '{field}' has no text; have: {', '.join(task)[:200]}; {REMEDY}")
+    return texts[0]
+
+
+def _texts(value: JsonValue) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [one for one in values if isinstance(one, str) and one.strip()]

@@ -1,0 +1,154 @@
+"""Looks at every chosen task once, before anything is written, and makes its items only when they are written.
+
+Only the counts of a task stay in memory. Its splits are sequences that read the task again when they are read, so that
+the items of one task are in memory at a time, however many tasks a dataset has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, overload
+
+from builders.output import DraftSplit
+from builders.superni.choosing import FILTER, Chosen, shortened
+from builders.superni.content import TaskContent, TaskPlace
+from builders.superni.items import N_BIAS, N_CONTENT_FREE, N_POOL, SPLITS, labels_of, n_test_of, split_items
+from builders.superni.task_info import content_refusal
+from builders.superni.task_table import published_tasks
+from schemas.dataset import Reject
+from schemas.errors import ConfigError, DataError
+from schemas.items.label import LabelItem
+from schemas.progress import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSummary:
+    """The counts of a task that was read, and no texts but its labels."""
+
+    place: TaskPlace
+    category: str
+    counts: Mapping[str, int]
+    """Number of items with each label, by the sorted labels."""
+    n_items: int
+    n_test: int
+    licence: str
+    sha256: str | None
+
+    @property
+    def difference(self) -> str | None:
+        """Difference between the task and the table of the publication; None if there is none, or no such task."""
+        facts = published_tasks().get(self.place.name)
+        if facts is None:
+            return None
+        parts = [f"{self.n_items} items instead of {facts.n_instances}"] if self.n_items != facts.n_instances else []
+        if facts.n_labels not in (None, len(self.counts)):
+            parts.append(f"{len(self.counts)} labels instead of {facts.n_labels}")
+        return f"{self.place.name}: {', '.join(parts)}" if parts else None
+
+
+class Survey(NamedTuple):
+    """The tasks that are built, and what was dropped."""
+
+    tasks: tuple[TaskSummary, ...]
+    rejects: tuple[Reject, ...]
+
+
+def survey(chosen: Chosen, *, limit: int, report: Report) -> Survey:
+    """Read each chosen task, and drop those that cannot be used.
+
+    Args:
+        chosen: Chosen tasks.
+        limit: Maximum number of evaluation items per task.
+        report: Called with the progress before each task is read.
+
+    Raises:
+        DataError: the file of a task cannot be read, or no task can be used.
+        ConfigError: a task that was named cannot be used.
+    """
+    tasks: list[TaskSummary] = []
+    rejects = list(chosen.rejects)
+    for number, place in enumerate(chosen.places):
+        report("reading tasks", number, len(chosen.places))
+        content = place.read()
+        labels = labels_of(content)
+        refusal = content_refusal(content, labels, is_filter=chosen.mode == FILTER)
+        rejects += content.rejects
+        if refusal is None:
+            tasks.append(_summary(place, content, labels, limit))
+        elif chosen.mode == "named":
+            raise ConfigError(f"--tasks {place.name}: cannot be used, {refusal.reason}; leave it out")
+        else:
+            rejects.append(Reject(candidate=place.name, source_row=None, rule=refusal.rule.name, reason=refusal.reason))
+    if not tasks:
+        names = shortened([place.name for place in chosen.places])
+        raise DataError(f"none of the {len(chosen.places)} tasks can be used ({names}); name others with --tasks")
+    return Survey(tuple(tasks), tuple(rejects))
+
+
+def _summary(place: TaskPlace, content: TaskContent, labels: Sequence[str], limit: int) -> TaskSummary:
+    counts = Counter(instance.label for instance in content.instances)
+    return TaskSummary(
+        place=place,
+        category=content.category,
+        counts={label: counts[label] for label in labels},
+        n_items=len(content.instances),
+        n_test=n_test_of(len(content.instances), limit),
+        licence=content.licence,
+        sha256=content.sha256,
+    )
+
+
+def draft_splits(tasks: Sequence[TaskSummary], *, seed: int, limit: int) -> Iterator[DraftSplit[LabelItem]]:
+    """Yield the splits of every task, whose items are made when they are read."""
+    maker = _Maker(seed, limit)
+    for task in tasks:
+        sizes = (task.n_test, N_BIAS, N_POOL, N_CONTENT_FREE)
+        for split, size in zip(SPLITS, sizes, strict=True):
+            items = _SplitItems(maker, task, split, size)
+            yield DraftSplit(config=task.place.name, split=split, item_shape="label", items=items)
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Makes the items of a task, and keeps those of the last one."""
+
+    seed: int
+    limit: int
+    name: str | None = None
+    made: Mapping[str, Sequence[LabelItem]] = field(default_factory=dict)
+
+    def items(self, task: TaskSummary, split: str) -> Sequence[LabelItem]:
+        """Return the items of a split.
+
+        Raises:
+            DataError: the file of the task was changed since it was surveyed.
+        """
+        if self.name != task.place.name:
+            self.name, self.made = None, {}
+            content = task.place.read()
+            if content.sha256 != task.sha256:
+                raise DataError(f"{task.place.name}: its file was changed during the build; build the dataset again")
+            self.name, self.made = content.name, split_items(content, seed=self.seed, limit=self.limit)
+        return self.made[split]
+
+
+class _SplitItems(Sequence[LabelItem]):
+    """The items of a split, made when they are read."""
+
+    def __init__(self, maker: _Maker, task: TaskSummary, split: str, size: int) -> None:
+        self._maker, self._task, self._split, self._size = maker, task, split, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> LabelItem: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[LabelItem]: ...
+    def __getitem__(self, place: int | slice) -> LabelItem | Sequence[LabelItem]:
+        return self._maker.items(self._task, self._split)[place]
+
+    def __iter__(self) -> Iterator[LabelItem]:
+        return iter(self._maker.items(self._task, self._split))
