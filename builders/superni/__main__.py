@@ -132,15 +132,19 @@ def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
             f"{len(task.counts)} labels, the largest has {largest:.0%}"
         )
     if len(built.tasks) > _TASKS_SHOWN:
-        yield f"  and {len(built.tasks) - _TASKS_SHOWN} more tasks"
+        yield f"  and {_tasks(len(built.tasks) - _TASKS_SHOWN)} more"
     differences = [difference for task in built.tasks if (difference := task.difference) is not None]
     if differences:
-        yield f"warning: {len(differences)} tasks are not as published: {shortened(differences, most=3)}"
+        yield f"warning: other counts than published in {_tasks(len(differences))}: {shortened(differences, most=3)}"
     dropped = [reject for reject in built.draft.rejects if reject.candidate]
     if dropped:
         reasons = [f"{reject.candidate} ({reject.reason})" for reject in dropped]
-        yield f"dropped: {len(dropped)} tasks: {shortened(reasons, most=3)}"
+        yield f"dropped {_tasks(len(dropped))}: {shortened(reasons, most=3)}"
     yield from closing_lines(manifest, folder, n_items=sum(n_items.values()))
+
+
+def _tasks(n: int) -> str:
+    return f"{n} task" if n == 1 else f"{n} tasks"
 
 
 if __name__ == "__main__":

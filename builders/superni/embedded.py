@@ -41,7 +41,7 @@ def _task(name: str) -> TaskContent:
     """Make the items of one task."""
     file = resources.files("builders.superni").joinpath("texts", f"{name}.toml")
     task = tomllib.loads(file.read_text(encoding="utf-8"))
-    examples = list(_asked(task) if "options" in task else _told(task))
+    examples = list(asked_examples(task) if "options" in task else told_examples(task))
     return TaskContent(
         name=name,
         instruction=task["instruction"],
@@ -75,7 +75,7 @@ def _endless(values: Sequence[T], key: str) -> Iterator[T]:
         yield from shuffled(values, f"{key}:{turn}")
 
 
-def _told(task: Mapping[str, Any]) -> Iterator[Example]:
+def told_examples(task: Mapping[str, Any]) -> Iterator[Example]:
     """Yield the examples of a task whose labels have patterns: as many different texts of each as its ``n`` says."""
     for label in task["label"]:
         key = f"{task['name']}:{label['name']}"
@@ -101,7 +101,7 @@ def _filled(pattern: str, row: Mapping[str, str], phrases: Mapping[str, str]) ->
     return pattern.format(**values, **capital)
 
 
-def _asked(task: Mapping[str, Any]) -> Iterator[Example]:
+def asked_examples(task: Mapping[str, Any]) -> Iterator[Example]:
     """Yield the examples of a task about words of different kinds, in which the right letters take turns."""
     groups: Mapping[str, Sequence[str]] = task["groups"]
     texts: set[str] = set()

@@ -102,7 +102,7 @@ def made_id(name: str, text: str, n_before: int) -> str:
     """Return the id of an instance that has none: the task and a hash of the input, numbered if the input is repeated.
 
     >>> made_id("task156_codah", "Why?", 0), made_id("task156_codah", "Why?", 1)[-2:]
-    ('task156_codah-f9ad27b8c7ddecb45d5d2b0ffa5b87c2', '-2')
+    ('task156_codah-d77989c1e3c0e0ace735631597dc367f', '-2')
     """
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:32]
     return f"{name}-{digest}" + (f"-{n_before + 1}" if n_before else "")

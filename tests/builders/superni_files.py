@@ -1,0 +1,73 @@
+"""Task files in the schemas of Super-NaturalInstructions, which the tests make themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+WORDS = ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")
+
+
+def text_of(number: int) -> str:
+    """An input of its own for each number."""
+    return f"Sentence 1: the {WORDS[number % 12]} has {number} leaves\nSentence 2: it is {WORDS[number // 12 % 12]}"
+
+
+def instances(n: int, labels: Sequence[str], *, task: str = "task1") -> list[dict[str, Any]]:
+    """Instances of the present schema, whose labels take turns."""
+    return [
+        {"id": f"{task}-{number:032x}", "input": text_of(number), "output": [labels[number % len(labels)]]}
+        for number in range(n)
+    ]
+
+
+def write_task(
+    folder: Path, name: str, rows: Sequence[dict[str, Any]], *, instruction: str = "Answer yes or no.", **fields: Any
+) -> Path:
+    """Write a task file of the present schema."""
+    value = {
+        "Contributors": ["somebody"],
+        "Source": ["made"],
+        "Categories": ["Made Classification"],
+        "Definition": [instruction],
+        "Input_language": ["English"],
+        "Output_language": ["English"],
+        "Positive Examples": [],
+        "Instances": list(rows),
+        "Instance License": ["MIT"],
+        **fields,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def write_old_task(folder: Path, name: str, rows: Sequence[tuple[str, Any]], *, instruction: str) -> Path:
+    """Write a task file of the old schema: texts instead of lists, and no ids."""
+    value = {
+        "Contributors": "somebody",
+        "Source": "made (2020)",
+        "Categories": "Made Classification -> Old",
+        "Definition": instruction,
+        "Positive Examples": [],
+        "Instances": [{"input": text, "output": output} for text, output in rows],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def write_hub_task(folder: Path, name: str, rows: Sequence[tuple[str, str, str]], *, file: str | None = None) -> Path:
+    """Write a JSON Lines file of the Hub's layout, from (id, input, output)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (file or f"{name}.jsonl")
+    lines = (
+        {"task_name": name, "id": item_id, "definition": "Answer yes or no.", "inputs": text, "targets": output}
+        for item_id, text, output in rows
+    )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
