@@ -15,7 +15,9 @@ from typing import NamedTuple
 _SHARE = 0.95
 """Least share of the inputs that have a marker, and of those that have all markers in one order."""
 _MOST_WORDS = 4
-_COLON = re.compile(r"(?<![\w'-])((?:[\w'-]+[^\S\n]){0,3}[\w'-]+):")
+_WORDS = re.compile(r"(?<![\w'-])(?:[\w'-]+[^\S\n]){0,3}[\w'-]+\Z")
+_LONGEST = 80
+"""Number of characters before a colon in which the words of a marker are looked for."""
 _OPTION = re.compile(r"\([A-Za-z0-9]{1,2}\)|(?<![\w(])[A-Za-z0-9]{1,2}[).](?=\s)")
 
 
@@ -82,11 +84,11 @@ def find_frame(texts: Sequence[str]) -> Frame:
 
 def _names(text: str) -> Iterator[str]:
     """Yield all texts in an input that may be markers: up to four words before each colon, and signs of options."""
-    for match in _COLON.finditer(text):
-        words = re.split(r"(\s)", match[1])
-        for n in range(1, _MOST_WORDS + 1):
-            if 2 * n - 1 <= len(words):
-                yield "".join(words[-(2 * n - 1) :]) + ":"
+    for colon in re.finditer(":", text):
+        match = _WORDS.search(text[max(0, colon.start() - _LONGEST) : colon.start()])
+        words = re.split(r"(\s)", match[0]) if match else []
+        for n in range(1, min(_MOST_WORDS, (len(words) + 1) // 2) + 1):
+            yield "".join(words[-(2 * n - 1) :]) + ":"
     yield from (match[0] for match in _OPTION.finditer(text))
 
 

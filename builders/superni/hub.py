@@ -22,7 +22,7 @@ from schemas.hub import hub_obstacle
 
 HUB_ID = "Muennighoff/natural-instructions"
 ADDRESS = f"https://huggingface.co/datasets/{HUB_ID}"
-REMEDY = f"take the file of {ADDRESS} as it is, or leave the task out with --tasks"
+REMEDY = f"take the file of {ADDRESS} as it is, or take it out of the folder"
 FOLDERS = ("train", "test")
 _FIELDS = ("task_name", "id", "definition", "inputs", "targets")
 _SUFFIX = re.compile(r"_(?:train|test)$")

@@ -19,7 +19,7 @@ from schemas.files import check_readable
 from schemas.strict_json import JsonValue
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
-REMEDY = f"take the file of {ADDRESS} as it is, or leave the task out with --tasks"
+REMEDY = f"take the file of {ADDRESS} as it is, or take it out of the folder"
 MOST_BYTES = 256 << 20
 """Maximum size of a task file; the published ones have some tens of megabytes at most."""
 TASK_NAME = re.compile(r"task\d+_[A-Za-z0-9._-]+")

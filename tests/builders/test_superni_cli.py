@@ -27,9 +27,9 @@ from tests.terminal import REPOSITORY, without_progress
 PUBLISHED = ("task050_multirc_answerability", "task056_multirc_classify_correct_answer")
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "builders.superni", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)} | variables
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -162,6 +162,24 @@ def test_a_folder_of_the_hub_is_built(tmp_path: Path) -> None:
     assert sum(item.content_free is None for item in items) == 100
 
 
+def test_a_downloaded_state_of_the_hub_is_built_with_its_commit(tmp_path: Path) -> None:
+    commit = "0123456789" * 4
+    cache = tmp_path / "cache" / "datasets--Muennighoff--natural-instructions"
+    (cache / "refs").mkdir(parents=True)
+    (cache / "refs" / "main").write_text(commit)
+    rows = [(f"id-{n}", text_of(n), "Yes." if n % 2 else "No.") for n in range(100)]
+    write_hub_task(cache / "snapshots" / commit / "train", PUBLISHED[0], rows, file=f"{PUBLISHED[0]}_train.jsonl")
+    (cache / "snapshots" / commit / "README.md").write_text("made")
+    for revision in ([], ["--revision", commit]):
+        arguments = ["--source", "hub", "--input", "Muennighoff/natural-instructions", "--overwrite", *revision]
+        done = run(tmp_path, *arguments, HF_HUB_CACHE=str(tmp_path / "cache"), HF_HUB_OFFLINE="1")
+        assert (done.returncode, without_progress(done.stderr)) == (0, "")
+        (source,) = read_manifest(tmp_path / "out/datasets/superni-hub").sources
+        assert (source.revision, source.name) == (commit, PUBLISHED[0])
+    done = run(tmp_path, "--source", "hub", "--input", "cache", "--revision", commit, "--out", "other")
+    assert done.stderr.startswith(f"error: --revision {commit}: applies to the Hub only, and cache is a local folder")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -206,7 +224,7 @@ def test_a_broken_file_is_named_and_nothing_is_written(tmp_path: Path, content: 
     done = from_folder(tmp_path, "--tasks", "900,901")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: {message}")
-    assert done.stderr.rstrip().endswith("or leave the task out with --tasks")
+    assert done.stderr.rstrip().endswith("or take it out of the folder")
     assert [path.name for path in tmp_path.iterdir()] == ["tasks"]
     assert from_folder(tmp_path, "--tasks", "900").returncode == 0
 
