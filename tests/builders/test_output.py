@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pytest
@@ -53,6 +55,32 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_dataset(embedded.draft(seed=3, limit=200), tmp_path / name)
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+
+
+class ReadOnce(Sequence[CoreferenceItem]):
+    """Items that are made when they are read, which may happen once."""
+
+    def __init__(self, items: Sequence[CoreferenceItem]) -> None:
+        self.items, self.n_reads = items, 0
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        raise AssertionError("items are read in their order, all at once")
+
+    def __iter__(self) -> Iterator[CoreferenceItem]:
+        self.n_reads += 1
+        return iter(self.items)
+
+
+def test_each_split_is_read_once_and_gives_the_same_bytes(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
+    lazy = [ReadOnce(split.items) for split in draft.splits]
+    splits = tuple(replace(split, items=items) for split, items in zip(draft.splits, lazy, strict=True))
+    write_dataset(replace(draft, splits=splits), tmp_path / "lazy")
+    assert [items.n_reads for items in lazy] == [1, 1]
+    write_dataset(draft, tmp_path / "plain")
+    assert files_of(tmp_path / "lazy") == files_of(tmp_path / "plain")
 
 
 def test_the_hub_library_loads_the_folder(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
