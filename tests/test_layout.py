@@ -176,7 +176,8 @@ def test_folders_of_plug_ins_hold_plug_ins_alone() -> None:
             assert hasattr(module, name), f"{package}.{plug_in} defines no {name}; only plug-ins lie there"
     for plug_in in plugins.names("evaluators.metrics"):
         module = plugins.load("evaluators.metrics", plug_in, kind="metric file")
-        defined = [value for value in vars(module).values() if isinstance(value, MetricDefinition)]
+        values = [one for value in vars(module).values() for one in (value if isinstance(value, tuple) else (value,))]
+        defined = [value for value in values if isinstance(value, MetricDefinition)]
         assert defined, f"evaluators.metrics.{plug_in} defines no metric; only plug-ins lie there"
 
 

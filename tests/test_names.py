@@ -27,7 +27,9 @@ OWN = (
     "builders/gifi/",
     "builders/superni/",
     "builders/synthbias/",
+    "evaluators/calibration/",
     "evaluators/coreference/",
+    "evaluators/labels/",
     "evaluators/pronouns/",
     "evaluators/detectors/",
 )

@@ -121,7 +121,7 @@ PAGES = BenchmarkPages(
             title="Beyond Performance: Quantifying and Mitigating Label Bias in LLMs",
             authors=("Reif, Yuval", "Schwartz, Roy"),
             booktitle="Proceedings of the 2024 Conference of the North American Chapter of the Association for "
-            "Computational Linguistics: Human Language Technologies",
+            "Computational Linguistics: Human Language Technologies (Volume 1: Long Papers)",
             year=2024,
             address="https://arxiv.org/abs/2405.02743",
             arxiv="2405.02743",
