@@ -204,6 +204,8 @@ class Benchmark:
     """Groups whose slices the terminal shows beside the metrics of all items."""
     printed_metrics: tuple[str, ...] = ()
     """Metrics that the terminal shows, in their order; all if empty."""
+    compared_over_sets: Mapping[str, float] = field(default_factory=dict)
+    """Ideal value, by name, of each metric that is compared over the sets of examples of a suite."""
     importer: AnswerImporter | None = None
     """Reader of published answers; None if there are none."""
     withheld: Mapping[str, str] = field(default_factory=dict)

@@ -52,6 +52,7 @@ BENCHMARK = Benchmark(
     gates=(Gate("accuracy", _TASK),),
     baselines=BASELINES,
     baseline_with_parameter=baseline_with_prior,
+    compared_over_sets={name: ideal for name, (ideal, _, _) in _CURVES.items()},
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "bias_score"),
         *(f"{name}_{one.name}" for name in ("macro_f1", "bias_score") for one in calibrations()),

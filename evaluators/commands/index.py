@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.benchmark import Part, benchmarks, load_benchmark
+from evaluators.runs.example_sets import SetMean, SetTable, set_tables
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.stored_sums import measurement_of
 from schemas import strict_json
@@ -62,7 +63,9 @@ def read_scored(folder: Path) -> ScoredResult:
         return ScoredResult(result, {}, {})
     measurement = measurement_of(folder, result, read_parts(folder, result))
     overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
-    return ScoredResult(result, overall, measurement.resampled(names))
+    compared = [*load_benchmark(signature.benchmark).compared_over_sets]
+    by_part = measurement.by_cluster(compared) if signature.parts else {}
+    return ScoredResult(result, overall, measurement.resampled(names), by_part)
 
 
 def _indices(of_model: ModelResults) -> tuple[Index, ...]:
@@ -81,7 +84,8 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
     table = Table(title=title, title_justify="left")
     for column in ("metric", "value", "95 % interval"):
         table.add_column(column, justify="left" if column == "metric" else "right", no_wrap=True)
-    for index in computed:
+    # An index whose result is missing says so below.
+    for index in (one for one in computed if one.metric.value is not None):
         table.add_row(*_row(index.metric, index.metric.name))
         for metric, part in zip(index.parts, index.definition.parts, strict=True):
             table.add_row(*_row(metric, f"  {part.key}"))
@@ -94,9 +98,25 @@ def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
             print(f"  {scorer.kind} by {scorer.label}")
         if (reason := result.environment.corruption) is not None:
             print(f"  warning: {reason}")
+    reasons: dict[str, list[str]] = {}
     for index in computed:
         if index.metric.reason is not None:
-            print(f"{index.metric.name}: {index.metric.reason}")
+            reasons.setdefault(index.metric.reason.partition(": ")[2], []).append(index.metric.name)
+    for reason, names in reasons.items():
+        print(f"{', '.join(names)}: {reason}")
+    for sets in set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets):
+        _print_sets(sets)
+
+
+def _print_sets(sets: SetTable) -> None:
+    title = f"{sets.n_sets} sets of {sets.n_examples} examples, means over {sets.n_parts} parts"
+    table = Table(title=title, title_justify="left")
+    table.add_column("set of each part")
+    for name in sets.rows[0].means:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in sets.rows:
+        table.add_row(row.name, *("none" if one.value is None else f"{one.value:.4f}" for one in row.means.values()))
+    Console().print(table)
 
 
 def _row(metric: Metric, name: str) -> tuple[str, str, str]:
@@ -121,7 +141,22 @@ def _as_json(of_model: ModelResults, computed: tuple[Index, ...]) -> JsonValue:
         "missing_tasks": [str(source) for source in of_model.missing],
         "results": [_result(result) for result in of_model.results],
         "indices": [_index(index) for index in computed],
+        "example_sets": [
+            _sets(sets) for sets in set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets)
+        ],
     }
+
+
+def _sets(sets: SetTable) -> JsonValue:
+    rows: list[JsonValue] = [
+        {"name": row.name, "means": {name: _set_mean(one) for name, one in row.means.items()}} for row in sets.rows
+    ]
+    return {"n_examples": sets.n_examples, "n_sets": sets.n_sets, "n_parts": sets.n_parts, "rows": rows}
+
+
+def _set_mean(one: SetMean) -> JsonValue:
+    low, high = (None, None) if one.interval is None else (one.interval.low, one.interval.high)
+    return {"value": one.value, "low": low, "high": high, "n": one.n}
 
 
 def _index(index: Index) -> JsonValue:

@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,9 @@ class ScoredResult(NamedTuple):
     """Metrics over all items, by name."""
     resamples: Mapping[str, FloatArray]
     """Values on the resamples of the clusters by name of the metric, at least for the metrics of the index."""
+    by_part: Mapping[str, FloatArray] = MappingProxyType({})
+    """Values in each part of a suite by name of the metric, shape (n_parts,); nan where a part has none. They are told
+    for the metrics that are compared over sets of examples."""
 
 
 class Index(NamedTuple):

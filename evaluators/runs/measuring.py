@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluators.metric import MetricDefinition, RecordTable, Source, TableSource, compute_all
 from evaluators.scorer import TextScorer
-from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray
+from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
 from evaluators.task import ReadsScores, ReadsSuites, Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
@@ -132,6 +132,23 @@ class Measurement:
             else definitions[name].resampled(self.source, {})
             for name in names
         }
+
+    def by_cluster(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return metrics that are means over clusters in each cluster, such as each part of a suite.
+
+        Args:
+            names: Names of the metrics; those that are no means, or undefined, are left out.
+
+        Returns:
+            The values of each metric by name, shape (n_clusters,); nan for clusters without a value.
+        """
+        found = {}
+        for definition in metric_definitions(self._task):
+            if definition.name in names and self.source.facts(definition).undefined is None:
+                sums = self.source.statistics(definition, {}).cluster_sums
+                if sums.shape[1] == 2:
+                    found[definition.name] = ratio(sums[:, 0], sums[:, 1])
+        return found
 
     def sliced_resamples(self, names: Sequence[str], n_resamples: int) -> Iterator[SliceResamples]:
         """Yield metrics on all items and on each slice, with their values on the first resamples of the clusters.

@@ -70,6 +70,8 @@ class Entry:
     metric has no value."""
     index_resamples: Mapping[str, FloatArray] = field(default_factory=dict)
     """The same arrays for the metrics that an index of the benchmark averages, by name."""
+    by_part: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Values in each part of a suite, for the metrics that are compared over sets of examples."""
     match: Match
     """The part of a known dataset whose items the records were compared with."""
     items_sha256: str

@@ -87,6 +87,7 @@ def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Ent
         n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
         primary_resamples=resamples[primary_names[0]] if primary_names else None,
         index_resamples={name: resamples[name] for name in index_names},
+        by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if result.signature.parts else {},
         match=key_check.match,
         items_sha256=joined_sha256(told.items),
         answers_sha256=joined_sha256(told.answers),

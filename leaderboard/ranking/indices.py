@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.example_sets import SetTable, set_tables
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from leaderboard.ranking.bounds import Bounds, bounds_of
@@ -29,6 +31,8 @@ class IndexRow:
     """Reason why the row has no rank; None if it has one."""
     shut: str | None = None
     """Reason why the model does not achieve more than every baseline; None if it does."""
+    sets: tuple[SetTable, ...] = ()
+    """Comparison of the sets of examples, for each number of examples with several sets."""
     chance: float | None = None
     """Share of the resamples in which the model is the nearest to the ideal; None without a rank or a second model."""
 
@@ -208,7 +212,7 @@ def _identity(result: Result) -> tuple[str, str]:
 
 def _scored(entry: Entry) -> ScoredResult:
     overall = {name: metric for (name, group), metric in entry.metrics.items() if not group}
-    return ScoredResult(entry.result, overall, entry.index_resamples)
+    return ScoredResult(entry.result, overall, entry.index_resamples, entry.by_part)
 
 
 def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> IndexRow:
@@ -222,7 +226,8 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...], gates: Gates) -> In
         if len(set(reasons.values())) > 1:
             unranked = f"{config}: {unranked}"
     shut = next((in_config(entry, reason) for entry, reason in judged if reason is not None), None)
-    return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked or shut, shut=shut)
+    sets = tuple(set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets))
+    return IndexRow(entries=entries, indices=indices, rank=None, unranked=unranked or shut, shut=shut, sets=sets)
 
 
 def _name(entry: Entry, entries: Sequence[Entry]) -> str:
@@ -276,6 +281,7 @@ def _table(key: _Key, rows: Sequence[IndexRow]) -> IndexTable:
             rank=ranking.ranges.get(row.model.identity_sha256),
             unranked=row.unranked,
             shut=row.shut,
+            sets=row.sets,
             chance=ranking.chances.get(row.model.identity_sha256),
         )
         for row in sorted(rows, key=_row_order)

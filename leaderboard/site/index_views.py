@@ -115,6 +115,12 @@ class IndexView:
         """The name of the index that ranks, for readers."""
         return self.label(self.table.rows[0].primary.name)
 
+    def set_name(self, name: str) -> str:
+        """Return the name of a way to choose sets of examples, with the metric in it as readers know it."""
+        word, _, metric = name.partition(" ")
+        is_metric = metric in load_benchmark(self.table.benchmark).compared_over_sets
+        return f"{word.capitalize()} {self.label(metric) if is_metric else metric}"
+
     def others(self, row: IndexRow) -> tuple[Metric, ...]:
         """Return the indices that the table shows beside the one that ranks."""
         names = load_pages(self.table.benchmark).index_columns
