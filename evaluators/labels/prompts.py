@@ -138,7 +138,7 @@ def filled(
     head, query = frame.head(item.instruction.strip()), frame.query(item.text.strip())
     shown: list[str] = []
     for number, example in enumerate(examples, start=1):
-        text = frame.example(number, example.text.strip(), example.target or "")
+        text = frame.example(number, example.text.strip(), (example.target or "").strip())
         # The release measures the examples with spaces between them, and sends them without.
         if size(f"{head}{' '.join(shown)}{text}{query}") > limit:
             break
