@@ -162,8 +162,10 @@ def _shortened(head: str, text: str, query: Callable[[str], str], limit: float, 
     kept = _most(len(text), lambda n: size(head + query(_without_middle(text, n))) <= limit)
     if kept is not None:
         return Filled(head + query(_without_middle(text, kept)), 0, "input")
-    kept = _most(len(head), lambda n: size(f"{head[:n]}\n\n{query(_GAP.strip())}") <= limit)
-    return Filled(f"{head[: kept or 0]}\n\n{query(_GAP.strip())}", 0, "instruction")
+    instruction, nothing = head.removesuffix("\n\n"), query(_GAP.strip())
+    kept = _most(len(instruction), lambda n: size(f"{instruction[:n]}\n\n{nothing}") <= limit) or 0
+    cut: Cut = "instruction" if kept < len(instruction) else "input"
+    return Filled(f"{instruction[:kept]}\n\n{nothing}", 0, cut)
 
 
 def _without_middle(text: str, n: int) -> str:
