@@ -1,0 +1,278 @@
+"""The measures and calibrations of the task *label*, recounted with plain loops from rows of ``records.parquet``.
+
+Written from the papers and not from the code: lists and dicts only, one item after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow.parquet as pq
+
+TIE = 1e-12
+SMALLEST = 1e-6
+CLASS_MEASURES = (
+    "accuracy",
+    "macro_f1",
+    "rsd",
+    "rsd_release",
+    "cobias",
+    "gini",
+    "top_class_dominance",
+    "smallest_class_accuracy",
+)
+CLASS_FLOORS = ("rsd_floor", "cobias_floor", "gini_floor")
+OF_PAPER = ("cc", "dc")
+"""Calibrations that the paper runs, and writes with a softmax, beside the one that it proposes."""
+PRIOR_MEASURES = ("bias_score", "bias_score_normalised")
+Shares: TypeAlias = dict[str, float]
+Correct: TypeAlias = "Callable[[Row], Shares | None]"
+
+
+class Row(NamedTuple):
+    """An item with its answer; a label that the item does not offer has no entry in ``p``."""
+
+    config: str
+    split: str
+    target: str | None
+    offered: tuple[str, ...]
+    p: Shares | None
+    kind: str
+    place: int | None
+    n_shown: int
+    is_cut: bool
+
+
+def rows_of(path: Path) -> dict[str, list[Row]]:
+    """The rows of each config."""
+    found: dict[str, list[Row]] = {}
+    for row in pq.read_table(path).to_pylist():
+        groups = dict(row["groups"])
+        reading = row["reading"]
+        one = Row(
+            config=row["config"],
+            split=row["split"],
+            target=row["target"],
+            offered=tuple(row["exchanges"][0]["outcomes"]),
+            p=None if reading is None else dict(zip(reading["outcomes"], reading["probabilities"], strict=True)),
+            kind=groups.get("content_free", ""),
+            place=int(groups["shown_place"]) if "shown_place" in groups else None,
+            n_shown=len(json.loads(groups["shown_labels"])),
+            is_cut="cut" in groups,
+        )
+        found.setdefault(one.config, []).append(one)
+    return found
+
+
+def credits(p: Shares) -> Shares:
+    """1 for the most probable label; 1/t for each of t that tie."""
+    best = max(p.values())
+    top = [label for label, value in p.items() if value >= best - TIE]
+    return {label: 1 / len(top) if label in top else 0.0 for label in p}
+
+
+def class_measures(pairs: Sequence[tuple[str, Shares]]) -> dict[str, float | None]:
+    """Measures of (right label, distribution) of each item of the split *test*."""
+    classes = sorted({target for target, _ in pairs})
+    n = {c: sum(1 for target, _ in pairs if target == c) for c in classes}
+    right = {c: sum(credits(p).get(c, 0.0) for target, p in pairs if target == c) for c in classes}
+    predicted = {c: sum(credits(p).get(c, 0.0) for _, p in pairs) for c in classes}
+    if not classes:
+        return dict.fromkeys((*CLASS_MEASURES, *CLASS_FLOORS))
+    size = len(classes)
+    accuracies = sorted(right[c] / n[c] for c in classes)
+    overall = sum(right.values()) / len(pairs)
+    mean = sum(accuracies) / size
+    f1 = []
+    for c in classes:
+        precision = right[c] / predicted[c] if predicted[c] else 0.0
+        recall = right[c] / n[c]
+        f1.append(2 * precision * recall / (precision + recall) if precision + recall else 0.0)
+    n_pairs = size * (size - 1) // 2
+    gaps = [accuracies[j] - accuracies[i] for i in range(size) for j in range(i + 1, size)]
+    variance = {c: overall * (1 - overall) / n[c] for c in classes}
+    chance_gaps = [
+        math.sqrt(2 / math.pi) * math.sqrt(variance[classes[i]] + variance[classes[j]])
+        for i in range(size)
+        for j in range(i + 1, size)
+    ]
+    ranked = sum((2 * i - size - 1) * a for i, a in enumerate(accuracies, start=1))
+    return {
+        "accuracy": overall,
+        "macro_f1": sum(f1) / size,
+        "rsd": math.sqrt(sum((a - overall) ** 2 for a in accuracies) / size) / overall if overall else None,
+        "rsd_release": math.sqrt(sum((a - mean) ** 2 for a in accuracies) / size) / overall if overall else None,
+        "cobias": sum(gaps) / n_pairs if n_pairs else None,
+        "gini": ranked / (size * sum(accuracies)) if mean and n_pairs else None,
+        "top_class_dominance": accuracies[-1] / mean if mean else None,
+        "smallest_class_accuracy": accuracies[0],
+        "rsd_floor": math.sqrt(sum(variance.values()) / size) / overall if overall else None,
+        "cobias_floor": sum(chance_gaps) / n_pairs if n_pairs else None,
+        "gini_floor": (size - 1) / (2 * size) * sum(chance_gaps) / n_pairs / mean if mean and n_pairs else None,
+    }
+
+
+def class_mean(rows: Sequence[tuple[str, Shares]], labels: Sequence[str]) -> Shares:
+    """The mean over the classes that occur of the mean over their items."""
+    classes = sorted({target for target, _ in rows})
+    means = []
+    for c in classes:
+        own = [p for target, p in rows if target == c]
+        means.append({label: sum(p.get(label, 0.0) for p in own) / len(own) for label in labels})
+    return {label: sum(one[label] for one in means) / len(means) for label in labels}
+
+
+def evenly(row: Row) -> Shares:
+    return dict.fromkeys(row.offered, 1 / len(row.offered))
+
+
+def prior_measures(found: Sequence[tuple[Row, Shares]], labels: Sequence[str]) -> dict[str, float | None]:
+    """Measures of the items of the split *bias*."""
+    if not found:
+        return dict.fromkeys(("bias_score", "bias_score_normalised", "bias_score_floor"))
+    prior = class_mean([(str(row.target), p) for row, p in found], labels)
+    even = class_mean([(str(row.target), evenly(row)) for row, _ in found], labels)
+    score = sum(abs(prior[label] - even[label]) for label in labels) / 2
+    classes = sorted({str(row.target) for row, _ in found})
+    total = 0.0
+    for label in labels:
+        of_classes = 0.0
+        for c in classes:
+            values = [p.get(label, 0.0) for row, p in found if row.target == c]
+            if len(values) > 1:
+                mean = sum(values) / len(values)
+                of_classes += sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values)
+        total += math.sqrt(2 / math.pi) * math.sqrt(of_classes) / len(classes)
+    return {
+        "bias_score": score,
+        "bias_score_normalised": score / largest_bias([row for row, _ in found]),
+        "bias_score_floor": total / 2,
+    }
+
+
+def largest_bias(rows: Sequence[Row]) -> float:
+    """The largest BiasScore of any model, by trying every set of labels that it could put all its probability on."""
+    labels = sorted({label for row in rows for label in row.offered})
+    targets = [row.target for row in rows]
+    n_classes = len(set(targets))
+    most = 0.0
+    for chosen in range(1, 2 ** len(labels)):
+        favoured = {label for place, label in enumerate(labels) if chosen >> place & 1}
+        distance = 0.0
+        for row in rows:
+            inside = len(favoured & set(row.offered))
+            weight = 1 / n_classes / targets.count(row.target)
+            distance += weight * ((1.0 if inside else 0.0) - inside / len(row.offered))
+        most = max(most, distance)
+    return most
+
+
+def ratios(rows: Sequence[Row], weights: Sequence[float], labels: Sequence[str]) -> Shares:
+    """The prior of each label over its probability in a uniform distribution; 1 for labels that no item offers."""
+    prior = {label: sum(w * (row.p or {}).get(label, 0.0) for w, row in zip(weights, rows)) for label in labels}  # noqa: B905
+    even = {label: sum(w * evenly(row).get(label, 0.0) for w, row in zip(weights, rows)) for label in labels}  # noqa: B905
+    return {label: prior[label] / even[label] if even[label] else 1.0 for label in labels}
+
+
+def divided(row: Row, ratio: Shares, strength: float = 1.0) -> Shares | None:
+    """``p`` over a power of the prior, renormalised over the labels that the item offers."""
+    if row.p is None:
+        return None
+    odds = {label: p / max(ratio[label], SMALLEST) ** strength for label, p in row.p.items()}
+    return {label: value / sum(odds.values()) for label, value in odds.items()}
+
+
+def softmax_of(row: Row, ratio: Shares) -> Shares | None:
+    """The softmax of ``p`` over the prior."""
+    if row.p is None:
+        return None
+    n = len(row.offered)
+    quotients = {label: p / max(ratio[label] / n, SMALLEST) for label, p in row.p.items()}
+    most = max(quotients.values())
+    odds = {label: math.exp(value - most) for label, value in quotients.items()}
+    return {label: value / sum(odds.values()) for label, value in odds.items()}
+
+
+def leave_one_out(rows: Sequence[Row], n_shown: int, labels: Sequence[str]) -> Shares | None:
+    """The ratios from the first examples: the mean over the labels that occur of the mean over their examples."""
+    own = [row for row in rows if row.split == "pool" and row.p and row.place is not None and row.place < n_shown]
+    if not own:
+        return None
+    targets = [row.target for row in own]
+    return ratios(own, [1 / len(set(targets)) / targets.count(row.target) for row in own], labels)
+
+
+def fitted_strength(pool: Sequence[Row], ratio: Shares) -> float:
+    """The strength from -5 to 5 that is right most often; of equals the one nearest to 1, and then the smaller one."""
+    best: tuple[float, Fraction, Fraction] | None = None
+    for step in range(101):
+        strength = Fraction(step, 10) - 5
+        n_right = sum(credits(divided(row, ratio, float(strength)) or {}).get(str(row.target), 0.0) for row in pool)
+        found = (-round(n_right, 6), abs(strength - 1), strength)
+        best = found if best is None else min(best, found)
+    assert best is not None
+    return float(best[2])
+
+
+def corrections(rows: Sequence[Row], labels: Sequence[str]) -> dict[str, Correct | None]:
+    """The correction of each calibration, and of the softmax of the paper; None where it cannot be fitted."""
+    known = [row for row in rows if row.p is not None]
+    sources = {
+        "cc": [row for row in known if row.kind == "placeholder"],
+        "dc": [row for row in known if row.kind == "random_words"],
+        "bc": [row for row in known if row.split == "test"],
+        "bcl": [row for row in known if row.split == "pool" and row.place is None],
+    }
+    found: dict[str, Correct | None] = {}
+    for name, own in sources.items():
+        if not own:
+            found |= {name: None} | ({f"{name}_softmax": None} if name in OF_PAPER else {})
+            continue
+        ratio = ratios(own, [1 / len(own)] * len(own), labels)
+        strength = fitted_strength(own, ratio) if name == "bcl" else 1.0
+        found[name] = lambda row, ratio=ratio, strength=strength: divided(row, ratio, strength)  # type: ignore[misc]
+        if name in OF_PAPER:
+            found[f"{name}_softmax"] = lambda row, ratio=ratio: softmax_of(row, ratio)  # type: ignore[misc]
+    by_n = {n: leave_one_out(rows, n, labels) for n in sorted({row.n_shown for row in rows})}
+    is_shown = any(ratio is not None for ratio in by_n.values())
+
+    def looc(row: Row, how: Callable[[Row, Shares], Shares | None]) -> Shares | None:
+        ratio = by_n[row.n_shown]
+        return None if ratio is None else how(row, ratio)
+
+    found["looc"] = (lambda row: looc(row, divided)) if is_shown else None
+    found["looc_softmax"] = (lambda row: looc(row, softmax_of)) if is_shown else None
+    return found
+
+
+def measures(rows: Sequence[Row]) -> dict[str, float | None]:
+    """Every metric of the task by name."""
+    labels = sorted({label for row in rows for label in row.offered})
+    test = [row for row in rows if row.split == "test"]
+    found = measured(rows, lambda row: row.p, labels, "")
+    found["n_shown"] = sum(row.n_shown for row in test) / len(test) if test else None
+    found["cut_rate"] = sum(row.is_cut for row in test) / len(test) if test else None
+    for name, correct in corrections(rows, labels).items():
+        own = measured(rows, correct or (lambda row: None), labels, f"_{name}")
+        wanted = ("bias_score",) if name.endswith("_softmax") else (*CLASS_MEASURES, *PRIOR_MEASURES)
+        found |= {key: own[key] for key in (f"{one}_{name}" for one in wanted)}
+    return found
+
+
+def measured(rows: Sequence[Row], correct: Correct, labels: Sequence[str], ending: str) -> dict[str, float | None]:
+    pairs = [(row, correct(row)) for row in rows if row.target is not None]
+    tested = [(str(row.target), p) for row, p in pairs if row.split == "test" and p is not None]
+    biased = [(row, p) for row, p in pairs if row.split == "bias" and p is not None]
+    found = class_measures(tested) | prior_measures(biased, labels)
+    return {f"{name}{ending}": value for name, value in found.items()}
+
+
+def mean_over(parts: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """The mean of a measure over the tasks that have a value."""
+    known = [part[name] for part in parts if part[name] is not None]
+    return sum(known) / len(known) if known else None
