@@ -36,6 +36,8 @@ class PriorSums(NamedTuple):
     """Squares of the probabilities."""
     even: FloatArray
     """Probabilities under the uniform distribution over the labels that each item offers."""
+    even_squares: FloatArray
+    """Squares of these, which sum to 1/k over the k labels that an item offers."""
     n_items: FloatArray
     """Number of items by right label, in each column."""
 
@@ -141,10 +143,11 @@ def bias_score(sums: PriorSums) -> FloatArray:
 
 
 def bias_score_normalised(sums: PriorSums) -> FloatArray:
-    """Return BiasScore divided by the largest value that it can have, shape (...,), in [0, 1]."""
-    even = _prior(sums.even, sums)
-    positive = np.where(even > 0, even, np.inf)
-    return ratio(bias_score(sums), 1 - positive.min(axis=-1))
+    """Return BiasScore divided by the largest value that it can have, shape (...,), in [0, 1].
+
+    That of an item with k labels is 1 - 1/k. A model that always takes a label that all items offer has the mean of it.
+    """
+    return ratio(bias_score(sums), 1 - _prior(sums.even_squares, sums).sum(axis=-1))
 
 
 def bias_score_floor(sums: PriorSums) -> FloatArray:

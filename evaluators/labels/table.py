@@ -34,6 +34,7 @@ SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
 _PRIOR = {**PRIOR_MEASURES, **PRIOR_FLOORS}
 _MEANS = ("n_shown", "cut_rate")
+_N_PRIOR = len(PriorSums._fields)
 
 
 class Variant(NamedTuple):
@@ -89,8 +90,8 @@ def _value(measure: str, sums: FloatArray) -> FloatArray:
     """Return a measure from its columns."""
     if measure in _CLASS:
         return _CLASS[measure](ClassSums(*np.moveaxis(_split(sums, 3), -2, 0)))
-    k = round((sums.shape[-1] / 4) ** 0.5)
-    blocks = _split(sums, 4)
+    k = round((sums.shape[-1] / _N_PRIOR) ** 0.5)
+    blocks = _split(sums, _N_PRIOR)
     return _PRIOR[measure](PriorSums(*np.moveaxis(blocks.reshape(*blocks.shape[:-1], k, k), -3, 0)))
 
 
@@ -168,9 +169,9 @@ class ConfigTable:
         if key not in self._known:
             n, k = self.answers.probabilities.shape
             rows, targets = np.flatnonzero(used), self.answers.targets[used]
-            columns = np.zeros((n, 4, k, k))
-            shares = self.probabilities[calibration, is_softmax][used]
-            for place, values in enumerate((shares, shares**2, self.answers.evenly[used], np.ones_like(shares))):
+            columns = np.zeros((n, _N_PRIOR, k, k))
+            shares, even = self.probabilities[calibration, is_softmax][used], self.answers.evenly[used]
+            for place, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
                 columns[rows, place, targets] = values
             self._known[key] = columns.reshape(n, -1)
         return self._known[key]
