@@ -15,6 +15,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
 from evaluators.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN, label_answers
@@ -110,13 +112,12 @@ class LabelTask:
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where the right label is the most probable one, False where it is not, None where it ties."""
         answers = label_answers(RecordColumns.of(records))
-        share = predicted_share(answers.probabilities)
-        credits = share[range(len(share)), answers.targets]
-        has_answer = answers.has_reading & (answers.targets >= 0)
-        return [
-            None if not known or 0 < credit < 1 else bool(credit == 1)
-            for known, credit in zip(has_answer.tolist(), credits.tolist(), strict=True)
-        ]
+        known = np.flatnonzero(answers.has_reading & (answers.targets >= 0))
+        credits = predicted_share(answers.probabilities[known])[np.arange(len(known)), answers.targets[known]]
+        found: list[bool | None] = [None] * len(records)
+        for place, credit in zip(known.tolist(), credits.tolist(), strict=True):
+            found[place] = None if 0 < credit < 1 else credit == 1
+        return found
 
     def table(self, records: Sequence[Record]) -> LabelTable:
         """Return the records of a config as arrays, one row per item."""
