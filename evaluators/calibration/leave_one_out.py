@@ -27,7 +27,7 @@ class LeaveOneOutCalibration:
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""
-        if not (answers.places >= 0).any():
+        if not answers.n_shown.any():
             return "the prompt shows no examples"
         if not answers.shown.any():
             return "there are no answers to the examples of the prompt"

@@ -16,6 +16,7 @@ from evaluators.metric import MetricDefinition
 _VERSION = "1.0"
 _NO_ITEMS = "no item has a reading"
 _ZERO = "nothing is right, and the measure divides by the accuracy"
+_ZERO_OR_SINGLE = "nothing is right, or there are fewer than two classes"
 _PAIRS = "it compares classes, and there are fewer than two"
 
 
@@ -38,7 +39,7 @@ _KINDS = {
         None, 0.0, _ZERO, "RSD around the mean of the class accuracies, as the published code computes it."
     ),
     "cobias": _Kind(1.0, 0.0, _PAIRS, "Mean absolute difference between two class accuracies (arXiv:2405.07623)."),
-    "gini": _Kind(1.0, 0.0, _ZERO, "Gini index of the class accuracies (arXiv:2603.15654)."),
+    "gini": _Kind(1.0, 0.0, _ZERO_OR_SINGLE, "Gini index of the class accuracies (arXiv:2603.15654)."),
     "top_class_dominance": _Kind(None, 1.0, _ZERO, "Largest class accuracy over the mean class accuracy."),
     "smallest_class_accuracy": _Kind(1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."),
     "bias_score": _Kind(
@@ -47,7 +48,9 @@ _KINDS = {
     "bias_score_normalised": _Kind(1.0, 0.0, _NO_ITEMS, "BiasScore over the largest value that it can have."),
     "rsd_floor": _Kind(None, None, _ZERO, "RSD by chance, at this accuracy and these numbers of items."),
     "cobias_floor": _Kind(None, None, _PAIRS, "COBias by chance, at this accuracy and these numbers of items."),
-    "gini_floor": _Kind(None, None, _ZERO, "Gini index by chance, at this accuracy and these numbers of items."),
+    "gini_floor": _Kind(
+        None, None, _ZERO_OR_SINGLE, "Gini index by chance, at this accuracy and these numbers of items."
+    ),
     "bias_score_floor": _Kind(
         None, None, _NO_ITEMS, "BiasScore by chance, of an unbiased model whose distributions vary as much."
     ),
