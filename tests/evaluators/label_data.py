@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from builders.card import Card, CardTable
 from builders.output import Draft, DraftSplit, write_dataset
-from evaluators.backend import Response
+from evaluators.backend import ChoiceRequest, Response
+from evaluators.runs.measuring import Measurement
 from evaluators.runs.plan import Plan, PlannedPart
-from evaluators.runs.records import records_of
+from evaluators.runs.records import exchange_of, records_of
 from evaluators.runs.selection import select
 from evaluators.tasks.label import TASK
 from schemas.dataset import Source, Suite
 from schemas.dataset_folder import read_manifest
 from schemas.items.label import ContentFree, LabelItem
-from schemas.record import Record
+from schemas.record import Reading, Record
+from schemas.record_columns import RecordColumns
+from schemas.result import Metric
 
 NOTE = "Made by a test."
 WORDS = (
@@ -250,3 +253,62 @@ def drawn_answer(seed: int, *, p_missing: float = 0.0) -> Answer:
         return [value / sum(odds) for value in odds]
 
     return answer
+
+
+def measured(*parts: Sequence[Record], is_suite: bool = False) -> dict[str, Metric]:
+    found = Measurement.of(map(RecordColumns.of, parts), "label", is_suite=is_suite).metrics()
+    return {metric.name: metric for metric in found if not metric.group}
+
+
+def values(*parts: Sequence[Record], is_suite: bool = False) -> dict[str, float | None]:
+    return {name: metric.value for name, metric in measured(*parts, is_suite=is_suite).items()}
+
+
+def simple(
+    split: str,
+    number: int,
+    target: str | None,
+    p: Mapping[str, float],
+    kind: str = "",
+    place: int | None = None,
+    k: int = 2,
+) -> Record:
+    """A record of a task with given probabilities."""
+    groups = {"category": "c", "equivalent_labels": "no", "shown_labels": str(["x"] * k).replace("'", '"')}
+    groups |= {"content_free": kind} if kind else {}
+    groups |= {} if place is None else {"shown_place": str(place)}
+    template = SIMPLE.exchanges[0]
+    return replace(
+        SIMPLE,
+        item_id=f"{split}-{number}",
+        split=split,
+        cluster=f"{split}-{number}",
+        target=target,
+        reference=target,
+        groups=groups,
+        exchanges=(replace(template, outcomes=tuple(p), options=tuple(p)),),
+        reading=Reading(outcomes=tuple(p), probabilities=tuple(p.values()), answers=()),
+    )
+
+
+def _first_record() -> Record:
+    request = ChoiceRequest(prompt="p", options=("a", "b"), outcomes=("a", "b"))
+    exchange = exchange_of(request, Response(status="answered"), show_prompt=True, chat=False)
+    return Record(
+        item_id="one",
+        config="made",
+        split="test",
+        status="scored",
+        truncated=False,
+        reason=None,
+        cluster="one",
+        pair_id=None,
+        target="a",
+        reference="a",
+        groups={},
+        exchanges=(exchange,),
+        reading=None,
+    )
+
+
+SIMPLE = _first_record()

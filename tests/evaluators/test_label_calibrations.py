@@ -1,0 +1,284 @@
+"""The corrections of label distributions: what moves them, what does not, and their effect in closed form."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluators.calibrator import calibrations
+from evaluators.labels.answers import label_answers
+from schemas.record import Record
+from schemas.record_columns import RecordColumns
+from tests.evaluators.label_data import (
+    Answer,
+    Asked,
+    drawn_answer,
+    made_dataset,
+    made_records,
+    measured,
+    planned,
+    simple,
+    values,
+)
+
+TASKS = ("two", "three", "letters", "six")
+SHOWN = "release-4096b-k8-set1-v1"
+TRUNCATED = "release-1024b-k8-set0-v1"
+NAMES = ("bc", "bcl", "cc", "dc", "looc")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_dataset(tmp_path_factory.mktemp("tasks") / "tasks")
+
+
+def asked_with(dataset: Path, name: str, prompt: str, answer: Answer) -> list[Record]:
+    (records,) = made_records(planned(dataset, name, prompt), answer)
+    return records
+
+
+def fitted(records: Sequence[Record]) -> dict[str, tuple[list[list[float]], float]]:
+    """The ratios and the strength of each calibration."""
+    answers = label_answers(RecordColumns.of(records))
+    found = {one.name: one.fit(answers) for one in calibrations()}
+    return {name: (one.ratios.tolist(), one.strength) for name, one in found.items() if not isinstance(one, str)}
+
+
+def with_other_gold(records: Sequence[Record], split: str) -> list[Record]:
+    """The same answers to items of which every right label of a split is another one."""
+    changed = []
+    for record in records:
+        if record.split == split:
+            offered = record.exchanges[0].outcomes
+            record = replace(record, target=offered[(offered.index(record.target or "") + 1) % len(offered)])
+        changed.append(record)
+    return changed
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_right_labels_move_only_the_corrections_that_may_read_them(dataset: Path, name: str) -> None:
+    records = asked_with(dataset, name, SHOWN, drawn_answer(11))
+    before = fitted(records)
+    assert tuple(sorted(before)) == NAMES
+    for split in ("test", "bias"):
+        np.testing.assert_equal(fitted(with_other_gold(records, split)), before)
+    after = fitted(with_other_gold(records, "pool"))
+    for one in ("cc", "dc", "bc"):
+        np.testing.assert_equal(after[one], before[one])
+    assert after["bcl"][0] == before["bcl"][0]
+    # On all but unlucky answers; those of this seed are not.
+    assert after["looc"] != before["looc"]
+
+
+@pytest.mark.parametrize("split", ["test", "bias", "pool", "content_free"])
+def test_answers_move_only_the_corrections_that_are_learnt_from_them(dataset: Path, split: str) -> None:
+    records = asked_with(dataset, "three", SHOWN, drawn_answer(11))
+    other = asked_with(dataset, "three", SHOWN, drawn_answer(12))
+    mixed = [new if new.split == split else old for old, new in zip(records, other, strict=True)]
+    before, after = fitted(records), fitted(mixed)
+    moved = {name for name in NAMES if not np.array_equal(after[name][0], before[name][0], equal_nan=True)}
+    assert moved == {"test": {"bc"}, "bias": set(), "pool": {"bcl", "looc"}, "content_free": {"cc", "dc"}}[split]
+
+
+def test_shown_items_teach_looc_and_the_others_bcl(dataset: Path) -> None:
+    records = asked_with(dataset, "three", SHOWN, drawn_answer(11))
+    other = asked_with(dataset, "three", SHOWN, drawn_answer(12))
+    for is_shown, name in ((True, "looc"), (False, "bcl")):
+        mixed = [
+            new if new.split == "pool" and ("shown_place" in new.groups) == is_shown else old
+            for old, new in zip(records, other, strict=True)
+        ]
+        before, after = fitted(records), fitted(mixed)
+        assert {one for one in NAMES if not np.array_equal(after[one][0], before[one][0], equal_nan=True)} == {name}
+
+
+def test_looc_uses_the_examples_that_a_prompt_has_room_for() -> None:
+    """Four examples: a prompt with the first two learns (.9 + .3) / 2 of a, and one with all four (.9 + .2) / 2."""
+    shares, targets = (0.9, 0.3, 0.9, 0.1), ("a", "b", "a", "b")
+    records = [
+        simple("pool", place, target, {"a": p, "b": 1 - p}, place=place, k=3)
+        for place, (p, target) in enumerate(zip(shares, targets, strict=True))
+    ]
+    records += [simple("test", k, "a", {"a": 0.58, "b": 0.42}, k=k) for k in (0, 1, 2, 4)]
+    ratios, _ = fitted(records)["looc"]
+    priors = [ratio[0] / 2 for ratio in ratios]
+    assert priors[1:] == pytest.approx([0.9, 0.6, (0.9 + 0.3) / 2, (0.9 + 0.2) / 2], abs=1e-12)
+    assert np.isnan(priors[0])
+    found = measured(records)
+    # The prompt without examples has no correction. Of the others, only .58 over the prior .55 stays above one half.
+    assert (found["accuracy_looc"].n, found["accuracy_looc"].n_excluded) == (3, 1)
+    assert found["accuracy_looc"].value == pytest.approx(1 / 3, abs=1e-12)
+    assert found["accuracy"].value == 1.0
+
+
+def test_looc_weighs_labels_and_not_examples() -> None:
+    """Three examples of a with .8 of it and one of b with .4: (.8 + .4) / 2, and c is in no example."""
+    records = [
+        simple("pool", place, "b" if place == 3 else "a", p, place=place, k=3)
+        for place, p in enumerate([{"a": 0.8, "b": 0.1, "c": 0.1}] * 3 + [{"a": 0.4, "b": 0.4, "c": 0.2}])
+    ]
+    records.append(simple("test", 0, "a", {"a": 0.5, "b": 0.3, "c": 0.2}, k=4))
+    ratios, _ = fitted(records)["looc"]
+    assert ratios[4] == pytest.approx([0.6 * 3, 0.25 * 3, 0.15 * 3], abs=1e-12)
+
+
+def test_a_model_that_gives_priors_only_is_even_after_each_calibration(dataset: Path) -> None:
+    def prior(asked: Asked) -> list[float]:
+        n_others = len(asked.item.labels) - 1
+        return [0.8, *([0.2 / n_others] * n_others)]
+
+    for name, k in (("two", 2), ("three", 3), ("six", 6)):
+        found = values(asked_with(dataset, name, SHOWN, prior))
+        assert found["bias_score"] == pytest.approx(0.8 - 1 / k, abs=1e-9)
+        assert found["bias_score_normalised"] == pytest.approx((0.8 - 1 / k) / (1 - 1 / k), abs=1e-9)
+        for one in ("cc", "dc", "looc", "bc"):
+            assert found[f"bias_score_{one}"] == pytest.approx(0.0, abs=1e-9)
+            assert found[f"accuracy_{one}"] == pytest.approx(1 / k, abs=1e-9)
+
+
+def likelihood(asked: Asked) -> list[float]:
+    """A likelihood that is even for inputs without content."""
+    rng = random.Random(asked.item.item_id)
+    if asked.item.content_free is not None:
+        return [1.0] * len(asked.item.labels)
+    return [rng.expovariate(1.0) + 2.0 * (label == asked.item.target) for label in asked.item.labels]
+
+
+@pytest.mark.parametrize("name", ["two", "three", "six"])
+@pytest.mark.parametrize("calibration", ["cc", "dc"])
+def test_a_prior_that_multiplies_a_likelihood_is_taken_out_exactly(dataset: Path, name: str, calibration: str) -> None:
+    weights = {"yes": 5.0, "neutral": 0.05, "joy": 9.0, "anger": 0.3}
+
+    def clean(asked: Asked) -> list[float]:
+        odds = likelihood(asked)
+        return [value / sum(odds) for value in odds]
+
+    def leaning(asked: Asked) -> list[float]:
+        pairs = zip(asked.item.labels, likelihood(asked), strict=True)
+        odds = [weights.get(label, 1.0) * value for label, value in pairs]
+        return [value / sum(odds) for value in odds]
+
+    expected = values(asked_with(dataset, name, SHOWN, clean))
+    found = values(asked_with(dataset, name, SHOWN, leaning))
+    for measure in ("accuracy", "macro_f1", "rsd", "gini", "bias_score", "bias_score_normalised"):
+        assert found[f"{measure}_{calibration}"] == pytest.approx(expected[measure], abs=1e-9)
+    assert found["bias_score"] != pytest.approx(expected["bias_score"], abs=1e-3)
+
+
+SHARES = st.lists(st.floats(0.01, 1.0), min_size=3, max_size=3).map(lambda odds: [one / sum(odds) for one in odds])
+
+
+def of_split(split: str, rows: Sequence[Sequence[float]], golds: str = "abc") -> list[Record]:
+    return [
+        simple(split, number, golds[number % len(golds)], dict(zip("abc", shares, strict=True)))
+        for number, shares in enumerate(rows)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(SHARES, min_size=1, max_size=8))
+def test_bias_scores_are_in_their_range_and_0_for_a_uniform_model(rows: list[list[float]]) -> None:
+    found = values(of_split("bias", rows))
+    score, normalised = found["bias_score"], found["bias_score_normalised"]
+    assert score is not None
+    assert normalised is not None
+    assert 0 <= score <= 1 - 1 / 3
+    assert normalised == pytest.approx(score / (1 - 1 / 3), abs=1e-12)
+    even = values(of_split("bias", [[1 / 3] * 3] * len(rows)))
+    assert even["bias_score"] == pytest.approx(0.0, abs=1e-12)
+    assert even["bias_score_floor"] == pytest.approx(0.0, abs=1e-7)
+    turned = values(of_split("bias", [row[1:] + row[:1] for row in rows], "cab"))
+    assert turned["bias_score"] == pytest.approx(score, abs=1e-12)
+    assert values(of_split("bias", [row for row in rows for _ in "12"], "aabbcc"))["bias_score"] == pytest.approx(score)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(SHARES, min_size=3, max_size=8), st.lists(SHARES, min_size=1, max_size=3))
+def test_a_correction_is_undone_by_the_prior_that_it_removes(
+    rows: list[list[float]], priors: list[list[float]]
+) -> None:
+    """Multiplying every distribution, placeholders too, by the same weights changes nothing after CC of one of them."""
+    weights = (4.0, 1.0, 0.1)
+
+    def scaled(one: Sequence[float]) -> list[float]:
+        odds = [value * weight for value, weight in zip(one, weights, strict=True)]
+        return [value / sum(odds) for value in odds]
+
+    def calibrated(change: bool) -> Mapping[str, float | None]:
+        plain = [[*priors[0]], *rows]
+        placeholder, *others = [scaled(one) for one in plain] if change else plain
+        records = [simple("content_free", 0, None, dict(zip("abc", placeholder, strict=True)), "placeholder")]
+        return values([*records, *of_split("bias", others), *of_split("test", others)])
+
+    before, after = calibrated(False), calibrated(True)
+    for name in ("bias_score_cc", "macro_f1_cc", "accuracy_cc"):
+        assert after[name] == pytest.approx(before[name], abs=1e-9)
+
+
+LEVELS = ("accuracy", "macro_f1", "smallest_class_accuracy", "n_shown", "cut_rate")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_levels_have_intervals_that_contain_them(dataset: Path, name: str) -> None:
+    found = measured(asked_with(dataset, name, TRUNCATED, drawn_answer(21)))
+    for measure in LEVELS:
+        metric = found[measure]
+        assert metric.value is not None
+        assert metric.interval is not None, metric.interval_reason
+        assert metric.interval.low <= metric.value <= metric.interval.high
+    assert found["bias_score"].interval is not None
+    assert found["rsd"].interval is not None
+
+
+@pytest.mark.xfail(strict=True, reason="percentiles of absolute differences lie above a small value")
+@pytest.mark.parametrize("measure", ["bias_score", "rsd", "rsd_release", "cobias", "gini"])
+def test_intervals_of_even_models_contain_0(measure: str) -> None:
+    """Half of each class is right, and the mean distribution is even: these measures are exactly 0."""
+    shares = [{"a": p, "b": 1 - p} for p in (0.9, 0.1)]
+    records = [
+        simple(split, number, "ab"[number % 2], shares[number // 2 % 2])
+        for split in ("test", "bias")
+        for number in range(40)
+    ]
+    metric = measured(records)[measure]
+    assert metric.value == pytest.approx(0.0, abs=1e-12)
+    assert metric.interval is not None
+    assert metric.interval.low <= 1e-12
+
+
+@pytest.mark.xfail(strict=True, reason="classes with a single item are counted as if they did not vary")
+def test_chance_is_unknown_where_each_class_has_one_item() -> None:
+    found = values(of_split("bias", [[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]))
+    assert found["bias_score_floor"] is None
+
+
+@pytest.mark.xfail(strict=True, reason="the number of examples that fit is told as if all did")
+def test_the_number_of_examples_is_unknown_where_tokens_are_counted(dataset: Path) -> None:
+    """Records may not depend on the tokenizer, so that these two are not known."""
+    found = values(asked_with(dataset, "two", "release-2000t-k16-set0-v1", drawn_answer(1)))
+    assert (found["n_shown"], found["cut_rate"]) == (None, None)
+
+
+def test_judging_passes_over_items_without_reading_or_right_answer(dataset: Path) -> None:
+    from evaluators.tasks.label import TASK
+
+    records = asked_with(dataset, "three", SHOWN, drawn_answer(4, p_missing=0.3))
+    judged = TASK.are_right(records)
+    n_known = 0
+    for record, right in zip(records, judged, strict=True):
+        if record.reading is None or record.target is None:
+            assert right is None
+            continue
+        shares = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))
+        best = max(shares.values())
+        top = [label for label, share in shares.items() if share >= best - 1e-12]
+        assert right is (None if len(top) > 1 and record.target in top else record.target in top)
+        n_known += right is not None
+    assert 0 < n_known < len(records)

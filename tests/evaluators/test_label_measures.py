@@ -1,0 +1,272 @@
+"""Every metric of the task *label*, against plain loops, numbers worked out by hand, and properties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluators.labels.measures import ClassSums, cobias_floor, gini_floor
+from schemas.record import Record
+from schemas.record_files import write_records
+from tests.evaluators import label_oracle
+from tests.evaluators.label_data import (
+    Asked,
+    drawn_answer,
+    made_dataset,
+    made_records,
+    measured,
+    planned,
+    simple,
+    values,
+)
+
+CONTEXTS = (
+    "release-4096b-k0-v1",
+    "release-4096b-k2-set1-v1",
+    "release-4096b-k8-set2-v1",
+    "release-1024b-k8-set0-v1",
+    "paper-1024b-k16-set0-v1",
+)
+TASKS = ("two", "three", "letters", "six")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_dataset(tmp_path_factory.mktemp("tasks") / "tasks")
+
+
+def recounted(records: Sequence[Record], folder: Path) -> dict[str, float | None]:
+    path = folder / "records.parquet"
+    path.unlink(missing_ok=True)
+    write_records(path, records)
+    (rows,) = label_oracle.rows_of(path).values()
+    return label_oracle.measures(rows)
+
+
+@pytest.mark.parametrize("prompt", CONTEXTS)
+@pytest.mark.parametrize(("seed", "p_missing"), [(1, 0.0), (2, 0.1), (3, 0.0), (4, 0.4)])
+def test_every_metric_is_that_of_plain_loops(
+    dataset: Path, tmp_path: Path, prompt: str, seed: int, p_missing: float
+) -> None:
+    parts = made_records(planned(dataset, "tasks", prompt), drawn_answer(seed, p_missing=p_missing))
+    expected = [recounted(records, tmp_path) for records in parts]
+    for records, wanted in zip(parts, expected, strict=True):
+        assert values(records) == pytest.approx(wanted, abs=1e-9), records[0].config
+    of_suite = measured(*parts, is_suite=True)
+    assert of_suite.keys() == expected[0].keys()
+    for name, metric in of_suite.items():
+        assert metric.value == pytest.approx(label_oracle.mean_over(expected, name), abs=1e-9), name
+        known = [one[name] for one in expected if one[name] is not None]
+        if known:
+            assert (metric.n, metric.n_excluded) == (len(known), len(parts) - len(known))
+
+
+def test_some_prompts_of_the_data_show_fewer_examples_than_others(dataset: Path) -> None:
+    found = set()
+    for records in made_records(planned(dataset, "tasks", CONTEXTS[3]), drawn_answer(1)):
+        found |= {record.groups["shown_labels"].count(",") for record in records if record.split == "test"}
+    assert len(found) > 2, "leave-one-out calibration is then not tested with the first examples only"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_f1_and_accuracy_are_those_of_scikit_learn(dataset: Path, name: str) -> None:
+    scores = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+
+    def surely(asked: Asked) -> list[float]:
+        probabilities = drawn_answer(9)(asked)
+        assert probabilities is not None
+        # Without ties, which scikit-learn does not know.
+        odds = [value + 0.001 * place for place, value in enumerate(probabilities)]
+        return [value / sum(odds) for value in odds]
+
+    (records,) = made_records(planned(dataset, name, CONTEXTS[1]), surely)
+    tested = [record for record in records if record.split == "test"]
+    gold = [record.target for record in tested]
+    told = [max(zip(one.reading.probabilities, one.reading.outcomes, strict=True))[1] for one in tested if one.reading]
+    found = values(records)
+    assert found["accuracy"] == pytest.approx(scores.accuracy_score(gold, told), abs=1e-12)
+    f1 = scores.f1_score(gold, told, labels=sorted({*map(str, gold)}), average="macro", zero_division=0.0)
+    assert found["macro_f1"] == pytest.approx(f1, abs=1e-12)
+
+
+def test_rsd_of_the_paper_and_of_its_code_differ_on_a_majority() -> None:
+    """90 of 100 items are a, and a is always predicted: accuracies 1 and 0, over all .9."""
+    records = [simple("test", n, "a" if n < 90 else "b", {"a": 0.6, "b": 0.4}) for n in range(100)]
+    found = values(records)
+    assert found["rsd"] == pytest.approx(math.sqrt((0.1**2 + 0.9**2) / 2) / 0.9, abs=1e-12)
+    assert found["rsd"] == pytest.approx(0.711, abs=5e-4)
+    assert found["rsd_release"] == pytest.approx(0.5 / 0.9, abs=1e-12)
+    assert found["rsd_release"] == pytest.approx(0.556, abs=5e-4)
+    assert found["gini"] == pytest.approx(0.5, abs=1e-12)
+    assert found["cobias"] == pytest.approx(1.0, abs=1e-12)
+    assert found["top_class_dominance"] == pytest.approx(2.0, abs=1e-12)
+    # F1 of a is 2 · 90 / 190, and that of b is 0.
+    assert found["macro_f1"] == pytest.approx(90 / 190, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "mean", "cobias", "gini"),
+    [
+        ((1, 0, 0, 0), 0.25, 0.5, 0.75),
+        ((0.8, 0.2, 0, 0), 0.25, 0.4333, 0.65),
+        ((1, 1, 0, 0), 0.5, 0.6667, 0.5),
+        ((0.85, 0.98, 0.97, 0.19), 0.7475, 0.415, 0.20819),
+        ((0, 0.87, 0.03, 0.04, 0.20), 0.228, 0.382, 0.67018),
+    ],
+)
+def test_published_gini_indices_are_found(accuracies: Sequence[float], mean: float, cobias: float, gini: float) -> None:
+    """The tables 1, 3 and 4 of arXiv:2603.15654; 100 items of each class."""
+    labels = [chr(ord("a") + place) for place in range(len(accuracies))]
+    records: list[Record] = []
+    for place, (label, accuracy) in enumerate(zip(labels, accuracies, strict=True)):
+        for number in range(100):
+            told = label if number < round(100 * accuracy) else labels[(place + 1) % len(labels)]
+            shares = {one: 0.7 if one == told else 0.3 / (len(labels) - 1) for one in labels}
+            records.append(simple("test", len(records), label, shares))
+    found = values(records)
+    assert found["accuracy"] == pytest.approx(mean, abs=1e-9)
+    assert found["cobias"] == pytest.approx(cobias, abs=5e-5)
+    assert found["gini"] == pytest.approx(gini, abs=5e-6)
+    assert found["top_class_dominance"] == pytest.approx(max(accuracies) / mean, abs=1e-9)
+
+
+@pytest.mark.parametrize(("p", "n", "size", "floor"), [(0.69, 100, 100, 0.0374), (0.88, 1250, 4, 0.0044)])
+def test_the_gini_index_by_chance_is_the_simulated_one(p: float, n: int, size: int, floor: float) -> None:
+    sums = ClassSums(np.full(size, p * n), np.full(size, float(n)), np.full(size, float(n)))
+    assert float(gini_floor(sums)) == pytest.approx(floor, abs=5e-5)
+    rng = np.random.default_rng(5)
+    drawn = rng.binomial(n, p, (2000, 2)) / n
+    two = ClassSums(np.full(2, p * n), np.full(2, float(n)), np.full(2, float(n)))
+    assert float(cobias_floor(two)) == pytest.approx(np.abs(drawn[:, 0] - drawn[:, 1]).mean(), rel=0.05)
+
+
+def test_a_label_without_bias_items_counts_in_the_distance_and_not_in_the_mean() -> None:
+    """Means (.6, .3, .1) for a and (.2, .6, .2) for b: prior (.4, .45, .15), and 1/3 each is .1833 away."""
+    records = [
+        simple("bias", 0, "a", {"a": 0.7, "b": 0.2, "c": 0.1}),
+        simple("bias", 1, "a", {"a": 0.5, "b": 0.4, "c": 0.1}),
+        simple("bias", 2, "b", {"a": 0.2, "b": 0.6, "c": 0.2}),
+        simple("test", 0, "c", {"a": 0.2, "b": 0.2, "c": 0.6}),
+    ]
+    found = values(records)
+    expected = (abs(0.4 - 1 / 3) + abs(0.45 - 1 / 3) + abs(0.15 - 1 / 3)) / 2
+    assert found["bias_score"] == pytest.approx(expected, abs=1e-12)
+    assert found["bias_score_normalised"] == pytest.approx(expected * 1.5, abs=1e-12)
+
+
+def test_always_the_same_label_has_the_largest_bias_also_where_items_offer_different_ones() -> None:
+    records = [
+        simple("bias", 0, "B", {"A": 1.0, "B": 0.0, "C": 0.0}),
+        simple("bias", 1, "D", {"A": 1.0, "B": 0.0, "C": 0.0, "D": 0.0}),
+    ]
+    found = values(records)
+    assert found["bias_score"] == pytest.approx(1 - (1 / 3 + 1 / 4) / 2, abs=1e-12)
+    assert found["bias_score_normalised"] == pytest.approx(1.0, abs=1e-12)
+
+
+def hand_made() -> list[Record]:
+    """Two labels; priors: CC .8 / .2, DC .6 / .4, BC .65 / .35, LOOC (.9 + (.5 + .7) / 2) / 2 = .75 / .25."""
+    rows: list[tuple[str, str | None, float, str, int | None]] = [
+        ("content_free", None, 0.9, "placeholder", None),
+        ("content_free", None, 0.7, "placeholder", None),
+        ("content_free", None, 0.6, "random_words", None),
+        ("pool", "a", 0.9, "", 0),
+        ("pool", "b", 0.5, "", 1),
+        ("pool", "b", 0.7, "", 2),
+        ("pool", "a", 0.99, "", None),
+        ("test", "b", 0.7, "", None),
+        ("test", "a", 0.6, "", None),
+        ("bias", "a", 0.8, "", None),
+    ]
+    return [
+        simple(split, number, target, {"a": p, "b": 1 - p}, kind, place, 3)
+        for number, (split, target, p, kind, place) in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "prior", "accuracy"),
+    # .7 and .6 of a become: CC .368 and .273; DC .609 and .5 (a tie); BC .557 and .447; LOOC .4375 and 1/3.
+    [("cc", 0.8, 0.5), ("dc", 0.6, 0.25), ("bc", 0.65, 0.0), ("looc", 0.75, 0.5)],
+)
+def test_corrections_worked_out_by_hand(name: str, prior: float, accuracy: float) -> None:
+    """The one item of the split *bias* has .8 of a, which becomes (.8 / prior) / (.8 / prior + .2 / (1 - prior))."""
+    found = values(hand_made())
+    corrected = (0.8 / prior) / (0.8 / prior + 0.2 / (1 - prior))
+    assert found[f"bias_score_{name}"] == pytest.approx(abs(corrected - 0.5), abs=1e-12)
+    assert found[f"accuracy_{name}"] == pytest.approx(accuracy, abs=1e-12)
+    if name != "bc":
+        odds = math.exp(0.8 / prior), math.exp(0.2 / (1 - prior))
+        assert found[f"bias_score_{name}_softmax"] == pytest.approx(abs(odds[0] / sum(odds) - 0.5), abs=1e-12)
+
+
+def test_a_label_that_placeholders_never_get_leads_to_a_number() -> None:
+    records = [
+        simple("content_free", 0, None, {"a": 1.0, "b": 0.0}, "placeholder"),
+        simple("test", 0, "b", {"a": 0.9, "b": 0.1}),
+        simple("bias", 0, "b", {"a": 0.9, "b": 0.1}),
+    ]
+    found = values(records)
+    assert found["accuracy_cc"] == 1.0
+    assert found["bias_score_cc"] == pytest.approx(0.5, abs=1e-4)
+
+
+def all_wrong(asked: Asked) -> list[float]:
+    return [float(label != asked.item.target) / (len(asked.item.labels) - 1) for label in asked.item.labels]
+
+
+def test_measures_that_divide_by_the_accuracy_are_null_where_all_is_wrong(dataset: Path) -> None:
+    parts = made_records(planned(dataset, "tasks", CONTEXTS[1]), all_wrong)
+    for found in (measured(parts[1]), measured(*parts, is_suite=True)):
+        for name in ("rsd", "rsd_release", "gini", "top_class_dominance", "rsd_floor", "gini_floor"):
+            assert found[name].value is None
+            assert found[name].reason
+        assert found["accuracy"].value == 0.0
+    assert measured(parts[1])["gini"].reason == "nothing is right, or there are fewer than two classes"
+
+
+@pytest.mark.xfail(strict=True, reason="COBias is 0, its best value, where everything is wrong")
+def test_cobias_does_not_call_a_model_even_that_is_always_wrong(dataset: Path) -> None:
+    (records,) = made_records(planned(dataset, "three", CONTEXTS[1]), all_wrong)
+    assert values(records)["cobias"] is None
+
+
+def test_without_examples_or_their_answers_looc_is_null_with_the_reason(dataset: Path) -> None:
+    (plain,) = made_records(planned(dataset, "two", CONTEXTS[0]), drawn_answer(1))
+    (tested,) = made_records(planned(dataset, "two", CONTEXTS[1], splits=("test",)), drawn_answer(1))
+    for records, reason in ((plain, "the prompt shows no examples"), (tested, "there are no answers to the examples")):
+        for name, metric in measured(records).items():
+            if "looc" in name:
+                assert metric.value is None
+                assert (metric.reason or "").startswith(reason)
+    assert (measured(tested)["bias_score"].value, measured(tested)["accuracy_cc"].value) == (None, None)
+
+
+RENAMED: Mapping[str, Callable[[str], str]] = {
+    "reversed order": lambda label: "".join(chr(0x7E - ord(letter) + 0x20) for letter in label),
+    "longer names": lambda label: f"zz {label} é",
+}
+
+
+def renamed(record: Record, rename: Callable[[str], str]) -> Record:
+    (exchange,) = record.exchanges
+    reading = record.reading
+    return replace(
+        record,
+        target=None if record.target is None else rename(record.target),
+        exchanges=(replace(exchange, outcomes=tuple(map(rename, exchange.outcomes))),),
+        reading=reading and replace(reading, outcomes=tuple(map(rename, reading.outcomes))),
+    )
+
+
+@pytest.mark.parametrize("how", RENAMED)
+@pytest.mark.parametrize("name", TASKS)
+def test_names_and_order_of_labels_change_nothing(dataset: Path, name: str, how: str) -> None:
+    (records,) = made_records(planned(dataset, name, CONTEXTS[3]), drawn_answer(5, p_missing=0.1))
+    other = [renamed(record, RENAMED[how]) for record in records]
+    assert values(other) == pytest.approx(values(records), abs=1e-9)
