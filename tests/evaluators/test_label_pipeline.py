@@ -1,0 +1,266 @@
+"""The task *label* from a dataset to results: requests, records and metrics of real commands, and real models."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import signal
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from evaluators.backend import ChoiceRequest, choice_sha256
+from evaluators.backend_options import BackendOptions
+from evaluators.labels.prompts import filled
+from evaluators.runs.records import exchange_of
+from evaluators.tasks.label import TASK
+from schemas.items.label import LabelItem
+from schemas.result import Normalisation
+from tests.evaluators import label_oracle
+from tests.evaluators.asking import all_answers_of
+from tests.evaluators.label_data import SPLITS, made_dataset, made_items
+from tests.evaluators.made_data import save_tiny_llama
+from tests.suites.commands import ask, run, told
+
+CONFIGS = ("two", "letters")
+PROMPTS = ("release-4096b-k0-v1", *(f"release-4096b-k8-set{number}-v1" for number in range(3)))
+ALL = ("--limit", "0")
+NORMALISATIONS: tuple[Normalisation, ...] = ("token_mean_if_unequal", "token_mean_with_end")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_dataset(tmp_path_factory.mktemp("tasks") / "tasks", CONFIGS)
+
+
+@pytest.fixture(scope="module")
+def runs(dataset: Path) -> Path:
+    """The default grid, asked once; the hashes of the requests are in ``log`` beside the runs."""
+    ask(dataset, dataset.parent / "runs", *ALL, PLANTED_LOG=dataset.parent / "log")
+    return dataset.parent / "runs"
+
+
+def results(root: Path) -> dict[str, Path]:
+    """The folder of each prompt's run."""
+    return {told(path)["signature"]["prompt"]: path.parent for path in root.rglob("result.json")}
+
+
+def metrics(folder: Path) -> dict[str, float | None]:
+    return {one["name"]: one["value"] for one in told(folder / "result.json")["metrics"] if not one["group"]}
+
+
+def requests_of(prompt_id: str) -> Iterator[str]:
+    """The hashes of the requests about all items with a prompt."""
+    prompt = TASK.prompts[prompt_id]
+    k = prompt.n_examples or 0
+    first = k * (prompt.example_set or 0)
+    for config in CONFIGS:
+        shown = made_items(config, "pool")[first : first + k]
+        for split in SPLITS:
+            for item in made_items(config, split):
+                text = filled(item, prompt, [one for one in shown if one is not item]).text
+                yield choice_sha256(text, tuple(f" {label}" for label in item.labels))
+
+
+def test_the_model_is_asked_each_request_of_the_grid_once(dataset: Path, runs: Path, tmp_path: Path) -> None:
+    asked = Counter((dataset.parent / "log").read_text(encoding="utf-8").split())
+    expected = [set(requests_of(prompt)) for prompt in PROMPTS]
+    assert asked == sum((Counter(one) for one in expected), Counter())
+    assert results(runs).keys() == {*PROMPTS}
+    for prompt, wanted in zip(PROMPTS, expected, strict=True):
+        assert told(results(runs)[prompt] / "result.json")["usage"]["n_requests"] == len(wanted)
+    said = ask(dataset, tmp_path / "runs", *ALL, "--dry-run", "--json")
+    estimates, _ = json.JSONDecoder().raw_decode(said[said.index("[") :])
+    assert [(one["prompt"], one["n_to_ask"]) for one in estimates] == [
+        (prompt, len(wanted)) for prompt, wanted in zip(PROMPTS, expected, strict=True)
+    ]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(runs: Path) -> None:
+    for folder in results(runs).values():
+        parts = [label_oracle.measures(rows) for rows in label_oracle.rows_of(folder / "records.parquet").values()]
+        assert len(parts) == len(CONFIGS)
+        expected = {name: label_oracle.mean_over(parts, name) for name in parts[0]}
+        assert metrics(folder) == pytest.approx(expected, abs=1e-9)
+
+
+def test_rescoring_asks_nothing_and_gives_the_same_bytes(dataset: Path, runs: Path) -> None:
+    names = ("result.json", "records.parquet")
+    before = {folder: [(folder / name).read_bytes() for name in names] for folder in results(runs).values()}
+    log = dataset.parent / "log"
+    n_asked = len(log.read_text(encoding="utf-8"))
+    run("-m", "evaluators", "rescore", runs, PLANTED_LOG=log)
+    ask(dataset, runs, *ALL, PLANTED_LOG=log)
+    assert len(log.read_text(encoding="utf-8")) == n_asked
+    assert {folder: (folder / names[1]).read_bytes() for folder in before} == {
+        one: two[1] for one, two in before.items()
+    }
+    run("-m", "evaluators", "rescore", runs)
+    for folder, (_, records) in before.items():
+        assert (folder / names[1]).read_bytes() == records
+    assert "no problems" in run("-m", "schemas.validate", runs)
+
+
+def test_a_killed_run_goes_on_and_gives_the_same_records(dataset: Path, runs: Path, tmp_path: Path) -> None:
+    log, out = tmp_path / "log", tmp_path / "runs"
+    one = (*ALL, "--prompt", PROMPTS[2])
+    ask(dataset, out, *one, PLANTED_LOG=log, PLANTED_DIES_AT="70", status=-signal.SIGKILL)
+    (store,) = out.rglob("responses.sqlite")
+    n_asked = len(log.read_text(encoding="utf-8").split())
+    assert not list(out.rglob("result.json"))
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+        ((n_stored,),) = connection.execute("SELECT COUNT(*) FROM responses").fetchall()
+    assert 0 < n_stored <= n_asked < len(set(requests_of(PROMPTS[2])))
+    ask(dataset, out, *one, PLANTED_LOG=log)
+    n_again = len(log.read_text(encoding="utf-8").split()) - n_asked
+    assert n_again == len(set(requests_of(PROMPTS[2]))) - n_stored
+    whole = results(runs)[PROMPTS[2]]
+    assert (store.parent / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
+    assert metrics(store.parent) == metrics(whole)
+
+
+def test_a_prior_without_content_is_measured_and_taken_out(dataset: Path, tmp_path: Path) -> None:
+    command = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "baseline", *ALL)
+    run(*command, "--model", "label-prior-0.8", "--config", "two", "--contexts", "0,2")
+    found = results(tmp_path)
+    assert len(found) == 4
+    for folder in found.values():
+        one = metrics(folder)
+        assert one["bias_score"] == pytest.approx(0.8 - 1 / 2, abs=1e-9)
+        assert one["bias_score_normalised"] == pytest.approx(0.6, abs=1e-9)
+        for name in ("bc", "cc", "dc", *(("looc",) if "-k0-" not in folder.name else ())):
+            assert one[f"bias_score_{name}"] == pytest.approx(0.0, abs=1e-9)
+    no_looc = next(folder for folder in found.values() if "-k0-" in folder.name)
+    assert metrics(no_looc)["bias_score_looc"] is None
+
+
+def likelihood(text: str, option: str) -> float:
+    """The likelihood that the planted model *leaning* multiplies with its prior."""
+    return 0.1 + int(hashlib.sha256(f"{text}|{option}".encode()).hexdigest()[:4], 16) / 0x10000
+
+
+def test_a_prior_times_a_likelihood_has_the_bias_of_the_likelihood_after_cc(dataset: Path, tmp_path: Path) -> None:
+    command = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "leaning", *ALL)
+    run(*command, "--model", "lab/leaning-0.25", "--config", "two", "--contexts", "0")
+    (folder,) = results(tmp_path).values()
+    means = {"yes": [0.0, 0], "no": [0.0, 0]}
+    for item in made_items("two", "bias"):
+        text = item.text.strip() + ("" if item.text.strip()[-1] in ".?" else ".")
+        yes, no = likelihood(text, " yes"), likelihood(text, " no")
+        assert item.target is not None
+        means[item.target][0] += yes / (yes + no)
+        means[item.target][1] += 1
+    prior = sum(total / n for total, n in means.values()) / 2
+    found = metrics(folder)
+    assert found["bias_score_cc"] == pytest.approx(abs(prior - 0.5), abs=1e-9)
+    bias = found["bias_score"]
+    assert bias is not None
+    assert bias > 0.2 > abs(prior - 0.5)
+
+
+def short_requests(configs: Sequence[str]) -> list[ChoiceRequest]:
+    """Requests with prompts that fit into a small model."""
+    found: list[ChoiceRequest] = []
+    for config in configs:
+        prompt = TASK.prompts["release-1024b-k2-set0-v1"]
+        short = [one for one in made_items(config, "pool") if len(one.text) < 40]
+        for item in short[2:5]:
+            short_item = LabelItem(**{name: getattr(item, name) for name in item.__slots__} | {"instruction": "Label"})
+            for request in TASK.requests_with(short_item, prompt, short[:1]):
+                assert isinstance(request, ChoiceRequest)
+                found.append(request)
+    return found
+
+
+class Scored(NamedTuple):
+    """A label, scored in one pass."""
+
+    logprob: float
+    end: float
+    n_tokens: int
+    n_added: int
+    """Number of tokens by which the prompt with the label is longer than the prompt."""
+    added: float
+    """The log-probability of these last tokens alone."""
+
+
+def plain_scores(backend: Any, request: ChoiceRequest) -> list[Scored]:
+    """The log-probability of each label, that of the end after it, and its number of tokens: one pass for each."""
+    import torch
+
+    tokenizer = backend.tokenizer.pretrained
+    encoded = [tokenizer(request.prompt + option)["input_ids"] for option in request.options]
+    prompt = tokenizer(request.prompt)["input_ids"]
+    context = list(prompt)
+    # Tokens at the end of the prompt that merge with a label are scored with each of them.
+    while any(ids[: len(context)] != context for ids in encoded):
+        context.pop()
+    found = []
+    for ids in encoded:
+        with torch.no_grad():
+            logits = backend.network(torch.tensor([[*ids, tokenizer.eos_token_id]])).logits[0]
+        logprobs = torch.log_softmax(logits.double(), dim=-1)
+        each = [float(logprobs[place - 1, ids[place]]) for place in range(len(ids)) if place]
+        total, added = sum(each[len(context) - 1 :]), sum(each[len(prompt) - 1 :])
+        end = float(logprobs[len(ids) - 1, tokenizer.eos_token_id])
+        found.append(Scored(total, end, len(ids) - len(context), len(ids) - len(prompt), added))
+    return found
+
+
+def plain_shares(scores: Sequence[Scored], normalisation: Normalisation) -> list[float] | None:
+    """The distribution; None if it divides by the length of a label that adds no token to the prompt."""
+    is_sum = normalisation == "token_mean_if_unequal" and len({one.n_added for one in scores}) == 1
+    if not is_sum and any(one.n_added <= 0 for one in scores):
+        return None
+    if normalisation == "token_mean_with_end":
+        values = [(one.added + one.end) / (one.n_added + 1) for one in scores]
+    else:
+        values = [one.logprob if is_sum else one.added / one.n_added for one in scores]
+    odds = [math.exp(value - max(values)) for value in values]
+    return [value / sum(odds) for value in odds]
+
+
+def check_scoring(folder: Path, configs: Sequence[str], *, merges: bool) -> None:
+    """Check the scores of a model whose tokenizer merges prompt and label, or does not, and their readings."""
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    from evaluators.backends.transformers.backend import open_backend
+
+    backend = open_backend(str(folder), BackendOptions(device="cpu"))
+    requests = short_requests(configs)
+    for request, response in zip(requests, all_answers_of(backend, requests), strict=True):
+        assert response.status == "answered", response.error
+        expected = plain_scores(backend, request)
+        assert bool(response.n_moved_tokens) == merges
+        assert response.option_token_counts == tuple(one.n_tokens for one in expected)
+        assert response.option_logprobs == pytest.approx([one.logprob for one in expected], abs=1e-4)
+        assert response.option_end_logprobs == pytest.approx([one.end for one in expected], abs=1e-4)
+        exchange = exchange_of(request, response, show_prompt=True, chat=False)
+        for normalisation in NORMALISATIONS:
+            reading = TASK.read([exchange], normalisation).reading
+            shares = plain_shares(expected, normalisation)
+            assert (reading is None) == (shares is None)
+            if reading is not None:
+                assert reading.probabilities == pytest.approx(shares, abs=1e-4)
+
+
+def test_scores_of_a_random_model_are_those_of_single_passes(tmp_path: Path) -> None:
+    """The labels of two tasks differ in their numbers of tokens, and those of *letters* do not."""
+    check_scoring(save_tiny_llama(tmp_path / "llama"), ("two", "letters", "six"), merges=False)
+
+
+def test_scores_of_a_real_model_are_those_of_single_passes(shared_data: Path) -> None:
+    check_scoring(shared_data / "models" / "tinystories-656k", ("letters",), merges=True)
+
+
+MERGED = "the mean over a label's tokens also counts the token that merges with the prompt, in the sum alone"
+
+
+@pytest.mark.xfail(strict=True, reason=MERGED)
+def test_means_over_tokens_are_those_of_single_passes_where_tokens_merge(shared_data: Path) -> None:
+    check_scoring(shared_data / "models" / "tinystories-656k", ("two", "six"), merges=True)
