@@ -42,7 +42,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
     used = {
         name
         for plan in plans
-        for own in (plan.prompt.id, plan.prompt.protocol)
+        for own in _names(plan, with_contexts=choice.contexts is not None)
         for name in (own, f"{plan.selection.config}={own}")
     }
     for name in choice.prompts:
@@ -50,6 +50,15 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
             asked = ", ".join(dict.fromkeys(f"{plan.selection.config} with {plan.prompt.id}" for plan in plans))
             raise ConfigError(f"--prompt {name} is not used; the run would ask {asked}; leave it out")
     return plans
+
+
+def _names(plan: Plan, *, with_contexts: bool) -> set[str | None]:
+    """Return the names on a command line that lead to a prompt: beside contexts, any prompt of its protocol does."""
+    protocol = plan.prompt.protocol
+    found = {plan.prompt.id, protocol}
+    if with_contexts and protocol is not None:
+        found |= {other.id for other in plan.task.prompts.values() if other.protocol == protocol}
+    return found
 
 
 class WantedScorers(NamedTuple):

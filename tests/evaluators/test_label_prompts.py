@@ -293,6 +293,10 @@ def test_wrong_contexts_are_refused_with_those_that_exist(dataset: Path) -> None
         choice(dataset, "nothing-v1")
 
 
-@pytest.mark.xfail(strict=True, reason="the prompt is told to be unused, and leaving it out takes another protocol")
 def test_contexts_beside_a_prompt_are_those_of_its_protocol(dataset: Path) -> None:
     assert choice(dataset, "paper-1024b-k2-set1-v1", contexts="0") == ["paper-1024b-k0-v1"]
+    assert choice(dataset, "release-1024b-k0-v1", contexts="2") == [
+        f"release-1024b-k2-set{number}-v1" for number in range(3)
+    ]
+    with pytest.raises(ConfigError, match=r"--prompt nothing-v1 is not used"):
+        choice(dataset, "paper-1024b-k0-v1", "nothing-v1", contexts="0")
