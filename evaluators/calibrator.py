@@ -42,7 +42,7 @@ class LabelAnswers(NamedTuple):
     places: IntArray
     """Place of each item among the examples that the prompt shows, shape (n,); -1 for all others."""
     n_shown: IntArray
-    """Number of examples that each item's prompt shows, shape (n,)."""
+    """Number of examples that each item's prompt shows, shape (n,); -1 if it is unknown."""
     groups: dict[str, str]
     """Facts about the task, by name."""
     is_cut: BoolArray
@@ -105,6 +105,7 @@ class Correction(NamedTuple):
         return softmax
 
     def _rows(self, answers: LabelAnswers) -> FloatArray:
+        # Where the number is unknown all examples are taken to be shown, as the release does: -1 is the last row.
         return self.ratios[np.minimum(answers.n_shown, len(self.ratios) - 1)]
 
 

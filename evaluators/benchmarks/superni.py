@@ -7,7 +7,7 @@ from evaluators.calibrator import calibrations
 from evaluators.labels.baselines import BASELINES, baseline_with_prior
 from evaluators.labels.prompts import N_EXAMPLES, N_SETS
 
-_TASK = "label"
+_TASK = "classification"
 _RANKING = 8
 """Number of examples after which models are ranked."""
 _CURVES = {

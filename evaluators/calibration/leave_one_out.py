@@ -27,11 +27,11 @@ class LeaveOneOutCalibration:
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""
-        if not answers.n_shown.any():
+        most = max(int(answers.n_shown.max()), int(answers.places.max()) + 1)
+        if most == 0:
             return "the prompt shows no examples"
         if not answers.shown.any():
             return "there are no answers to the examples of the prompt"
-        most = int(answers.n_shown.max())
         return Correction(np.vstack([self._ratio(answers, n_shown) for n_shown in range(most + 1)]))
 
     def _ratio(self, answers: LabelAnswers, n_shown: int) -> FloatArray:

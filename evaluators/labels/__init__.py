@@ -1,1 +1,1 @@
-"""Code that the task *label*, its metrics and its baselines share: prompts, arrays of answers, and measures."""
+"""Code that the task *classification*, its metrics and baselines share: prompts, arrays of answers, and measures."""

@@ -53,7 +53,7 @@ def label_answers(records: RecordColumns) -> LabelAnswers:
         splits=np.array(records.columns["split"].texts, dtype=np.str_),
         content_free=np.array([group.get(CONTENT_FREE, "") for group in groups], dtype=np.str_),
         places=_numbers([group.get(PLACE, "-1") for group in groups]),
-        n_shown=np.array([_n_shown(group.get(SHOWN, "[]")) for group in groups], dtype=np.int64),
+        n_shown=np.array([_n_shown(group.get(SHOWN)) for group in groups], dtype=np.int64),
         groups={name: groups[0][name] for name in _OF_TASK if groups and name in groups[0]},
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
     )
@@ -82,7 +82,9 @@ def _groups(records: RecordColumns) -> list[dict[str, str]]:
     return found
 
 
-def _n_shown(text: str) -> int:
+def _n_shown(text: str | None) -> int:
+    if text is None:
+        return -1
     try:
         value = json.loads(text)
     except ValueError:

@@ -82,13 +82,16 @@ def rsd_floor(sums: ClassSums) -> FloatArray:
 
 
 def cobias(sums: ClassSums) -> FloatArray:
-    """Return the mean absolute difference between the accuracies of two classes; nan with fewer than two classes.
+    """Return the mean absolute difference between the accuracies of two classes.
+
+    It is nan with fewer than two classes, and where nothing is right: all classes are then equally wrong.
 
     References:
         Lin & You 2024, arXiv:2405.07623, COBias; also equation 4 of arXiv:2603.15654.
     """
     classes, n = _class_accuracies(sums), _n_classes(sums)
-    return ratio(_pair_sum(np.abs(classes[..., :, None] - classes[..., None, :])), n * (n - 1))
+    differences = _pair_sum(np.abs(classes[..., :, None] - classes[..., None, :]))
+    return np.where(accuracy(sums) > 0, ratio(differences, n * (n - 1)), np.nan)
 
 
 def cobias_floor(sums: ClassSums) -> FloatArray:
@@ -96,7 +99,7 @@ def cobias_floor(sums: ClassSums) -> FloatArray:
     variances, n = _chance_variances(sums), _n_classes(sums)
     of_pairs = np.sqrt(variances[..., :, None] + variances[..., None, :]) * _ROOT_OF_HALF_NORMAL
     off_diagonal = of_pairs * (1 - np.eye(variances.shape[-1]))
-    return ratio(_pair_sum(off_diagonal), n * (n - 1))
+    return np.where(accuracy(sums) > 0, ratio(_pair_sum(off_diagonal), n * (n - 1)), np.nan)
 
 
 def gini(sums: ClassSums) -> FloatArray:
@@ -151,15 +154,18 @@ def bias_score_normalised(sums: PriorSums) -> FloatArray:
 
 
 def bias_score_floor(sums: PriorSums) -> FloatArray:
-    """Return about the BiasScore of an unbiased model whose distributions vary as much from item to item."""
+    """Return about the BiasScore of an unbiased model whose distributions vary as much from item to item.
+
+    A class with a single item is taken to vary as the others do; the value is nan if no class has two items.
+    """
     n = sums.n_items
-    means = ratio(sums.probabilities, n)
-    # With a single item in a class its variance is unknown: that of a mean of one item is then left out.
-    variances = np.nan_to_num(ratio(np.maximum(ratio(sums.squares, n) - means**2, 0), n - 1))
+    squared = np.where(n > 1, sums.squares - n * np.nan_to_num(ratio(sums.probabilities, n)) ** 2, 0.0).clip(0.0)
+    pooled = ratio(squared.sum(axis=-2), (n - 1).clip(0.0).sum(axis=-2))[..., None, :]
+    of_means = np.where(n > 1, ratio(ratio(squared, n - 1), n), np.where(n > 0, pooled, 0.0))
     n_classes = (n[..., 0] > 0).sum(axis=-1)[..., None]
-    deviations = np.sqrt(variances.sum(axis=-2)) / np.maximum(n_classes, 1)
-    floor = deviations.sum(axis=-1) * _ROOT_OF_HALF_NORMAL / 2
-    return np.where(n[..., 0].sum(axis=-1) > 0, floor, np.nan)
+    deviations = np.sqrt(of_means.sum(axis=-2)) / np.maximum(n_classes, 1)
+    floor: FloatArray = deviations.sum(axis=-1) * _ROOT_OF_HALF_NORMAL / 2
+    return floor
 
 
 CLASS_MEASURES: dict[str, Callable[[ClassSums], FloatArray]] = {

@@ -1,4 +1,4 @@
-"""The tables of the task *label*: of the items of one task, and of the tasks of a suite.
+"""The tables of the task *classification*: of the items of one task, and of the tasks of a suite.
 
 Both give each measure under the names of its variants: the model's own distributions, and those of each calibration.
 On one task a measure is computed from sums over its items, which are resampled. On a suite it is the mean over the
@@ -181,7 +181,7 @@ class ConfigTable:
         return {}
 
     def _mean(self, measure: str) -> Statistics:
-        used = self.answers.splits == "test"
+        used = (self.answers.splits == "test") & (self.answers.n_shown >= 0)
         values = self.answers.n_shown if measure == "n_shown" else self.answers.is_cut
         sums = np.column_stack([np.where(used, values, 0.0), used.astype(np.float64)])
         return Statistics(sums, int(used.sum()), 0)

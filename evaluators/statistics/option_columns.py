@@ -46,16 +46,11 @@ def option_probabilities_of(
     if normalisation not in ("sum", "sum_with_end"):
         name = "option_byte_counts" if normalisation == "byte_mean" else "option_token_counts"
         counts, is_known = _numbers(exchanges[name], k)
-        n_moved = exchanges["n_moved_tokens"].numbers
-        is_equal = is_known & (counts == counts[:, :1]).all(axis=1)
         if normalisation in ("token_mean", "byte_mean"):
-            is_known &= n_moved == 0
-        else:
-            counts = counts - n_moved[:, None]
+            is_known &= exchanges["n_moved_tokens"].numbers == 0
         is_certain &= is_known & (counts > 0).all(axis=1)
         if normalisation == "token_mean_if_unequal":
-            # The rare equal lengths without a known border are read one by one.
-            counts = np.where(is_equal[:, None], 1.0, counts)
+            counts = np.where((counts == counts[:, :1]).all(axis=1)[:, None], 1.0, counts)
         elif normalisation == "token_mean_with_end":
             counts = counts + 1
         scores = scores / np.where(counts > 0, counts, 1.0)

@@ -22,9 +22,10 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
         exchange: Answered choice request with its log-probabilities.
         normalisation: Score of an option. ``sum`` is the sum of its token log-probabilities, which is the
             log-probability of the text. ``sum_with_end`` adds the end token. ``token_mean`` and ``byte_mean`` divide
-            the sum by the number of tokens or of UTF-8 bytes; they need a border between prompt and option. Of the
-            tokens that an option adds to the prompt, ``token_mean_if_unequal`` takes the mean if options add different
-            numbers of them, and the sum if not. ``token_mean_with_end`` takes the mean of these and the end token.
+            the sum by the number of tokens or of UTF-8 bytes; they need a border between prompt and option.
+            ``token_mean_if_unequal`` takes the mean over the tokens of the sum if options have different numbers of
+            them, and the sum if not. ``token_mean_with_end`` takes the mean of these tokens and the end token. Where
+            the tokenizer merges the end of the prompt with an option, both count the merged token.
 
     Returns:
         One probability per option, summing to 1; or a text that says why there is no distribution.
@@ -49,12 +50,12 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
                 end = exchange.option_end_logprobs[index]
                 if end is None:
                     return "the model has no end token; use another normalisation"
-                n_added = _n_added(exchange, index)
+                n_tokens = exchange.option_token_counts[index]
                 logprob, divisor = logprob + end, 1
                 if normalisation == "token_mean_with_end":
-                    divisor = 0 if n_added == 0 else n_added + 1
+                    divisor = 0 if not n_tokens else n_tokens + 1
             case "token_mean_if_unequal":
-                divisor = _n_added(exchange, index)
+                divisor = exchange.option_token_counts[index] or 0
             case "token_mean" | "byte_mean" if exchange.n_moved_tokens != 0:
                 return _MERGED
             case "token_mean":
@@ -84,9 +85,3 @@ def option_probabilities(exchange: Exchange, normalisation: Normalisation) -> li
             f"theirs, and more than {MAX_BOUND_SHARE:g} is too much to leave open"
         )
     return [float(value) for value in probabilities / probabilities.sum()]
-
-
-def _n_added(exchange: Exchange, index: int) -> int:
-    """Return the number of tokens that an option adds to the prompt; 0 if it is unknown or none."""
-    n_tokens, n_moved = exchange.option_token_counts[index], exchange.n_moved_tokens
-    return 0 if n_tokens is None or n_moved is None else max(n_tokens - n_moved, 0)

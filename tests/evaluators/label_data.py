@@ -17,7 +17,7 @@ from evaluators.runs.measuring import Measurement
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.records import exchange_of, records_of
 from evaluators.runs.selection import select
-from evaluators.tasks.label import TASK
+from evaluators.tasks.classification import TASK
 from schemas.dataset import Source, Suite
 from schemas.dataset_folder import read_manifest
 from schemas.items.label import ContentFree, LabelItem
@@ -256,7 +256,7 @@ def drawn_answer(seed: int, *, p_missing: float = 0.0) -> Answer:
 
 
 def measured(*parts: Sequence[Record], is_suite: bool = False) -> dict[str, Metric]:
-    found = Measurement.of(map(RecordColumns.of, parts), "label", is_suite=is_suite).metrics()
+    found = Measurement.of(map(RecordColumns.of, parts), "classification", is_suite=is_suite).metrics()
     return {metric.name: metric for metric in found if not metric.group}
 
 

@@ -1,4 +1,4 @@
-"""The measures and calibrations of the task *label*, recounted with plain loops from rows of ``records.parquet``.
+"""The measures and calibrations of the task *classification*, recounted with plain loops from stored rows.
 
 Written from the papers and not from the code: lists and dicts only, one item after the other.
 """
@@ -107,12 +107,12 @@ def class_measures(pairs: Sequence[tuple[str, Shares]]) -> dict[str, float | Non
         "macro_f1": sum(f1) / size,
         "rsd": math.sqrt(sum((a - overall) ** 2 for a in accuracies) / size) / overall if overall else None,
         "rsd_release": math.sqrt(sum((a - mean) ** 2 for a in accuracies) / size) / overall if overall else None,
-        "cobias": sum(gaps) / n_pairs if n_pairs else None,
+        "cobias": sum(gaps) / n_pairs if n_pairs and overall else None,
         "gini": ranked / (size * sum(accuracies)) if mean and n_pairs else None,
         "top_class_dominance": accuracies[-1] / mean if mean else None,
         "smallest_class_accuracy": accuracies[0],
         "rsd_floor": math.sqrt(sum(variance.values()) / size) / overall if overall else None,
-        "cobias_floor": sum(chance_gaps) / n_pairs if n_pairs else None,
+        "cobias_floor": sum(chance_gaps) / n_pairs if n_pairs and overall else None,
         "gini_floor": (size - 1) / (2 * size) * sum(chance_gaps) / n_pairs / mean if mean and n_pairs else None,
     }
 
@@ -140,18 +140,22 @@ def prior_measures(found: Sequence[tuple[Row, Shares]], labels: Sequence[str]) -
     score = sum(abs(prior[label] - even[label]) for label in labels) / 2
     classes = sorted({str(row.target) for row, _ in found})
     total = 0.0
+    sizes = {c: sum(row.target == c for row, _ in found) for c in classes}
     for label in labels:
-        of_classes = 0.0
+        squares = dict.fromkeys(classes, 0.0)
         for c in classes:
             values = [p.get(label, 0.0) for row, p in found if row.target == c]
-            if len(values) > 1:
-                mean = sum(values) / len(values)
-                of_classes += sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values)
+            mean = sum(values) / len(values)
+            squares[c] = sum((v - mean) ** 2 for v in values)
+        # A class with a single item is taken to vary as the others do.
+        degrees = sum(size - 1 for size in sizes.values())
+        pooled = sum(squares.values()) / degrees if degrees else 0.0
+        of_classes = sum(squares[c] / (sizes[c] - 1) / sizes[c] if sizes[c] > 1 else pooled for c in classes)
         total += math.sqrt(2 / math.pi) * math.sqrt(of_classes) / len(classes)
     return {
         "bias_score": score,
         "bias_score_normalised": score / largest_bias([row for row, _ in found]),
-        "bias_score_floor": total / 2,
+        "bias_score_floor": total / 2 if max(sizes.values()) > 1 else None,
     }
 
 

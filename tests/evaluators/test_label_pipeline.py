@@ -1,4 +1,4 @@
-"""The task *label* from a dataset to results: requests, records and metrics of real commands, and real models."""
+"""The task *classification* from a dataset to results: requests and results of real commands, and models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaluators.backend import ChoiceRequest, choice_sha256
 from evaluators.backend_options import BackendOptions
 from evaluators.labels.prompts import filled
 from evaluators.runs.records import exchange_of
-from evaluators.tasks.label import TASK
+from evaluators.tasks.classification import TASK
 from schemas.items.label import LabelItem
 from schemas.result import Normalisation
 from tests.evaluators import label_oracle
@@ -258,9 +258,5 @@ def test_scores_of_a_real_model_are_those_of_single_passes(shared_data: Path) ->
     check_scoring(shared_data / "models" / "tinystories-656k", ("letters",), merges=True)
 
 
-MERGED = "the mean over a label's tokens also counts the token that merges with the prompt, in the sum alone"
-
-
-@pytest.mark.xfail(strict=True, reason=MERGED)
 def test_means_over_tokens_are_those_of_single_passes_where_tokens_merge(shared_data: Path) -> None:
     check_scoring(shared_data / "models" / "tinystories-656k", ("two", "six"), merges=True)

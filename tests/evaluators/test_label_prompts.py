@@ -1,4 +1,4 @@
-"""Prompts of the task *label*, byte for byte, and what becomes of them where they are too long."""
+"""Prompts of the task *classification*, byte for byte, and what becomes of them where they are too long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluators.commands.options import ItemChoice
 from evaluators.commands.planning import plans_of
 from evaluators.labels.prompts import Filled, filled
 from evaluators.runs.plan import Plan
-from evaluators.tasks.label import TASK
+from evaluators.tasks.classification import TASK
 from schemas.errors import ConfigError
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned

@@ -34,10 +34,10 @@ from schemas.result import Normalisation
 
 
 @dataclass(frozen=True)
-class LabelTask:
+class ClassificationTask:
     """A task that reads a distribution over the labels of an input."""
 
-    name: str = "label"
+    name: str = "classification"
     version: str = "1.0"
     item_shape: str = "label"
     examples_split: str = "pool"
@@ -76,23 +76,25 @@ class LabelTask:
     ) -> ItemFacts:
         """Return the facts of an item, with the labels of the examples that its prompt shows.
 
-        If the number of examples that fit depends on the model's tokenizer, all examples are named.
+        If it depends on the model's tokenizer which of them fit, nothing is told about that: a record must say the same
+        about an item whatever model was asked.
         """
         facts = self.facts(item)
-        found = filled(item, prompt, examples)
         groups = dict(facts.groups)
-        groups[SHOWN] = json.dumps([one.target for one in examples[: found.n_shown]], ensure_ascii=False)
         if place is not None:
             groups[PLACE] = str(place)
-        if found.cut is not None:
-            groups[CUT] = found.cut
+        if prompt.max_prompt_tokens is None:
+            found = filled(item, prompt, examples)
+            groups[SHOWN] = json.dumps([one.target for one in examples[: found.n_shown]], ensure_ascii=False)
+            if found.cut is not None:
+                groups[CUT] = found.cut
         return ItemFacts(
             cluster=facts.cluster, pair_id=None, target=facts.target, reference=facts.reference, groups=groups
         )
 
     def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the labels of the examples that the prompt shows."""
-        return {SHOWN: facts.groups[SHOWN]}
+        """Return the labels of the examples that the prompt shows, if they are known."""
+        return {SHOWN: facts.groups[SHOWN]} if SHOWN in facts.groups else {}
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels."""
@@ -128,4 +130,4 @@ class LabelTask:
         return suite_table(map(label_answers, parts))
 
 
-TASK = LabelTask()
+TASK = ClassificationTask()

@@ -1,4 +1,4 @@
-"""The metrics of the task *label*: performance, bias, and both after each calibration.
+"""The metrics of the task *classification*: performance, bias, and both after each calibration.
 
 On a suite each metric is the mean over the tasks that have a value. RSD, the Gini index and the dominance of a class
 have none where nothing is right, so that failing a task entirely can lower their means: read them beside the accuracy.
@@ -12,12 +12,14 @@ from typing import NamedTuple
 from evaluators.calibrator import Calibration, calibrations
 from evaluators.labels.table import SOFTMAX, LabelTable, Variant, aggregate, variants
 from evaluators.metric import MetricDefinition
+from evaluators.statistics.bootstrap import NORMAL, PERCENTILE
 
 _VERSION = "1.0"
 _NO_ITEMS = "no item has a reading"
 _ZERO = "nothing is right, and the measure divides by the accuracy"
+_UNCOUNTED = "no item was asked, or the prompt is cut by tokens, of which the records do not tell"
+_NO_PAIR = "no class has two items with a reading"
 _ZERO_OR_SINGLE = "nothing is right, or there are fewer than two classes"
-_PAIRS = "it compares classes, and there are fewer than two"
 
 
 class _Kind(NamedTuple):
@@ -38,7 +40,9 @@ _KINDS = {
     "rsd_release": _Kind(
         None, 0.0, _ZERO, "RSD around the mean of the class accuracies, as the published code computes it."
     ),
-    "cobias": _Kind(1.0, 0.0, _PAIRS, "Mean absolute difference between two class accuracies (arXiv:2405.07623)."),
+    "cobias": _Kind(
+        1.0, 0.0, _ZERO_OR_SINGLE, "Mean absolute difference between two class accuracies (arXiv:2405.07623)."
+    ),
     "gini": _Kind(1.0, 0.0, _ZERO_OR_SINGLE, "Gini index of the class accuracies (arXiv:2603.15654)."),
     "top_class_dominance": _Kind(None, 1.0, _ZERO, "Largest class accuracy over the mean class accuracy."),
     "smallest_class_accuracy": _Kind(1.0, 1.0, _NO_ITEMS, "Smallest class accuracy."),
@@ -47,15 +51,17 @@ _KINDS = {
     ),
     "bias_score_normalised": _Kind(1.0, 0.0, _NO_ITEMS, "BiasScore over the largest value that it can have."),
     "rsd_floor": _Kind(None, None, _ZERO, "RSD by chance, at this accuracy and these numbers of items."),
-    "cobias_floor": _Kind(None, None, _PAIRS, "COBias by chance, at this accuracy and these numbers of items."),
+    "cobias_floor": _Kind(
+        None, None, _ZERO_OR_SINGLE, "COBias by chance, at this accuracy and these numbers of items."
+    ),
     "gini_floor": _Kind(
         None, None, _ZERO_OR_SINGLE, "Gini index by chance, at this accuracy and these numbers of items."
     ),
     "bias_score_floor": _Kind(
-        None, None, _NO_ITEMS, "BiasScore by chance, of an unbiased model whose distributions vary as much."
+        None, None, _NO_PAIR, "BiasScore by chance, of an unbiased model whose distributions vary as much."
     ),
-    "n_shown": _Kind(None, None, _NO_ITEMS, "Mean number of examples that fit into a prompt."),
-    "cut_rate": _Kind(1.0, None, _NO_ITEMS, "Share of prompts whose input or instruction was shortened."),
+    "n_shown": _Kind(None, None, _UNCOUNTED, "Mean number of examples that fit into a prompt."),
+    "cut_rate": _Kind(1.0, None, _UNCOUNTED, "Share of prompts whose input or instruction was shortened."),
 }
 _SLICES = ("n_labels", "equivalent_labels", "category")
 
@@ -67,7 +73,7 @@ def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
     return MetricDefinition[LabelTable](
         name=variant.name,
         version=_VERSION if method is None else f"{_VERSION}+{method.name}.{method.version}",
-        task="label",
+        task="classification",
         unit="tasks or items",
         minimum=0.0,
         maximum=kind.maximum,
@@ -76,7 +82,9 @@ def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
         undefined=lambda table: table.undefined(variant),
         statistics=lambda table, group: table.statistics(variant, group),
         aggregate=aggregate(variant),
-        why_nan=lambda sums: kind.why_nan if sums.any() else None,
+        why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan == _UNCOUNTED else None,
+        # Percentiles of means of absolute differences would lie above small values.
+        interval_method=NORMAL if kind.ideal == 0.0 else PERCENTILE,
         description=" ".join(_sentences(kind, method, is_softmax=variant.is_softmax)),
     )
 
