@@ -137,7 +137,8 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
         return [prompt_of(task, name) for name in names] or [prompt_of(task, None)]
     numbers = task.default_contexts if contexts is None else _numbers(contexts)
     found: dict[str, Prompt] = {}
-    for name in names or [prompt_of(task, None).protocol or ""]:
+    default = prompt_of(task, None)
+    for name in names or [default.protocol or default.id]:
         if name in _protocols(task):
             found |= {prompt.id: prompt for prompt in _shown_in(task, name, numbers)}
         elif contexts is None:

@@ -44,6 +44,8 @@ class LabellingTask:
     item_shape: str = "labelled"
     examples_split: str = "pool"
     support_splits: frozenset[str] = frozenset({"pool", "bias", "content_free"})
+    default_contexts: tuple[int, ...] = (0,)
+    default_limit: int | None = None
     prompts: Mapping[str, Prompt] = field(
         default_factory=lambda: {
             prompt.id: prompt
