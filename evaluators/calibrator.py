@@ -19,7 +19,7 @@ from schemas.errors import ConfigError
 
 _PACKAGE = "evaluators.calibration"
 SMALLEST_PRIOR = 1e-6
-"""Smallest probability of a label that a correction divides by."""
+"""Smallest number that a correction divides by: a prior over its uniform probability, or the prior itself."""
 
 BoolArray = npt.NDArray[np.bool_]
 

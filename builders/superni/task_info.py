@@ -28,9 +28,9 @@ MANY_OUTPUTS = Rule(name="many_outputs", description="the items of the task have
 SMALL = Rule(name="small_task", description="the task has at least 396 items")
 ONE_LABEL = Rule(name="one_label", description="the task has at least 2 labels")
 TOO_FEW = Rule(name="too_few_items", description="the task has at least 97 items that can be used")
-ALWAYS_RULES = (ONE_LABEL, TOO_FEW)
+ALWAYS_RULES = (ONE_LABEL, MANY_LABELS, TOO_FEW)
 """Rules by which whole tasks are dropped, however they were chosen."""
-FILTER_RULES = (LANGUAGE, EXCLUDED, MANY_LABELS, MANY_OUTPUTS, SMALL)
+FILTER_RULES = (LANGUAGE, EXCLUDED, MANY_OUTPUTS, SMALL)
 """Rules of the publication's filter."""
 
 _EXCLUDED = frozenset(
@@ -144,9 +144,9 @@ def content_refusal(content: TaskContent, labels: Sequence[str], *, is_filter: b
         return Refusal(TOO_FEW, f"{n} items can be used, and {N_SUPPORT + 1} are needed")
     if len(labels) < 2:
         return Refusal(ONE_LABEL, f"the only label is '{labels[0]}'")
+    if len(labels) >= _MOST_LABELS:
+        return Refusal(MANY_LABELS, f"it has {len(labels)} labels")
     if is_filter:
-        if len(labels) >= _MOST_LABELS:
-            return Refusal(MANY_LABELS, f"it has {len(labels)} labels")
         mean = sum(len(instance.outputs) for instance in content.instances) / n
         if mean >= _MOST_OUTPUTS:
             return Refusal(MANY_OUTPUTS, f"its items have {mean:.2f} outputs on average")

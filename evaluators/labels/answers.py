@@ -19,7 +19,7 @@ PLACE = "shown_place"
 """Group of a record: its place among the examples of the prompt, if it is one."""
 CUT = "cut"
 """Group of a record: the part of its prompt that was shortened, if one was."""
-_MOST_LABELS = 1000
+_MOST_LABELS = 64
 _OF_TASK = ("category", "equivalent_labels")
 
 

@@ -7,6 +7,7 @@ tasks that have a value, and the tasks are resampled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,7 @@ from evaluators.labels.measures import (
     PriorSums,
 )
 from evaluators.metric import RecordTable
-from evaluators.statistics.bootstrap import FloatArray
+from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray, Statistics
@@ -34,7 +35,7 @@ SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
 _PRIOR = {**PRIOR_MEASURES, **PRIOR_FLOORS}
 _MEANS = ("n_shown", "cut_rate")
-_N_PRIOR = len(PriorSums._fields)
+_N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
 
 
 class Variant(NamedTuple):
@@ -45,6 +46,11 @@ class Variant(NamedTuple):
     """Name of the calibration; empty for the model's own distributions."""
     is_softmax: bool = False
     """True for the softmax that the paper writes."""
+
+    @property
+    def is_floor(self) -> bool:
+        """True if it says what chance alone would give."""
+        return self.measure in CLASS_FLOORS or self.measure in PRIOR_FLOORS
 
     @property
     def name(self) -> str:
@@ -89,7 +95,7 @@ def aggregate(variant: Variant) -> Callable[[FloatArray], FloatArray]:
 def _value(measure: str, sums: FloatArray) -> FloatArray:
     """Return a measure from its columns."""
     if measure in _CLASS:
-        return _CLASS[measure](ClassSums(*np.moveaxis(_split(sums, 3), -2, 0)))
+        return _CLASS[measure](ClassSums(*np.moveaxis(_split(sums, _N_CLASS), -2, 0)))
     k = round((sums.shape[-1] / _N_PRIOR) ** 0.5)
     blocks = _split(sums, _N_PRIOR)
     return _PRIOR[measure](PriorSums(*np.moveaxis(blocks.reshape(*blocks.shape[:-1], k, k), -3, 0)))
@@ -135,49 +141,44 @@ class ConfigTable:
         """Return the statistics of a variant: the columns of the measure, one row per item."""
         if variant.measure in _MEANS:
             return self._mean(variant.measure)
-        is_class = variant.measure in _CLASS
-        asked = self.answers.splits == ("test" if is_class else "bias")
-        probabilities = self.probabilities[variant.calibration, variant.is_softmax]
-        used = asked & ~np.isnan(probabilities[:, 0]) & (self.answers.targets >= 0)
-        sums = self._class_columns if is_class else self._prior_columns
-        return Statistics(
-            sums(variant.calibration, variant.is_softmax, used), int(used.sum()), int(asked.sum() - used.sum())
-        )
+        asked, used = self._used(variant)
+        columns = self._columns(variant, used)
+        whole = np.zeros((len(used), columns.shape[1]))
+        whole[used] = columns
+        return Statistics(whole, len(columns), int(asked.sum()) - len(columns))
 
     def value(self, variant: Variant) -> float:
         """Return the value of a variant; nan if it has none."""
         if self.undefined(variant) is not None:
             return np.nan
-        sums = self.statistics(variant, {}).cluster_sums.sum(axis=0)
+        if variant.measure in _MEANS:
+            sums = self._mean(variant.measure).cluster_sums.sum(axis=0)
+        else:
+            sums = self._columns(variant, self._used(variant)[1]).sum(axis=0)
         return float(aggregate(variant)(sums))
 
-    def _class_columns(self, calibration: str, is_softmax: bool, used: BoolArray) -> FloatArray:
-        key = ("class", calibration, is_softmax)
-        if key not in self._known:
-            n, k = self.answers.probabilities.shape
-            rows, targets = np.flatnonzero(used), self.answers.targets[used]
-            columns = np.zeros((n, 3, k))
-            share = predicted_share(self.probabilities[calibration, is_softmax][used])
-            columns[rows, 0, targets] = share[np.arange(len(rows)), targets]
-            columns[rows, 1, targets] = 1.0
-            columns[rows, 2] = share
-            self._known[key] = columns.reshape(n, -1)
-        return self._known[key]
+    def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
+        """Return the mask of the items that a variant is about, and of those among them that it is computed from."""
+        asked: BoolArray = self.answers.splits == ("test" if variant.measure in _CLASS else "bias")
+        known = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
+        return asked, asked & known & (self.answers.targets >= 0)
 
-    def _prior_columns(self, calibration: str, is_softmax: bool, used: BoolArray) -> FloatArray:
-        key = ("prior", calibration, is_softmax)
+    def _columns(self, variant: Variant, used: BoolArray) -> FloatArray:
+        """Return the columns of a measure, one row per item that it is computed from."""
+        is_class = variant.measure in _CLASS
+        key = (is_class, variant.calibration, variant.is_softmax)
         if key not in self._known:
-            n, k = self.answers.probabilities.shape
-            rows, targets = np.flatnonzero(used), self.answers.targets[used]
-            columns = np.zeros((n, _N_PRIOR, k, k))
-            shares, even = self.probabilities[calibration, is_softmax][used], self.answers.evenly[used]
-            for place, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
-                columns[rows, place, targets] = values
-            self._known[key] = columns.reshape(n, -1)
+            shares, targets = self.probabilities[key[1:]][used], self.answers.targets[used]
+            made = (
+                _class_columns(shares, targets)
+                if is_class
+                else _prior_columns(shares, targets, self.answers.evenly[used])
+            )
+            self._known[key] = made.reshape(len(shares), math.prod(made.shape[1:]))
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[str, str, bool], FloatArray]:
+    def _known(self) -> dict[tuple[bool, str, bool], FloatArray]:
         return {}
 
     def _mean(self, measure: str) -> Statistics:
@@ -185,6 +186,25 @@ class ConfigTable:
         values = self.answers.n_shown if measure == "n_shown" else self.answers.is_cut
         sums = np.column_stack([np.where(used, values, 0.0), used.astype(np.float64)])
         return Statistics(sums, int(used.sum()), 0)
+
+
+def _class_columns(shares: FloatArray, targets: IntArray) -> FloatArray:
+    """Return the columns of :class:`ClassSums`, shape (n, 3, k)."""
+    rows, credits = np.arange(len(shares)), predicted_share(shares)
+    columns = np.zeros((len(shares), _N_CLASS, shares.shape[1]))
+    columns[rows, 0, targets] = credits[rows, targets]
+    columns[rows, 1, targets] = 1.0
+    columns[:, 2] = credits
+    return columns
+
+
+def _prior_columns(shares: FloatArray, targets: IntArray, even: FloatArray) -> FloatArray:
+    """Return the columns of :class:`PriorSums`, shape (n, 5, k, k)."""
+    n, k = shares.shape
+    columns = np.zeros((n, _N_PRIOR, k, k))
+    for place, values in enumerate((shares, shares**2, even, even**2, np.ones_like(shares))):
+        columns[np.arange(n), place, targets] = values
+    return columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,6 +85,7 @@ def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
         why_nan=lambda sums: kind.why_nan if sums.any() or kind.why_nan == _UNCOUNTED else None,
         # Percentiles of means of absolute differences would lie above small values.
         interval_method=NORMAL if kind.ideal == 0.0 else PERCENTILE,
+        no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,
         description=" ".join(_sentences(kind, method, is_softmax=variant.is_softmax)),
     )
 

@@ -184,10 +184,6 @@ class Scored(NamedTuple):
     logprob: float
     end: float
     n_tokens: int
-    n_added: int
-    """Number of tokens by which the prompt with the label is longer than the prompt."""
-    added: float
-    """The log-probability of these last tokens alone."""
 
 
 def plain_scores(backend: Any, request: ChoiceRequest) -> list[Scored]:
@@ -207,21 +203,18 @@ def plain_scores(backend: Any, request: ChoiceRequest) -> list[Scored]:
             logits = backend.network(torch.tensor([[*ids, tokenizer.eos_token_id]])).logits[0]
         logprobs = torch.log_softmax(logits.double(), dim=-1)
         each = [float(logprobs[place - 1, ids[place]]) for place in range(len(ids)) if place]
-        total, added = sum(each[len(context) - 1 :]), sum(each[len(prompt) - 1 :])
         end = float(logprobs[len(ids) - 1, tokenizer.eos_token_id])
-        found.append(Scored(total, end, len(ids) - len(context), len(ids) - len(prompt), added))
+        found.append(Scored(sum(each[len(context) - 1 :]), end, len(ids) - len(context)))
     return found
 
 
-def plain_shares(scores: Sequence[Scored], normalisation: Normalisation) -> list[float] | None:
-    """The distribution; None if it divides by the length of a label that adds no token to the prompt."""
-    is_sum = normalisation == "token_mean_if_unequal" and len({one.n_added for one in scores}) == 1
-    if not is_sum and any(one.n_added <= 0 for one in scores):
-        return None
+def plain_shares(scores: Sequence[Scored], normalisation: Normalisation) -> list[float]:
+    """The distribution over labels; a token that merges with the prompt counts as one of each label."""
+    is_sum = normalisation == "token_mean_if_unequal" and len({one.n_tokens for one in scores}) == 1
     if normalisation == "token_mean_with_end":
-        values = [(one.added + one.end) / (one.n_added + 1) for one in scores]
+        values = [(one.logprob + one.end) / (one.n_tokens + 1) for one in scores]
     else:
-        values = [one.logprob if is_sum else one.added / one.n_added for one in scores]
+        values = [one.logprob if is_sum else one.logprob / one.n_tokens for one in scores]
     odds = [math.exp(value - max(values)) for value in values]
     return [value / sum(odds) for value in odds]
 
@@ -243,10 +236,8 @@ def check_scoring(folder: Path, configs: Sequence[str], *, merges: bool) -> None
         exchange = exchange_of(request, response, show_prompt=True, chat=False)
         for normalisation in NORMALISATIONS:
             reading = TASK.read([exchange], normalisation).reading
-            shares = plain_shares(expected, normalisation)
-            assert (reading is None) == (shares is None)
-            if reading is not None:
-                assert reading.probabilities == pytest.approx(shares, abs=1e-4)
+            assert reading is not None
+            assert reading.probabilities == pytest.approx(plain_shares(expected, normalisation), abs=1e-4)
 
 
 def test_scores_of_a_random_model_are_those_of_single_passes(tmp_path: Path) -> None:
