@@ -17,6 +17,9 @@ _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
 """Mean of the absolute value of a standard normal variable."""
 
 
+_NEGLIGIBLE = 1e-12
+
+
 class ClassSums(NamedTuple):
     """Sums over items by class, each of shape (..., k)."""
 
@@ -168,6 +171,20 @@ def bias_score_floor(sums: PriorSums) -> FloatArray:
     return floor
 
 
+def correlation(sums: FloatArray) -> FloatArray:
+    """Return the Pearson correlation of two measures over tasks, shape (...,); nan if one of them does not vary.
+
+    Args:
+        sums: Number of tasks and the sums of x, y, x², y² and xy, shape (..., 6).
+    """
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    spread_x, spread_y = n * xx - x**2, n * yy - y**2
+    # Rounding leaves traces where nothing varies.
+    varies = (spread_x > _NEGLIGIBLE * n * xx) & (spread_y > _NEGLIGIBLE * n * yy)
+    found = ratio(n * xy - x * y, np.sqrt(np.maximum(spread_x, 0) * np.maximum(spread_y, 0)))
+    return np.where(varies, found.clip(-1.0, 1.0), np.nan)
+
+
 CLASS_MEASURES: dict[str, Callable[[ClassSums], FloatArray]] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
@@ -187,6 +204,8 @@ PRIOR_MEASURES: dict[str, Callable[[PriorSums], FloatArray]] = {
     "bias_score": bias_score,
     "bias_score_normalised": bias_score_normalised,
 }
+CORRELATIONS = {"f1_rsd_correlation": ("macro_f1", "rsd"), "f1_bias_score_correlation": ("macro_f1", "bias_score")}
+"""Measures of two measures over the tasks of a suite."""
 PRIOR_FLOORS: dict[str, Callable[[PriorSums], FloatArray]] = {"bias_score_floor": bias_score_floor}
 
 

@@ -20,10 +20,12 @@ from evaluators.calibrator import LabelAnswers, calibrations
 from evaluators.labels.measures import (
     CLASS_FLOORS,
     CLASS_MEASURES,
+    CORRELATIONS,
     PRIOR_FLOORS,
     PRIOR_MEASURES,
     ClassSums,
     PriorSums,
+    correlation,
 )
 from evaluators.metric import RecordTable
 from evaluators.statistics.bootstrap import FloatArray, IntArray
@@ -34,6 +36,7 @@ from evaluators.statistics.record_tables import BoolArray, Statistics
 SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
 _PRIOR = {**PRIOR_MEASURES, **PRIOR_FLOORS}
+_ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MEANS = ("n_shown", "cut_rate")
 _N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
 
@@ -62,7 +65,7 @@ class Variant(NamedTuple):
 def variants() -> tuple[Variant, ...]:
     """Return all measures of all distributions, the model's own ones first."""
     measures = (*CLASS_MEASURES, *PRIOR_MEASURES)
-    own = [Variant(name) for name in (*measures, *CLASS_FLOORS, *PRIOR_FLOORS, *_MEANS)]
+    own = [Variant(name) for name in (*measures, *CLASS_FLOORS, *PRIOR_FLOORS, *CORRELATIONS, *_MEANS)]
     calibrated = [Variant(name, one.name) for one in calibrations() for name in measures]
     # The softmax has the same most probable label, so that only BiasScore differs.
     softmax = [Variant("bias_score", one.name, is_softmax=True) for one in calibrations() if one.is_of_paper]
@@ -83,6 +86,8 @@ def aggregate(variant: Variant) -> Callable[[FloatArray], FloatArray]:
     """Return the function from sums to values: the mean of two columns, or the measure of more."""
 
     def value(sums: FloatArray) -> FloatArray:
+        if variant.measure in CORRELATIONS:
+            return correlation(sums)
         if sums.shape[-1] == 2:
             numerator, denominator = sums[..., 0], sums[..., 1]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -134,8 +139,8 @@ class ConfigTable:
         return ()
 
     def undefined(self, variant: Variant) -> str | None:
-        """Return why a calibration could not be fitted; None if it was."""
-        return self.reasons.get(variant.calibration)
+        """Return why a variant has no value on a single task; None if it may have one."""
+        return _ONE_TASK if variant.measure in CORRELATIONS else self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a variant: the columns of the measure, one row per item."""
@@ -224,8 +229,14 @@ class SuiteTable:
         return self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
-        """Return the statistics of the mean over the tasks of a slice that have a value."""
-        return self.measures.mean_of(variant.name, group)
+        """Return the statistics of the mean over the tasks of a slice that have a value, or of a correlation."""
+        if variant.measure not in CORRELATIONS:
+            return self.measures.mean_of(variant.name, group)
+        x, y = (self.measures.values[name] for name in CORRELATIONS[variant.measure])
+        rows = self.measures.rows(group)
+        used = rows & ~np.isnan(x) & ~np.isnan(y)
+        columns = np.column_stack([np.ones_like(x), x, y, x**2, y**2, x * y])
+        return Statistics(np.where(used[:, None], columns, 0.0), int(used.sum()), int(rows.sum() - used.sum()))
 
 
 def suite_table(parts: Iterable[LabelAnswers]) -> SuiteTable:

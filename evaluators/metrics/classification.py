@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from evaluators.calibrator import Calibration, calibrations
+from evaluators.labels.measures import CORRELATIONS
 from evaluators.labels.table import SOFTMAX, LabelTable, Variant, aggregate, variants
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import NORMAL, PERCENTILE
@@ -18,6 +19,7 @@ _VERSION = "1.0"
 _NO_ITEMS = "no item has a reading"
 _ZERO = "nothing is right, and the measure divides by the accuracy"
 _UNCOUNTED = "no item was asked, or the prompt is cut by tokens, of which the records do not tell"
+_CONSTANT = "one of the two measures is the same for all tasks"
 _NO_PAIR = "no class has two items with a reading"
 _ZERO_OR_SINGLE = "nothing is right, or there are fewer than two classes"
 
@@ -60,6 +62,10 @@ _KINDS = {
     "bias_score_floor": _Kind(
         None, None, _NO_PAIR, "BiasScore by chance, of an unbiased model whose distributions vary as much."
     ),
+    "f1_rsd_correlation": _Kind(1.0, None, _CONSTANT, "Pearson correlation of macro-F1 and RSD over the tasks."),
+    "f1_bias_score_correlation": _Kind(
+        1.0, None, _CONSTANT, "Pearson correlation of macro-F1 and BiasScore over the tasks."
+    ),
     "n_shown": _Kind(None, None, _UNCOUNTED, "Mean number of examples that fit into a prompt."),
     "cut_rate": _Kind(1.0, None, _UNCOUNTED, "Share of prompts whose input or instruction was shortened."),
 }
@@ -75,7 +81,7 @@ def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
         version=_VERSION if method is None else f"{_VERSION}+{method.name}.{method.version}",
         task="classification",
         unit="tasks or items",
-        minimum=0.0,
+        minimum=-1.0 if variant.measure in CORRELATIONS else 0.0,
         maximum=kind.maximum,
         ideal=lambda table: kind.ideal,
         slices=() if method is not None else _SLICES,

@@ -22,6 +22,8 @@ _NAMES = {
     "cobias_floor": "COBias by chance",
     "gini_floor": "Gini index by chance",
     "bias_score_floor": "BiasScore by chance",
+    "f1_rsd_correlation": "Correlation of F1 and RSD",
+    "f1_bias_score_correlation": "Correlation of F1 and BiasScore",
     "n_shown": "Examples shown",
     "cut_rate": "Cut inputs",
 }

@@ -29,6 +29,7 @@ CLASS_MEASURES = (
 CLASS_FLOORS = ("rsd_floor", "cobias_floor", "gini_floor")
 OF_PAPER = ("cc", "dc")
 """Calibrations that the paper runs, and writes with a softmax, beside the one that it proposes."""
+CORRELATIONS = {"f1_rsd_correlation": ("macro_f1", "rsd"), "f1_bias_score_correlation": ("macro_f1", "bias_score")}
 PRIOR_MEASURES = ("bias_score", "bias_score_normalised")
 Shares: TypeAlias = dict[str, float]
 Correct: TypeAlias = "Callable[[Row], Shares | None]"
@@ -259,6 +260,8 @@ def measures(rows: Sequence[Row]) -> dict[str, float | None]:
     labels = sorted({label for row in rows for label in row.offered})
     test = [row for row in rows if row.split == "test"]
     found = measured(rows, lambda row: row.p, labels, "")
+    # Correlations are over the tasks of a suite.
+    found |= dict.fromkeys(CORRELATIONS)
     found["n_shown"] = sum(row.n_shown for row in test) / len(test) if test else None
     found["cut_rate"] = sum(row.is_cut for row in test) / len(test) if test else None
     for name, correct in corrections(rows, labels).items():
@@ -280,3 +283,15 @@ def mean_over(parts: Sequence[Mapping[str, Any]], name: str) -> float | None:
     """The mean of a measure over the tasks that have a value."""
     known = [part[name] for part in parts if part[name] is not None]
     return sum(known) / len(known) if known else None
+
+
+def correlation(parts: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """The Pearson correlation of two measures over the tasks that have both."""
+    pairs = [(part[x], part[y]) for part in parts for x, y in [CORRELATIONS[name]]]
+    known = [(float(a), float(b)) for a, b in pairs if a is not None and b is not None]
+    if len(known) < 2:
+        return None
+    means = [sum(one) / len(known) for one in zip(*known, strict=True)]
+    across = sum((a - means[0]) * (b - means[1]) for a, b in known)
+    squares = [sum((pair[place] - means[place]) ** 2 for pair in known) for place in (0, 1)]
+    return across / math.sqrt(squares[0] * squares[1]) if min(squares) > 1e-12 else None

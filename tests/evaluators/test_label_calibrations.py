@@ -191,7 +191,7 @@ def test_bias_scores_are_in_their_range_and_0_for_a_uniform_model(rows: list[lis
     assert normalised is not None
     assert 0 <= score <= 1 - 1 / 3
     assert normalised == pytest.approx(score / (1 - 1 / 3), abs=1e-12)
-    even = values(of_split("bias", [[1 / 3] * 3] * 2 * len(rows)))
+    even = values(of_split("bias", [[1 / 3] * 3] * 6, "abcabc"))
     assert even["bias_score"] == pytest.approx(0.0, abs=1e-12)
     assert even["bias_score_floor"] == pytest.approx(0.0, abs=1e-7)
     turned = values(of_split("bias", [row[1:] + row[:1] for row in rows], "cab"))
