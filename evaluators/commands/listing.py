@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from evaluators.benchmark import benchmarks
 from evaluators.harness import harness_names, load_harness
 from evaluators.runs.measuring import metric_definitions
-from evaluators.task import load_task
+from evaluators.task import Task, load_task
 from schemas import plugins
 from schemas.command_line import one_line_errors
 
@@ -33,7 +35,20 @@ def list_command() -> None:
     for name in plugins.names("evaluators.tasks"):
         task = load_task(name)
         print(f"task {name} {task.version}: asks about items of shape {task.item_shape}")
-        for prompt in task.prompts.values():
-            print(f"  prompt {prompt.id}: {prompt.description}")
+        for line in _prompt_lines(task):
+            print(f"  {line}")
         for metric in metric_definitions(name):
             print(f"  metric {metric.name} {metric.version}: {metric.description}")
+
+
+def _prompt_lines(task: Task) -> Iterator[str]:
+    """Yield a line for each prompt; prompts of one protocol that differ in their examples alone share one."""
+    told: set[str | None] = set()
+    for prompt in task.prompts.values():
+        if prompt.n_examples is None:
+            yield f"prompt {prompt.id}: {prompt.description}"
+        elif prompt.protocol not in told:
+            told.add(prompt.protocol)
+            same = [other.id for other in task.prompts.values() if other.protocol == prompt.protocol]
+            names = same[0] if len(same) == 1 else f"{len(same)} prompts, {same[0]} to {same[-1]}"
+            yield f"protocol {prompt.protocol}: {names}; the first: {prompt.description}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import numpy as np
 
@@ -17,6 +18,8 @@ SHOWN = "shown_labels"
 """Group of a record: the labels of the examples that its prompt shows, as a JSON list."""
 PLACE = "shown_place"
 """Group of a record: its place among the examples of the prompt, if it is one."""
+BALANCE = "example_balance"
+"""Group of a task: how evenly its labels stand among the examples, ``even``, ``uneven`` or ``one label``."""
 CUT = "cut"
 """Group of a record: the part of its prompt that was shortened, if one was."""
 _MOST_LABELS = 64
@@ -44,6 +47,7 @@ def label_answers(records: RecordColumns) -> LabelAnswers:
     columns = np.array([place_of[name] for name in names.texts], dtype=np.int64)[names.codes]
     offered[offers.owners, columns] = True
     groups = _groups(records)
+    shown = [_shown(group.get(SHOWN)) for group in groups]
     targets = np.array([place_of.get(target or "", -1) for target in records.columns["target"].texts], dtype=np.int64)
     return LabelAnswers(
         labels=labels,
@@ -53,8 +57,8 @@ def label_answers(records: RecordColumns) -> LabelAnswers:
         splits=np.array(records.columns["split"].texts, dtype=np.str_),
         content_free=np.array([group.get(CONTENT_FREE, "") for group in groups], dtype=np.str_),
         places=_numbers([group.get(PLACE, "-1") for group in groups]),
-        n_shown=np.array([_n_shown(group.get(SHOWN)) for group in groups], dtype=np.int64),
-        groups={name: groups[0][name] for name in _OF_TASK if groups and name in groups[0]},
+        n_shown=np.array([-1 if one is None else len(one) for one in shown], dtype=np.int64),
+        groups=_of_task(groups, shown, labels),
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
     )
 
@@ -82,16 +86,30 @@ def _groups(records: RecordColumns) -> list[dict[str, str]]:
     return found
 
 
-def _n_shown(text: str | None) -> int:
+def _shown(text: str | None) -> list[str] | None:
+    """Return the labels of the examples that a prompt shows; None if they are unknown."""
     if text is None:
-        return -1
+        return None
     try:
         value = json.loads(text)
     except ValueError:
         value = None
     if not isinstance(value, list):
         raise DataError(f"group '{SHOWN}' is {text[:60]!r} and not a list of labels; run the model again")
-    return len(value)
+    return [str(label) for label in value]
+
+
+def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels: tuple[str, ...]) -> dict[str, str]:
+    """Return the facts about the task, and how evenly its labels stand among the examples of the context."""
+    if not groups:
+        return {}
+    found = {name: groups[0][name] for name in _OF_TASK if name in groups[0]}
+    known = [one for one in shown if one is not None]
+    counts = Counter(max(known, key=len) if known else [])
+    if counts:
+        each = [counts[label] for label in labels]
+        found[BALANCE] = "one label" if len(counts) == 1 else "even" if max(each) - min(each) <= 1 else "uneven"
+    return found
 
 
 def _numbers(texts: list[str]) -> IntArray:

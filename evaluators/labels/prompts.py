@@ -111,7 +111,7 @@ def _prompt(protocol: str, k: int, number: int | None) -> Prompt:
         orders=((0,),),
         scoring="option_logprob",
         requires="option_logprobs",
-        description=f"Prompt of {where}, with {shown}, in at most {room}.",
+        description=f"Prompt of {where}, in at most {room}, with {shown}.",
         protocol=protocol,
         n_examples=k,
         example_set=number,

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluators.calibrator import LabelAnswers, calibrations
+from evaluators.labels.answers import BALANCE
 from evaluators.labels.measures import (
     CLASS_FLOORS,
     CLASS_MEASURES,
@@ -36,6 +37,8 @@ from evaluators.statistics.record_tables import BoolArray, Statistics
 SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
 _PRIOR = {**PRIOR_MEASURES, **PRIOR_FLOORS}
+_OF_TASK = ("category", "equivalent_labels", BALANCE)
+"""Groups of a task that slices are made by, beside its number of labels."""
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MEANS = ("n_shown", "cut_rate")
 _N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
@@ -243,13 +246,13 @@ def suite_table(parts: Iterable[LabelAnswers]) -> SuiteTable:
     """Return the measures of each task of a suite."""
     wanted = variants()
     values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
-    groups: dict[str, list[str]] = {"category": [], "equivalent_labels": [], "n_labels": []}
+    groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
     reasons: list[Mapping[str, str]] = []
     for answers in parts:
         table = ConfigTable.of(answers)
         for variant in wanted:
             values[variant.name].append(table.value(variant))
-        for name in ("category", "equivalent_labels"):
+        for name in _OF_TASK:
             groups[name].append(answers.groups.get(name, ""))
         groups["n_labels"].append(n_labels_group(len(answers.labels)))
         reasons.append(table.reasons)

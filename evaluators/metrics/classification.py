@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from evaluators.calibrator import Calibration, calibrations
+from evaluators.labels.answers import BALANCE
 from evaluators.labels.measures import CORRELATIONS
 from evaluators.labels.table import SOFTMAX, LabelTable, Variant, aggregate, variants
 from evaluators.metric import MetricDefinition
@@ -69,7 +70,7 @@ _KINDS = {
     "n_shown": _Kind(None, None, _UNCOUNTED, "Mean number of examples that fit into a prompt."),
     "cut_rate": _Kind(1.0, None, _UNCOUNTED, "Share of prompts whose input or instruction was shortened."),
 }
-_SLICES = ("n_labels", "equivalent_labels", "category")
+_SLICES = ("n_labels", "equivalent_labels", BALANCE, "category")
 
 
 def _definition(variant: Variant) -> MetricDefinition[LabelTable]:

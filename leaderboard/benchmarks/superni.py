@@ -99,7 +99,11 @@ PAGES = BenchmarkPages(
             plane=("macro_f1", "bias_score"),
         ),
     ),
-    group_names={"n_labels": "number of labels", "equivalent_labels": "equivalent labels"},
+    group_names={
+        "n_labels": "number of labels",
+        "equivalent_labels": "equivalent labels",
+        "example_balance": "balance of the labels among the examples",
+    },
     index_columns=(
         *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "bias_score")),
         *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _METHODS),
