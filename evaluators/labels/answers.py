@@ -105,7 +105,8 @@ def _of_task(groups: list[dict[str, str]], shown: list[list[str] | None], labels
         return {}
     found = {name: groups[0][name] for name in _OF_TASK if name in groups[0]}
     known = [one for one in shown if one is not None]
-    counts = Counter(max(known, key=len) if known else [])
+    most = max(map(len, known), default=0)
+    counts = Counter(next((one for one in known if len(one) == most), []))
     if counts:
         each = [counts[label] for label in labels]
         found[BALANCE] = "one label" if len(counts) == 1 else "even" if max(each) - min(each) <= 1 else "uneven"

@@ -76,11 +76,15 @@ class PlannedPart:
 
     def _shown(self, split: str, item: Item) -> _Shown:
         """Return the examples that the prompt about an item shows: all, or all others if it is one of them."""
-        is_of_split = isinstance(self.task, ShowsExamples) and split == self.task.examples_split
-        place = self._places.get(item.item_id) if is_of_split else None
+        place = self._places.get(item.item_id) if split == self._examples_split else None
         if place is None:
             return _Shown(self.examples, None)
         return _Shown((*self.examples[:place], *self.examples[place + 1 :]), place)
+
+    @cached_property
+    def _examples_split(self) -> str | None:
+        """The split of the examples; None if the task shows none. A protocol is slow to check for every item."""
+        return self.task.examples_split if isinstance(self.task, ShowsExamples) else None
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -54,13 +54,14 @@ class ClassificationTask:
         self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], count_tokens: CountTokens | None = None
     ) -> Sequence[Request]:
         """Return the one request about an input."""
-        facts = self.baseline_facts(self.facts_with(item, prompt, examples, None))
+        found = filled(item, prompt, examples, count_tokens)
+        shown = {} if prompt.max_prompt_tokens is not None else {SHOWN: _labels(examples[: found.n_shown])}
         return [
             ChoiceRequest(
-                prompt=filled(item, prompt, examples, count_tokens).text,
+                prompt=found.text,
                 options=tuple(f" {label}" for label in item.labels),
                 outcomes=item.labels,
-                facts=facts,
+                facts=shown,
             )
         ]
 
@@ -85,7 +86,7 @@ class ClassificationTask:
             groups[PLACE] = str(place)
         if prompt.max_prompt_tokens is None:
             found = filled(item, prompt, examples)
-            groups[SHOWN] = json.dumps([one.target for one in examples[: found.n_shown]], ensure_ascii=False)
+            groups[SHOWN] = _labels(examples[: found.n_shown])
             if found.cut is not None:
                 groups[CUT] = found.cut
         return ItemFacts(
@@ -128,6 +129,11 @@ class ClassificationTask:
     def suite_table(self, parts: Iterable[RecordColumns]) -> LabelTable:
         """Return the measures of each part of a suite, one row per part."""
         return suite_table(map(label_answers, parts))
+
+
+def _labels(examples: Sequence[LabelItem]) -> str:
+    """Return the labels of examples as a JSON list."""
+    return json.dumps([one.target for one in examples], ensure_ascii=False)
 
 
 TASK = ClassificationTask()
