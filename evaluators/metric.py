@@ -92,6 +92,8 @@ class MetricDefinition(Generic[T]):
     interval_method: str = PERCENTILE
     no_interval: str | None = None
     """Reason why the metric never has an interval; None if it can have one."""
+    floor: str | None = None
+    """Name of the metric with about the value that chance alone gives; None if there is none."""
 
     def facts_on(self, table: T) -> Facts:
         """Return the facts about the metric on a table."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evaluators.metric import RecordTable
+    from evaluators.part_report import PartReport
     from evaluators.text_scores import TextScores
     from schemas.record_columns import RecordColumns
 
@@ -216,6 +217,21 @@ class ReadsSuites(Protocol):
         Args:
             parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
         """
+
+
+@runtime_checkable
+class ReportsParts(Protocol):
+    """A task that can report how a model uses the labels of each part of a suite."""
+
+    def part_report(self, records: RecordColumns) -> PartReport:
+        """Return the report on one part.
+
+        Args:
+            records: All records of the part.
+        """
+
+    def part_text(self, item: Any) -> str:
+        """Return the text that all items of a part share, such as the instruction, from any of them."""
 
 
 @runtime_checkable

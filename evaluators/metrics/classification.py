@@ -93,8 +93,15 @@ def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
         # Percentiles of means of absolute differences would lie above small values.
         interval_method=NORMAL if kind.ideal == 0.0 else PERCENTILE,
         no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,
+        floor=_floor(variant),
         description=" ".join(_sentences(kind, method, is_softmax=variant.is_softmax)),
     )
+
+
+def _floor(variant: Variant) -> str | None:
+    """Return the metric with the value by chance; None for calibrated distributions, whose chance is another."""
+    name = f"{variant.measure}_floor"
+    return name if name in _KINDS and not variant.calibration else None
 
 
 def _sentences(kind: _Kind, method: Calibration | None, *, is_softmax: bool) -> Iterator[str]:

@@ -20,8 +20,10 @@ import numpy as np
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
 from evaluators.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN, label_answers
+from evaluators.labels.parts import part_report
 from evaluators.labels.prompts import filled, label_prompts
 from evaluators.labels.table import ConfigTable, LabelTable, suite_table
+from evaluators.part_report import PartReport
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
@@ -129,6 +131,14 @@ class ClassificationTask:
     def suite_table(self, parts: Iterable[RecordColumns]) -> LabelTable:
         """Return the measures of each part of a suite, one row per part."""
         return suite_table(map(label_answers, parts))
+
+    def part_report(self, records: RecordColumns) -> PartReport:
+        """Return how the model uses the labels of one part."""
+        return part_report(label_answers(records))
+
+    def part_text(self, item: LabelItem) -> str:
+        """Return the instruction."""
+        return item.instruction
 
 
 def _labels(examples: Sequence[LabelItem]) -> str:

@@ -16,7 +16,7 @@ from leaderboard.checking.register import read_register
 from leaderboard.commands.options import KeySecretFile
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.site import publishing
-from leaderboard.site.dataset_views import built_datasets, cards_of, kept_keys
+from leaderboard.site.dataset_views import built_datasets, cards_of, folders_of, kept_keys
 from leaderboard.site.pages import copies, generate, make_view, parquet_files
 from leaderboard.site.publishing import DEFAULT_SITE
 from schemas.command_line import one_line_errors
@@ -78,6 +78,7 @@ def build(
             address=address,
             register=read_register(results),
             cards=cards_of(built),
+            folders=folders_of(built),
             keys=kept_keys(keys),
         )
         texts = generate(view, handwritten, step)

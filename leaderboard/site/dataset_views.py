@@ -80,6 +80,8 @@ class BuiltDataset(NamedTuple):
     manifest: Manifest
     card: str | None
     """Text of its card; None if the folder has none."""
+    folder: Path | None = None
+    """Folder that it lies in; None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,13 +226,20 @@ def built_datasets(folder: Path) -> tuple[BuiltDataset, ...]:
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
         manifest = read_manifest(path.parent)
         # Answer keys are made of the first one too.
-        found.setdefault((manifest.name, manifest.version), BuiltDataset(manifest, _card(path.with_name(_CARD))))
+        found.setdefault(
+            (manifest.name, manifest.version), BuiltDataset(manifest, _card(path.with_name(_CARD)), path.parent)
+        )
     return tuple(found[name] for name in sorted(found))
 
 
 def cards_of(built: Sequence[BuiltDataset]) -> dict[tuple[str, str], str]:
     """Return the texts of the cards of some datasets, by name and version."""
     return {(one.manifest.name, one.manifest.version): one.card for one in built if one.card is not None}
+
+
+def folders_of(built: Sequence[BuiltDataset]) -> dict[tuple[str, str], Path]:
+    """Return the folders of some datasets, by name and version."""
+    return {(one.manifest.name, one.manifest.version): one.folder for one in built if one.folder is not None}
 
 
 def _card(path: Path) -> str | None:

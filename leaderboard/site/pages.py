@@ -39,6 +39,7 @@ from leaderboard.site.listings import (
 from leaderboard.site.model_views import ModelView, make_models
 from leaderboard.site.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
 from leaderboard.site.sections import Files, Section, make_sections
+from leaderboard.site.suites import Suites, make_suites, suite_page, suite_tables
 from schemas.answer_key import AnswerKey
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
@@ -70,6 +71,8 @@ class View(NamedTuple):
     """Datasets that are built here or have results, sorted by name and version."""
     apart: tuple[ApartGroup, ...] = ()
     """Results that stand apart, by kind."""
+    suites: Suites = Suites((), {})
+    """Parts of the suites that have results."""
 
 
 def make_view(
@@ -81,6 +84,7 @@ def make_view(
     address: str | None = None,
     register: Register | None = None,
     cards: Mapping[tuple[str, str], str] | None = None,
+    folders: Mapping[tuple[str, str], Path] | None = None,
     keys: Sequence[AnswerKey] = (),
 ) -> View:
     """Arrange a board for its pages and draw the charts.
@@ -93,6 +97,7 @@ def make_view(
         address: Address of the site, which ends with a slash; None if it has none.
         register: Decisions about accepted results, with their dates; None if there are none.
         cards: Texts of the cards of these datasets, by name and version.
+        folders: Folders of these datasets, by name and version, from which texts of parts of suites are read.
         keys: Answer keys that the board keeps.
     """
     sections = make_sections(board)
@@ -113,6 +118,9 @@ def make_view(
         news=news,
         datasets=make_datasets(sections, models, built, keys, report),
         apart=make_apart(board, models),
+        suites=make_suites(
+            sections, models, {(one.name, one.version): one for one in manifests}, folders or {}, report
+        ),
     )
 
 
@@ -137,7 +145,7 @@ def generate(view: View, handwritten: Mapping[str, str], report: Report = silent
     if (fed := feed(view.news, view.address)) is not None:
         exported["feed.xml"] = fed
     files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
-    files |= {**explorer_files(view.models, report), **compare_files(view.models, report)}
+    files |= {**explorer_files(view.models, report), **compare_files(view.models, report), **view.suites.files}
     n_apart = sum(len(group.results) for group in view.apart)
     blocks = make_blocks(environment, view.sections, view.indices, n_apart)
     for path, text in handwritten.items():
@@ -177,12 +185,14 @@ def _environment() -> jinja2.Environment:
         "ideal": lambda value: f"{value:g}",
         "interval": _interval,
         "known": _known,
+        "number": markup.number,
         "outside_text": markup.outside_text,
         "metric_number": markup.metric_number,
         "plain_markdown": markup.plain_markdown,
         "sort_key": markup.sort_key,
         "whisker": markup.whisker,
     }
+    environment.globals["suite_page"] = suite_page
     environment.globals["dataset_page"] = dataset_page
     return environment
 
@@ -210,6 +220,8 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
     pages = _lists(render, view)
     for data in view.datasets:
         pages[data.page.removesuffix(".html") + ".md"] = render("dataset.md.j2", data=data)
+    for suite in view.suites.views:
+        pages[suite.page.removesuffix(".html") + ".md"] = render("suite.md.j2", suite=suite)
     for benchmark in view.board.benchmarks:
         sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
         indices = [index for index in view.indices if index.table.benchmark == benchmark]
@@ -269,6 +281,8 @@ def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
         "explorer.md": render("explorer.md.j2"),
         "compare.md": render("compare.md.j2"),
     }
+    if view.suites.views:
+        pages["part.md"] = render("part.md.j2", suites=view.suites.views, files=view.suites.by_suite)
     if view.apart:
         pages["apart.md"] = render("apart.md.j2", groups=view.apart, files=_files("apart"))
     return pages
@@ -302,6 +316,7 @@ def tables_of(view: View) -> Iterator[Table]:
     yield Table(_files("datasets"), DATASET_COLUMNS, [dataset_line(data) for data in view.datasets])
     for data in view.datasets:
         yield from data.tables
+    yield from suite_tables(view.suites)
     if view.apart:
         yield Table(_files("apart"), APART_COLUMNS, apart_lines(view.apart))
     yield Table(_files("benchmarks"), BENCHMARK_COLUMNS, [benchmark_line(section) for section in view.sections])
