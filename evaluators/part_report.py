@@ -9,7 +9,7 @@ from typing import NamedTuple
 class LabelUse(NamedTuple):
     """A label of a part, and how a model uses it."""
 
-    label: str
+    name: str
     n_right: int
     """Number of evaluated items whose right label it is."""
     predicted_share: float | None

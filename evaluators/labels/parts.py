@@ -29,12 +29,12 @@ def part_report(answers: LabelAnswers) -> PartReport:
         groups=dict(answers.groups),
         labels=tuple(
             LabelUse(
-                label=label,
+                name=name,
                 n_right=int(n_right[place]),
                 predicted_share=None if shares is None else float(shares[place]),
                 prior=None if prior is None else float(prior[place]),
             )
-            for place, label in enumerate(answers.labels)
+            for place, name in enumerate(answers.labels)
         ),
         are_same=bool(answers.offered.all()),
         why_no_share=None if shares is not None else f"no item of split {_EVALUATED} has a reading",

@@ -87,7 +87,7 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
         memory: The memory of this machine.
     """
     models = [row for row in section.table.rows if not row.entry.is_baseline]
-    counted = [row.entry for row in models if counts_items(row)]
+    counted = [row.entry for row in models if is_of_model(row) and row.entry.match.extent == "whole"]
     anchor, files = f"missed-{section.anchor}", Files(f"{section.files.stem}-missed")
     ids = tuple(entry.result.model.id for entry in counted)
     nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, (), None, None, None, files, ())
@@ -117,13 +117,12 @@ def missed_items(section: Section, placements: Mapping[tuple[str, str], Placemen
     )
 
 
-def counts_items(row: Row) -> bool:
-    """Return True if a result counts where models are counted: a whole one of a model with a place of its own."""
+def is_of_model(row: Row) -> bool:
+    """Return True if a row counts where models are counted: no baseline, no withdrawn result and no repeated one."""
     entry = row.entry
     is_withdrawn = entry.acceptance is not None and entry.acceptance.decision == "withdrawn"
     is_own = entry.double is None and (entry.is_imported or not entry.is_replayed)
-    is_whole = entry.match.extent == "whole"
-    return not entry.is_baseline and is_own and is_whole and not is_withdrawn and entry.folder is not None
+    return not entry.is_baseline and is_own and not is_withdrawn and entry.folder is not None
 
 
 class _Shown:

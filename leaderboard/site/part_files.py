@@ -16,6 +16,7 @@ from schemas import strict_json
 from schemas.strict_json import JsonValue
 
 _DIGITS = 5
+_MOST_SOURCES = 3
 
 
 class Suite(NamedTuple):
@@ -63,11 +64,10 @@ def suite_files(suite: Suite, measured: Sequence[Measured]) -> dict[str, str]:
         "title": suite.title,
         "dataset": suite.dataset,
         "dataset_page": suite.dataset_page,
-        "sources": [list(source) for source in suite.sources],
         "group_names": dict(measured[0].section.pages.group_names),
         "parts": [[name, slug(name)] for name in names],
         "metrics": {name: metric for one in measured for name, metric in _metrics(one).items()},
-        "contexts": [_context(one) for one in measured],
+        "contexts": [_context(one, suite) for one in measured],
     }
     files = {"index.json": _compact(index)}
     # The parts of all results are written one by one, since all of them together are large.
@@ -77,9 +77,20 @@ def suite_files(suite: Suite, measured: Sequence[Measured]) -> dict[str, str]:
             found[name][context_id(one.section)] = context
     for name in names:
         text: JsonValue = suite.texts.texts.get(name)
-        about: dict[str, JsonValue] = {"part": name, "text": text, "why_no_text": suite.texts.why_none}
+        about: dict[str, JsonValue] = {
+            "part": name,
+            "text": text,
+            "why_no_text": suite.texts.why_none,
+            "sources": [list(source) for source in _sources(suite, name)],
+        }
         files[f"{slug(name)}.json"] = _compact(about | {"contexts": found.pop(name)})
     return files
+
+
+def _sources(suite: Suite, part: str) -> Sequence[tuple[str, str]]:
+    """Return the sources of a part: the one of its name, or all if they are few."""
+    own = [source for source in suite.sources if source[0] == part]
+    return own or (suite.sources if len(suite.sources) <= _MOST_SOURCES else ())
 
 
 def _metrics(measured: Measured) -> dict[str, JsonValue]:
@@ -89,7 +100,7 @@ def _metrics(measured: Measured) -> dict[str, JsonValue]:
     return {
         name: {
             "name": name,
-            "label": section.pages.label(name),
+            "heading": section.pages.label(name),
             "text": described[name].description,
             "minimum": described[name].minimum,
             "maximum": described[name].maximum,
@@ -99,12 +110,11 @@ def _metrics(measured: Measured) -> dict[str, JsonValue]:
     }
 
 
-def _context(measured: Measured) -> JsonValue:
+def _context(measured: Measured, suite: Suite) -> JsonValue:
     section = measured.section
     return {
         "id": context_id(section),
-        "title": section.title,
-        "prompt": section.table.signature.prompt,
+        "title": section.title.removeprefix(f"{suite.title}, "),
         "page": measured.page,
         "table": f"{section.page}#{section.anchor}",
         "metrics": list(measured.metrics),

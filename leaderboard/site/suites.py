@@ -15,7 +15,7 @@ from leaderboard.site.addresses import dataset_page
 from leaderboard.site.downloads import Table
 from leaderboard.site.exports import Columns, Line
 from leaderboard.site.markup import slug
-from leaderboard.site.missed import counts_items
+from leaderboard.site.missed import is_of_model
 from leaderboard.site.model_views import ModelView
 from leaderboard.site.part_files import Measured, Suite, context_id, suite_files
 from leaderboard.site.part_texts import part_texts
@@ -113,7 +113,7 @@ class SuiteView:
             "n_items": int,
             **of_metrics,
         }
-        files = Files(f"{self.section.files.stem}-parts")
+        files = Files(f"files/parts-{self.section.anchor}")
         return Table(files, columns, [_export(self, line) for line in self.lines], str(self.section.table.signature))
 
 
@@ -189,7 +189,7 @@ def make_suites(
             title=f"{name} {version}, {config}",
             dataset=f"{name} {version}",
             dataset_page=dataset_page(name, version),
-            sources=tuple((one.name, one.address) for one in (() if manifest is None else manifest.sources)),
+            sources=() if manifest is None else tuple((one.name, one.address) for one in manifest.sources),
             texts=part_texts(own[0], manifest, folder, memory),
         )
         measured: list[Measured] = []
@@ -220,7 +220,7 @@ def _view(measured: Measured, suite: Suite, sections: Sequence[Section]) -> Suit
     rows = [placement.row for placement, _ in measured.results]
     # A baseline is no model, and models without a rank count only where there are no others.
     ranked = [row.rank is not None for row in rows]
-    counted = ranked if any(ranked) else [counts_items(row) for row in rows]
+    counted = ranked if any(ranked) else [is_of_model(row) for row in rows]
     known = [parts for _, parts in measured.results if not isinstance(parts, str)]
     of_models = [
         {one.part: one for one in parts}

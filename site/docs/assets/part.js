@@ -9,6 +9,7 @@
     return;
   }
   const MOST_LABELS = 60;
+  const ALL = "all";
   const SVG = "http://www.w3.org/2000/svg";
   const { loader, element, fill, drawer, failure } = bbChoosing;
   const load = loader(root.dataset.bbPart);
@@ -26,6 +27,13 @@
   function link(text, address) {
     const made = element("a", text);
     made.setAttribute("href", address);
+    return made;
+  }
+
+  // A reader sees where a link out of the site leads, since an address may come from anybody.
+  function outside(address) {
+    const made = link(address, address);
+    made.rel = "nofollow noopener noreferrer";
     return made;
   }
 
@@ -118,40 +126,59 @@
     return cell;
   }
 
-  function fillValues(context, found) {
-    const tops = context.metrics.map((metric, place) => {
-      const seen = Object.values(found?.results ?? {}).flatMap((one) => one.values[place].slice(0, 3));
-      return metric.maximum ?? Math.max(metric.minimum + 1e-9, ...seen.filter((one) => one !== null));
+  // The values in some contexts, pairs of what the index and what the file says about each.
+  function fillValues(index, contexts) {
+    const names = [...new Set(contexts.flatMap(([context]) => context.metrics))];
+    const metrics = names.map((name) => index.metrics[name]);
+    const seen = contexts.flatMap(([context, found]) =>
+      Object.values(found?.results ?? {}).map((own) => [context, own]),
+    );
+    const tops = metrics.map((metric) => {
+      const ends = seen.flatMap(([context, own]) => own.values[context.metrics.indexOf(metric.name)]?.slice(0, 3) ?? []);
+      return metric.maximum ?? Math.max(metric.minimum + 1e-9, ...ends.filter((one) => one !== null));
     });
-    const headings = context.metrics.map((metric) => heading(metric.label, false));
-    values.querySelector("thead tr").replaceChildren(heading("Model", true), ...headings, heading("No answer read from"));
-    const rows = context.results.map((result) => {
-      const row = element("tr");
-      const own = found?.results[result.id];
-      if (result.is_baseline) {
-        row.dataset.baseline = "true";
-      }
-      row.append(rowName(result));
-      if (own === undefined) {
-        const cell = unknown(result.why_none ?? "this result does not have the part");
-        cell.colSpan = context.metrics.length + 1;
-        row.append(cell);
+    const first = [heading("Model", true), ...(contexts.length > 1 ? [heading("Prompt", false)] : [])];
+    const headings = metrics.map((metric) => heading(metric.heading, false));
+    values.querySelector("thead tr").replaceChildren(...first, ...headings, heading("No answer read from"));
+    // The rows of a model stand together, those of baselines last.
+    const results = contexts.flatMap(([context, found]) => context.results.map((result) => [result, context, found]));
+    const order = new Intl.Collator("en", { numeric: true });
+    results.sort(
+      ([one], [other]) => one.is_baseline - other.is_baseline || (contexts.length > 1 ? order.compare(one.model, other.model) : 0),
+    );
+    const rows = results.map(([result, context, found]) => {
+        const row = element("tr");
+        const own = found?.results[result.id];
+        if (result.is_baseline) {
+          row.dataset.baseline = "true";
+        }
+        row.append(rowName(result), ...(contexts.length > 1 ? [element("td", context.title, "bb-number")] : []));
+        if (own === undefined) {
+          const cell = unknown(result.why_none ?? "this result does not have the part");
+          cell.colSpan = metrics.length + 1;
+          row.append(cell);
+          return row;
+        }
+        const cells = metrics.map((metric, place) => {
+          const value = own.values[context.metrics.indexOf(metric.name)];
+          return value === undefined ? unknown("not a metric of this task") : valueCell(metric, value, tops[place]);
+        });
+        const missing = Object.entries(own.n_missing).map(
+          ([split, n]) => `${count(n)} of ${count(found.n_items[split] ?? n)} in ${split}`,
+        );
+        row.append(...cells, element("td", missing.join(", ") || "none"));
         return row;
-      }
-      row.append(...context.metrics.map((metric, place) => valueCell(metric, own.values[place], tops[place])));
-      const missing = Object.entries(own.n_missing).map(([split, n]) => `${count(n)} of ${count(found.n_items[split] ?? n)} in ${split}`);
-      row.append(element("td", missing.join(", ") || "none"));
-      return row;
     });
     values.querySelector("tbody").replaceChildren(...rows);
-    const meanings = context.metrics.flatMap((metric) => {
-      const term = element("dt", `${metric.label} `);
+    const meanings = metrics.flatMap((metric) => {
+      const term = element("dt", `${metric.heading} `);
       const name = element("small");
       name.append(element("code", metric.name));
       term.append(name);
       return [term, element("dd", metric.text)];
     });
     root.querySelector("[data-bb-meanings]").replaceChildren(...meanings);
+    return rows.length;
   }
 
   function barCell(value, tick, className) {
@@ -257,11 +284,10 @@
     } else if (file.why_no_text !== null) {
       line(facts, "Instruction", `not shown: ${file.why_no_text}`);
     }
-    const sources = index.sources.flatMap(([name, address]) => {
-      const isLink = /^https?:\/\//.test(address);
-      return [isLink ? link(name, address) : element("span", name), ", "];
-    });
-    line(facts, "Data", link(index.dataset, index.dataset_page), sources.length > 0 ? ", from " : "", ...sources.slice(0, -1));
+    line(facts, "Data", link(index.dataset, index.dataset_page));
+    for (const [name, address] of file.sources) {
+      line(facts, "Source", element("span", name), ": ", /^https:\/\//.test(address) ? outside(address) : element("span", address));
+    }
     line(facts, "See also", link("all parts under this prompt", context.page), ", ", link("the results on the whole suite", context.table));
   }
 
@@ -269,25 +295,28 @@
     const chosen = state();
     const suite = suites.find((one) => one.id === chosen.get("suite")) ?? suites[0];
     const index = await load(`${suite.id}/index.json`);
-    const [, file_name] = index.parts.find(([, name]) => name === chosen.get("part")) ?? index.parts[0];
-    const asked = index.contexts.find((one) => one.id === chosen.get("context")) ?? index.contexts[0];
-    const context = { ...asked, metrics: asked.metrics.map((name) => index.metrics[name]) };
-    const file = await load(`${suite.id}/${file_name}.json`);
+    const [, name] = index.parts.find(([, path]) => path === chosen.get("part")) ?? index.parts[0];
+    const file = await load(`${suite.id}/${name}.json`);
     if (isOld()) {
       return;
     }
+    const isAll = chosen.get("context") === ALL;
+    const asked = index.contexts.find((one) => one.id === chosen.get("context")) ?? index.contexts[0];
+    const contexts = isAll ? index.contexts : [asked];
+    const all = index.contexts.length > 1 ? [[ALL, "all prompts, without the labels"]] : [];
     fill(form.suite, suites.map((one) => [one.id, one.title]), suite.id);
-    fill(form.part, index.parts.map(([name, path]) => [path, name]), file_name);
-    fill(form.context, index.contexts.map((one) => [one.id, one.title]), context.id);
-    const found = file.contexts[context.id];
-    fillFacts(index, file, found, context);
-    fillValues(context, found);
-    fillLabels(context, found);
+    fill(form.part, index.parts.map(([part, path]) => [path, part]), name);
+    fill(form.context, [...index.contexts.map((one) => [one.id, one.title]), ...all], isAll ? ALL : asked.id);
+    form.suite.parentElement.hidden = suites.length === 1;
+    fillFacts(index, file, file.contexts[asked.id], asked);
+    const n_results = fillValues(index, contexts.map((context) => [context, file.contexts[context.id]]));
+    fillLabels(asked, isAll ? undefined : file.contexts[asked.id]);
     const place = form.part.selectedIndex;
     const [back, forth] = form.querySelectorAll("[data-bb-step]");
     back.disabled = place === 0;
     forth.disabled = place === index.parts.length - 1;
-    status.textContent = `Part ${count(place + 1)} of ${count(index.parts.length)}, ${count(context.results.length)} ${context.results.length === 1 ? "result" : "results"}`;
+    const results = `${count(n_results)} ${n_results === 1 ? "result" : "results"}`;
+    status.textContent = `Part ${count(place + 1)} of ${count(index.parts.length)}, ${results}`;
   }
 
   const draw = drawer(shown, status, show);

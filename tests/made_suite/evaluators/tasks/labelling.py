@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.metrics.labelling import table_of_items, table_of_parts
+from evaluators.part_report import LabelUse, PartReport
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
@@ -99,6 +101,36 @@ class LabellingTask:
     def suite_table(self, parts: Iterable[RecordColumns]) -> MeasureTable:
         """Return the records of a suite as arrays, one row per part."""
         return table_of_parts(parts)
+
+    def part_report(self, records: RecordColumns) -> PartReport:
+        """Return how often each label is right and chosen; no prior is measured."""
+        right = Counter(record.target for record in records if record.split == "test")
+        labels = sorted({name for record in records for name in record.exchanges[0].outcomes})
+        chosen: Counter[str] = Counter()
+        n_answers = 0
+        for record in records:
+            if record.split == "test" and record.reading is not None:
+                n_answers += 1
+                chosen[max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]] += 1
+        return PartReport(
+            groups={"first_label": labels[0]},
+            labels=tuple(
+                LabelUse(
+                    name=name,
+                    n_right=right[name],
+                    predicted_share=chosen[name] / n_answers if n_answers else None,
+                    prior=None,
+                )
+                for name in labels
+            ),
+            are_same=True,
+            why_no_share=None if n_answers else "nothing was answered",
+            why_no_prior="no prior is measured",
+        )
+
+    def part_text(self, item: LabelledItem) -> str:
+        """Return the instruction."""
+        return item.instruction
 
 
 TASK = LabellingTask()
