@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from evaluators.benchmark import load_benchmark
-from evaluators.metric import compute_all
+from evaluators.metric import Value, compute_all
 from evaluators.runs.measuring import Measurement, metric_definitions
 from evaluators.task import ReportsParts, load_task
 from leaderboard.checking.entries import Entry
@@ -96,25 +96,38 @@ def parts_of(entry: Entry, names: Sequence[str], memory: Memory) -> list[PartOfR
     """
     task = entry.result.signature.task
     by_chance = floors(task)
-    wanted = list(dict.fromkeys([*names, *(by_chance[name] for name in names if name in by_chance)]))
-    parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "task": task, "metrics": list(wanted)}
+    chance = [by_chance[name] for name in names if name in by_chance and by_chance[name] not in names]
+    parts: dict[str, JsonValue] = {
+        "records": entry.result.records.sha256,
+        "task": task,
+        "metrics": list(names),
+        "by_chance": list(chance),
+    }
     known = memory.get(_KIND, parts)
     if not isinstance(known, list):
         assert entry.folder is not None
-        known = [_measured(one, task, wanted) for one in read_parts(entry.folder, entry.result, recount=False)]
+        records = read_parts(entry.folder, entry.result, recount=False)
+        known = [_measured(one, task, names, chance) for one in records]
         memory.put(_KIND, parts, known)
-    return [_read(cast("dict[str, JsonValue]", one), wanted) for one in known]
+    return [_read(cast("dict[str, JsonValue]", one), [*names, *chance]) for one in known]
 
 
-def _measured(records: RecordColumns, task: str, names: Sequence[str]) -> JsonValue:
-    """Return what is known about one part, as it is remembered."""
+def _measured(records: RecordColumns, task: str, names: Sequence[str], chance: Sequence[str]) -> JsonValue:
+    """Return what is known about one part, as it is remembered.
+
+    Args:
+        records: All records of the part.
+        task: Name of the task that wrote them.
+        names: Metrics to compute with intervals.
+        chance: Metrics to compute without.
+    """
     definitions = {one.name: one for one in metric_definitions(task)}
     source = Measurement.of([records], task).source
     metrics = compute_all([(definitions[name], {}) for name in names], source)
     loaded = load_task(task)
     found: dict[str, JsonValue] = {
         "part": records.columns["config"].texts[0],
-        "values": [_value(metric) for metric in metrics],
+        "values": [*map(_value, metrics), *(_by_chance(definitions[name].value_of(source, {})) for name in chance)],
         "groups": {},
         "labels": None,
     }
@@ -130,6 +143,10 @@ def _value(metric: Metric) -> JsonValue:
     interval = metric.interval
     ends: list[JsonValue] = [None, None] if interval is None else [interval.low, interval.high]
     return [metric.value, *ends, metric.reason if metric.value is None else metric.interval_reason]
+
+
+def _by_chance(found: Value) -> JsonValue:
+    return [found.value, None, None, found.reason or "no interval is computed"]
 
 
 def _read(known: Mapping[str, JsonValue], names: Sequence[str]) -> PartOfResult:
