@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,23 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from leaderboard.checking.entries import Root
+from leaderboard.ranking.boards import assemble
+from leaderboard.site import publishing
+from leaderboard.site.pages import generate, make_view
+from leaderboard.site.suites import PartLine, Spread, Suites, SuiteView
+from schemas.memory import Memory
 from tests.leaderboard.browsing import Scheme, Visit, served, visit
+from tests.leaderboard.known import load_known
+from tests.leaderboard.synthetic import leaning, write_model
 from tests.suites.commands import ask, board, copied, made, run
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 N_PARTS = 24
 ACTS = '<img src=x onerror="window.taken=1"></pre></td></script><script>window.taken=1</script>'
+HOSTILE = f"evil/{ACTS} **b** [l](javascript:window.taken=1) {{{{ 7*7 }}}}"
+REPOSITORY = Path(__file__).parents[2]
 TURNED = "evil/\u202egnp.\u2066exe\u200b"
 
 
@@ -27,11 +38,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A board of two models and a baseline on a suite, under two prompts."""
     root = tmp_path_factory.mktemp("parts")
     dataset = made(root / "data" / "labels", *(4 + number for number in range(N_PARTS)))
+    runs = root / "runs"
     for model in ("lab/first-0.9", "lab/second-0.5"):
-        ask(dataset, root / "runs", "--prompt", "plain-v1", "--prompt", "shown-v1", model=model)
-    asked = ("--dataset", dataset, "--out", root / "runs", "--backend", "baseline", "--model", "uniform")
+        ask(dataset, runs, "--prompt", "plain-v1", "--prompt", "shown-v1", model=model)
+    asked = ("--dataset", dataset, "--out", runs, "--backend", "baseline", "--model", "uniform")
     run("-m", "evaluators", "run", *asked)
-    board(root / "runs", dataset=dataset, out=root)
+    board(runs, dataset=dataset, out=root)
     return root / "built"
 
 
@@ -202,6 +214,47 @@ def test_nothing_that_a_file_says_acts(built: Path, browser: Browser, tmp_path: 
             assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
             assert found.complaints == []
             found.page.context.close()
+
+
+def test_the_table_of_parts_bears_any_name(browser: Browser, tmp_path: Path) -> None:
+    write_model(tmp_path / "runs", HOSTILE, leaning(1.0, 0.5))
+    loaded = load_known(Root(tmp_path / "runs", "local"), any_name=True)
+    view = make_view(assemble(loaded.entries), (), ())
+    (section,) = view.sections
+    text = f"{HOSTILE} {TURNED}\n\n<b>"
+    known, unknown = Spread(0.5, 0.25, 0.75, 2, None), Spread(None, None, None, 0, text)
+    lines = [
+        PartLine(f"{text} {number}", (text,), 2, 4, (one,), "part.html#part=x")
+        for number, one in enumerate((known, unknown))
+    ]
+    suite = SuiteView(
+        section=section,
+        suite_id="made",
+        columns=section.columns[:1],
+        groups=(text,),
+        models=(HOSTILE,),
+        are_ranked=False,
+        lines=tuple(lines),
+        left_out=((HOSTILE, text),),
+    )
+    shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+    shown = view._replace(suites=Suites((suite,), {}))
+    texts = generate(shown, publishing.handwritten_pages(tmp_path / "site"))
+    with publishing.combined(tmp_path / "site", dict(texts), {}) as pages:
+        publishing.render(tmp_path / "site", pages, tmp_path / "built", Memory(None))
+    with served(tmp_path / "built") as address:
+        found = visit(browser, address + suite.page)
+        told = found.page.locator("article").inner_text()
+        # In the sentence above the table, beside what is left out, and in each row as name, fact and reason.
+        assert told.count("<script>window.taken=1</script>") >= 6
+        assert not re.search("[\u200b\u202e\u2066]", told)
+        assert found.page.evaluate("window.taken ?? null") is None
+        assert found.page.locator("article img, article b, article td strong").count() == 0
+        links = found.page.evaluate("[...document.querySelectorAll('article a')].map((one) => one.protocol)")
+        assert set(links) == {"http:"}
+        assert found.page.locator("tbody tr").count() == 2
+        assert found.complaints == []
+        found.page.context.close()
 
 
 def hostile(value: Any, name: str = "") -> Any:
