@@ -209,8 +209,8 @@ def test_nothing_that_a_file_says_acts(built: Path, browser: Browser, tmp_path: 
             assert not re.search("[\u200b\u202e\u2066]", told)
             assert found.page.evaluate("window.taken ?? null") is None
             assert found.page.locator("article img").count() == 0
-            links = found.page.evaluate("[...document.querySelectorAll('article a')].map((one) => one.protocol)")
-            assert set(links) <= {"http:"}
+            links = found.page.evaluate("[...document.querySelectorAll('article a')].map((one) => one.href)")
+            assert [one for one in links if not one.startswith(address)] == ["https://made.test/a"]
             assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == []
             assert found.complaints == []
             found.page.context.close()
@@ -264,7 +264,7 @@ def hostile(value: Any, name: str = "") -> Any:
     if name == "labels" and isinstance(value, list):
         return [[f"{ACTS}{one}" for one in value[0]], value[1]]
     if name == "sources":
-        return [[ACTS, "javascript:window.taken=1"], [TURNED, ACTS]]
+        return [[ACTS, "javascript:window.taken=1"], [TURNED, ACTS], ["made", f"https://made.test/a, {ACTS}"]]
     if name == "parts":
         return [[f"{ACTS}{part}", path] for part, path in value]
     if isinstance(value, list):

@@ -30,11 +30,15 @@
     return made;
   }
 
-  // A reader sees where a link out of the site leads, since an address may come from anybody.
+  // A reader sees where a link out of the site leads, since an address may come from anybody. Words may follow it.
   function outside(address) {
-    const made = link(address, address);
+    const [, page, rest] = /^(https:\/\/[^\s,]+)?(.*)$/s.exec(address);
+    if (page === undefined) {
+      return [address];
+    }
+    const made = link(page, page);
     made.rel = "nofollow noopener noreferrer";
-    return made;
+    return [made, rest];
   }
 
   function drawing(className, width, height) {
@@ -286,7 +290,7 @@
     }
     line(facts, "Data", link(index.dataset, index.dataset_page));
     for (const [name, address] of file.sources) {
-      line(facts, "Source", element("span", name), ": ", /^https:\/\//.test(address) ? outside(address) : element("span", address));
+      line(facts, "Source", element("span", name), ": ", ...outside(address));
     }
     line(facts, "See also", link("all parts under this prompt", context.page), ", ", link("the results on the whole suite", context.table));
   }
