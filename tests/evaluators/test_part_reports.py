@@ -71,7 +71,7 @@ def test_labels_that_each_item_brings_are_told_apart() -> None:
 
 
 def test_a_floor_is_a_metric_of_the_same_task() -> None:
-    definitions = {one.name: one for one in metric_definitions("label")}
+    definitions = {one.name: one for one in metric_definitions("classification")}
     floors = {one.name: one.floor for one in definitions.values() if one.floor is not None}
     assert floors["bias_score"] == "bias_score_floor"
     assert floors["rsd"] == "rsd_floor"
