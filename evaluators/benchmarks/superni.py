@@ -26,7 +26,10 @@ def _index(
     shown = f"after {n_examples} examples, mean of {N_SETS} sets" if n_examples else "without examples"
     return IndexDefinition(
         name=f"{metric}_k{n_examples}",
-        parts=tuple(Part(metric, _TASK, context=Context(n_examples, number)) for number in sets),
+        parts=tuple(
+            Part(metric, _TASK, f"Set {number}" if n_examples else "No examples", context=Context(n_examples, number))
+            for number in sets
+        ),
         description=f"{description} {shown}.",
         ideal=ideal,
         maximum=maximum,

@@ -102,7 +102,7 @@ PAGES = BenchmarkPages(
     group_names={
         "n_labels": "number of labels",
         "equivalent_labels": "equivalent labels",
-        "example_balance": "balance of the labels among the examples",
+        "example_balance": "labels of the examples",
     },
     index_columns=(
         *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "bias_score")),

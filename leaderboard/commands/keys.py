@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -26,6 +26,9 @@ def keys(
     prompt: Annotated[
         list[str] | None, typer.Option(help="Id of a prompt; may be repeated. By default every prompt.")
     ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(help="Config or suite; may be repeated. By default all of them.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder of all answer keys.")] = Path("leaderboard/keys"),
     secret_file: Annotated[
         Path | None,
@@ -43,10 +46,7 @@ def keys(
         manifest = read_manifest(folder)
         if secret is None:
             _check_public(out / f"{manifest.name}@{manifest.version}")
-        wanted = [one for one in _wanted(manifest) if not prompt or one.prompt in prompt]
-        if not wanted:
-            have = ", ".join(sorted({one.prompt for one in _wanted(manifest)}))
-            raise ConfigError(f"{folder}: --prompt {' '.join(prompt or ())} fits none of its configs; have: {have}")
+        wanted = _chosen(folder, list(_wanted(manifest)), config or (), prompt or ())
         n_bytes = 0
         with progress(f"keys of {manifest.name} {manifest.version}", len(wanted)) as advance:
             for one in wanted:
@@ -64,6 +64,22 @@ def _check_public(keys: Path) -> None:
             f"{path}: was made with the secret {secret_id}, and with a plain key anybody could confirm guessed "
             "answers; give --secret-file, or remove the key first if the answers are public now"
         )
+
+
+def _chosen(folder: Path, have: Sequence[_Wanted], configs: Sequence[str], prompts: Sequence[str]) -> list[_Wanted]:
+    """Return the ways of asking a dataset that the command line names."""
+    for given, option, names in (
+        (configs, "--config", [one.config for one in have]),
+        (prompts, "--prompt", [one.prompt for one in have]),
+    ):
+        if given and not {*given} & {*names}:
+            raise ConfigError(
+                f"{folder}: {option} {' '.join(given)} fits none of its configs; have: {', '.join(sorted({*names}))}"
+            )
+    chosen = [one for one in have if (not configs or one.config in configs) and (not prompts or one.prompt in prompts)]
+    if not chosen:
+        raise ConfigError(f"{folder}: no config of {' '.join(configs)} is asked with {' '.join(prompts)}")
+    return chosen
 
 
 class _Wanted(NamedTuple):

@@ -213,7 +213,7 @@ def _view(table: IndexTable, title: str) -> IndexView:
     anchor = re.sub(r"[^a-z0-9.-]+", "-", f"{table.dataset}-index-{table.protocol}-{digest}".lower())
     stem = f"files/{slug(table.benchmark)}-{anchor}"
     dots = [plots.Dot(row.model.id.rpartition("/")[2], row.primary, row.is_baseline) for row in table.rows]
-    chart = plots.dots(dots, title="Index")
+    chart = plots.dots(dots, title=load_pages(table.benchmark).label(table.rows[0].primary.name))
     return IndexView(
         table=table,
         title=title,

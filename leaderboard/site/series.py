@@ -55,7 +55,9 @@ def series_chart(
         if metric is not None and metric.value is not None
     ]
     names: list[JsonValue] = [_name(number, one, drawn) for number, one in enumerate(drawn)]
-    shared = {"x": _x(places, x_title), "xOffset": _offset(names), "color": _colour(names)}
+    shared = {"x": _x(places, x_title), "color": _colour(names)}
+    if not has_lines:
+        shared["xOffset"] = _offset(names)
     y: dict[str, JsonValue] = {"type": "quantitative", "title": y_title, "scale": {"zero": True}}
     layers: list[JsonValue] = [
         {
