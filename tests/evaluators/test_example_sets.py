@@ -1,0 +1,92 @@
+"""The comparison of sets of examples, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluators.benchmark import Context, Source
+from evaluators.runs.example_sets import SetTable, set_tables
+from evaluators.runs.indices import ModelResults, ScoredResult
+from schemas.result import Result
+from tests.schemas.examples import result
+
+NAN = float("nan")
+IDEALS = {"f1": 1.0, "spread": 0.0}
+
+
+def of_suite(parts: Sequence[str] = ("a", "b", "c")) -> Result:
+    made = result()
+    return replace(made, signature=replace(made.signature, config="suite", parts=tuple(parts)))
+
+
+def tables(sets: Sequence[Mapping[str, Sequence[float]]], parts: Sequence[str] = ("a", "b", "c")) -> list[SetTable]:
+    """The tables of results after 8 examples, one for each set."""
+    scored = {
+        Source("task", context=Context(8, number)): ScoredResult(
+            of_suite(parts), {}, {}, {name: np.array(values) for name, values in one.items()}
+        )
+        for number, one in enumerate(sets)
+    }
+    return set_tables(ModelResults("made", "made", "1.0.0", "made", "", scored), IDEALS)
+
+
+def means(table: SetTable) -> dict[str, tuple[float | None, ...]]:
+    return {row.name: tuple(one.value for one in row.means.values()) for row in table.rows}
+
+
+THREE = (
+    {"f1": (0.1, 0.6, 0.9), "spread": (1.0, 0.2, 0.3)},
+    {"f1": (0.3, 0.5, 0.9), "spread": (0.4, 0.6, NAN)},
+    {"f1": (0.2, 0.1, 0.6), "spread": (0.7, 0.1, 0.5)},
+)
+
+
+def test_each_part_takes_the_set_that_is_best_for_it() -> None:
+    (table,) = tables(THREE)
+    assert (table.n_examples, table.n_sets, table.n_parts) == (8, 3, 3)
+    found = means(table)
+    assert found["mean of the sets"] == pytest.approx(((0.2 + 0.4 + 0.8) / 3, (0.7 + 0.3 + 0.4) / 3))
+    # By F1: the second set, the first one, and of two equal ones the first.
+    assert found["best f1"] == pytest.approx(((0.3 + 0.6 + 0.9) / 3, (0.4 + 0.2 + 0.3) / 3))
+    assert found["worst f1"] == pytest.approx(((0.1 + 0.1 + 0.6) / 3, (1.0 + 0.1 + 0.5) / 3))
+    # The second set has a median in the third part, where it has no spread.
+    assert found["median f1"] == pytest.approx(((0.2 + 0.5 + 0.9) / 3, (0.7 + 0.6) / 2))
+    assert found["best spread"] == pytest.approx(((0.3 + 0.1 + 0.9) / 3, (0.4 + 0.1 + 0.3) / 3))
+    assert found["worst spread"] == pytest.approx(((0.1 + 0.5 + 0.6) / 3, (1.0 + 0.6 + 0.5) / 3))
+    deviations = [np.std(values, ddof=1) for values in ([0.1, 0.3, 0.2], [0.6, 0.5, 0.1], [0.9, 0.9, 0.6])]
+    assert found["standard deviation over the sets"][0] == pytest.approx(np.mean(deviations))
+
+
+def test_the_best_is_never_worse_than_the_median_nor_this_than_the_worst() -> None:
+    rng = np.random.default_rng(3)
+    (table,) = tables(
+        [{name: rng.random(40).tolist() for name in IDEALS} for _ in range(5)], [str(n) for n in range(40)]
+    )
+    found = means(table)
+    for place, (name, ideal) in enumerate(IDEALS.items()):
+        distances = [abs((found[f"{word} {name}"][place] or 0.0) - ideal) for word in ("best", "median", "worst")]
+        assert distances == sorted(distances)
+        assert all(row.means[name].n == 40 and row.means[name].interval for row in table.rows)
+
+
+def test_a_part_without_any_value_counts_nowhere() -> None:
+    (table,) = tables([{"f1": (0.5, NAN), "spread": (NAN, NAN)}] * 2, ("a", "b"))
+    for row in table.rows:
+        assert row.means["spread"].value is None
+    best = next(row for row in table.rows if row.name == "best f1").means["f1"]
+    assert (best.value, best.n) == (0.5, 1)
+
+
+def test_one_set_or_results_of_other_items_are_not_compared() -> None:
+    assert tables(THREE[:1]) == []
+    scored = {
+        Source("task", context=Context(8, number)): ScoredResult(
+            of_suite(parts), {}, {}, {name: np.zeros(2) for name in IDEALS}
+        )
+        for number, parts in enumerate((("a", "b"), ("a", "c")))
+    }
+    assert set_tables(ModelResults("made", "made", "1.0.0", "made", "", scored), IDEALS) == []

@@ -1,0 +1,117 @@
+"""The board of superni, from its embedded dataset and the default grid of two baselines, through real commands."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from leaderboard.checking.keys import KeyCheck, KnownKey, key_of_dataset
+from schemas.dataset_folder import read_manifest
+from schemas.errors import DataError
+from schemas.record_columns import RecordColumns
+from schemas.run_folder import read_parts, read_result
+from tests.suites.commands import REPOSITORY, run, told
+
+CONTEXTS = ("k0-v1", "k8-set0-v1", "k8-set1-v1", "k8-set2-v1")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the dataset, runs of two baselines, and the site."""
+    folder = tmp_path_factory.mktemp("superni")
+    dataset, runs = folder / "datasets" / "superni", folder / "runs"
+    run("-m", "builders.superni", "--out", dataset)
+    for name in ("uniform", "label-prior-0.8"):
+        run("-m", "evaluators", "run", "--dataset", dataset, "--out", runs, "--backend", "baseline", "--model", name)
+    shutil.copytree(REPOSITORY / "site" / "docs", folder / "site" / "docs")
+    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", folder / "site")
+    folders = ("--runs", runs, "--datasets", folder / "datasets", "--results", folder / "none")
+    run("-m", "leaderboard", "build", *folders, "--site", folder / "site", "--out", folder / "built")
+    return folder
+
+
+def result_of(out: Path, model: str, context: str) -> Path:
+    found = [
+        path.parent
+        for path in (out / "runs").rglob("result.json")
+        if path.parent.parent.name.endswith(model) and f"-{context}-" in path.parent.name
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def bias_score(folder: Path) -> float:
+    named = {one["name"]: one["value"] for one in told(folder / "result.json")["metrics"] if not one["group"]}
+    value = named["bias_score"]
+    assert isinstance(value, float)
+    return value
+
+
+def test_the_default_asks_100_items_of_each_task_in_four_contexts(out: Path) -> None:
+    for context in CONTEXTS:
+        signature = told(result_of(out, "uniform", context) / "result.json")["signature"]
+        assert signature["n_items"] == 10 * (100 + 32 + 64 + 23)
+        assert signature["normalisation"] == "token_mean_if_unequal"
+
+
+def test_the_index_of_the_board_is_the_mean_over_the_sets(out: Path) -> None:
+    (file,) = (out / "built" / "files").glob("superni-superni-index-*.json")
+    (row,) = (one for one in json.loads(file.read_text())["rows"] if one["model"].endswith("label-prior-0.8"))
+    wanted = [bias_score(result_of(out, "label-prior-0.8", context)) for context in CONTEXTS[1:]]
+    assert row["bias_score_k8"] == pytest.approx(np.mean(wanted), abs=1e-12)
+    # Not quite 0: the items of one task offer three or four labels, to which the baseline gives other probabilities.
+    assert 0 <= row["bias_score_bc_k8"] < 1e-3 < 0.4 < row["bias_score_k8"]
+    assert row["macro_f1_k2"] is None
+    assert "there is no result of classification with k2-set0" in row["macro_f1_k2_reason"]
+
+
+def test_pages_show_curves_calibrations_and_every_task(out: Path) -> None:
+    page = (out / "built" / "benchmarks" / "superni.html").read_text(encoding="utf-8")
+    assert "not ranked: asks" not in page
+    charts = {path.name for path in (out / "built" / "charts").glob("*.svg")}
+    for name in ("macro_f1-by-examples", "bias_score-by-calibration"):
+        assert any(name in chart for chart in charts), name
+    model = (out / "built" / "models" / "baseline__label-prior-0.8.html").read_text(encoding="utf-8")
+    assert "How much depends on the choice of 8 examples" in model
+    assert len(list((out / "built" / "suites").glob("*.html"))) == len(CONTEXTS)
+
+
+def known_key(out: Path, folder: Path) -> KnownKey:
+    dataset = out / "datasets" / "superni"
+    signature = read_result(folder).signature
+    made = key_of_dataset(dataset, read_manifest(dataset), config="tasks", task=signature.task, prompt=signature.prompt)
+    return KnownKey(made.key, "key", made.items)
+
+
+def test_items_of_the_default_limit_count_as_the_whole_suite(out: Path) -> None:
+    folder = result_of(out, "uniform", CONTEXTS[1])
+    check = KeyCheck("records", read_result(folder).signature, known_key(out, folder))
+    assert check.match.extent == "whole"
+    for records in read_parts(folder, read_result(folder)):
+        check.add(records, None)
+
+
+def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -> None:
+    dataset, folder = out / "datasets" / "superni", result_of(out, "uniform", CONTEXTS[1])
+    run(
+        *("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "baseline"),
+        *("--model", "uniform", "--limit", "0", "--prompt", f"release-4096b-{CONTEXTS[1]}"),
+    )
+    (whole,) = tmp_path.rglob("result.json")
+    part = next(iter(read_parts(whole.parent, read_result(whole.parent))))
+    tested = np.flatnonzero(part.columns["split"].coded.is_one_of("test"))
+    # The last 100 items in place of those that a limit of 100 takes.
+    chosen = np.ones(len(part), dtype=np.bool_)
+    chosen[tested[:-100]] = False
+    known, signature = known_key(out, folder), read_result(folder).signature
+    check = KeyCheck("records", signature, known)
+    with pytest.raises(DataError, match="does not have the items that are asked with a limit of 100"):
+        check.add(RecordColumns(part.table.filter(pa.array(chosen))), None)
+    sliced = replace(signature, n_items=1500, items_sha256="0" * 64)
+    assert KeyCheck("records", sliced, known).match.extent == "slice"
