@@ -33,9 +33,9 @@ _TASK = "classification"
 def main() -> int:
     """Print the seconds of both engines and their ratio for each number of examples; 1 if the engines disagree."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--items", type=int, default=30, help="items per task (default: %(default)s)")
+    parser.add_argument("--items", type=int, default=12, help="items per task (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default: %(default)s)")
-    parser.add_argument("--tasks", type=int, default=4, help="tasks (default: %(default)s)")
+    parser.add_argument("--tasks", type=int, default=3, help="tasks (default: %(default)s)")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-examples-") as name:
         folder = Path(name)
