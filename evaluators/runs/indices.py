@@ -188,9 +188,9 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
         is_inside = part.minimum >= definition.minimum and _at_most(part.maximum, definition.maximum)
         if part.ideal not in (None, definition.ideal) or not is_inside:
             raise ConfigError(
-                f"index '{definition.name}': its part {part.name} lies in [{part.minimum:g}, {part.maximum}] and has "
-                f"the ideal {part.ideal}; the index is a mean of metrics in [{definition.minimum:g}, "
-                f"{definition.maximum}] whose ideal is {definition.ideal:g}"
+                f"index '{definition.name}': its part {part.name} lies in {_range(part.minimum, part.maximum)} and has "
+                f"the ideal {part.ideal}; the index is a mean of metrics in "
+                f"{_range(definition.minimum, definition.maximum)} whose ideal is {definition.ideal:g}"
             )
     version = f"{_VERSION}+{_digest(parts)}"
     reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
@@ -227,6 +227,10 @@ def _missing(part: Part, definition: IndexDefinition) -> Metric:
         maximum=known.maximum,
         group={},
     )
+
+
+def _range(minimum: float, maximum: float | None) -> str:
+    return f"[{minimum:g}, {'infinity' if maximum is None else f'{maximum:g}'}]"
 
 
 def _at_most(maximum: float | None, limit: float | None) -> bool:

@@ -132,7 +132,7 @@ def test_rescore_prints_what_changed(dataset: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (("--model", "unifrom"), ("baseline 'unifrom' does not exist; have: ", "uniform, first-mentioned")),
+        (("--model", "unifrom"), ("baseline 'unifrom' does not exist; have: ", "first-mentioned, last-mentioned")),
         (("--model", "uniform", "--config", "type3"), ("config 'type3' is not in dataset 'made'; have: type1, type2",)),
         (("--model", "uniform", "--split", "dev"), ("split 'dev' is not in config 'type1'; have: test",)),
         (

@@ -68,7 +68,7 @@ def test_names_may_have_dashes_or_underscores_and_a_flag_that_is_off_is_left_out
         ('limit = "20"', 'limit = "20": "20" is not a whole number; correct it'),
         ("limit = true", "limit = true: true is not a whole number; correct it"),
         ("limit = 2.5", "limit = 2.5"),
-        ("limit = 0", "limit = 0"),
+        ("limit = -1", "limit = -1"),
         ("limit = [3]", "limit = [3]"),
         ("prompt = ['a', 3]", "3 is not a text in quotes; correct it"),
         ("timeout = 'long'", 'timeout = "long"'),

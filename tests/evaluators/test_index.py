@@ -259,7 +259,10 @@ def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
     examples.write_run(tmp_path)
     done = run_index(tmp_path)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "error: no result of a benchmark with an index here; these have one: gifi"
+    assert (
+        done.stderr.splitlines()[-1]
+        == "error: no result of a benchmark with an index here; these have one: gifi, superni"
+    )
 
 
 def check_index(folder: Path) -> Mapping[str, Any]:

@@ -87,6 +87,7 @@ def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(runs: P
         parts = [label_oracle.measures(rows) for rows in label_oracle.rows_of(folder / "records.parquet").values()]
         assert len(parts) == len(CONFIGS)
         expected = {name: label_oracle.mean_over(parts, name) for name in parts[0]}
+        expected |= {name: label_oracle.correlation(parts, name) for name in label_oracle.CORRELATIONS}
         assert metrics(folder) == pytest.approx(expected, abs=1e-9)
 
 
