@@ -84,14 +84,14 @@ def test_evaluate_gives_what_the_command_writes(
 def test_a_mistake_is_an_exception_with_the_line_of_the_command(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, synthbias"):
+    with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, superni, synthbias"):
         build("synthbais")
     with pytest.raises(ConfigError, match=r"No such option: --sed"):
         build("synthbias", out=tmp_path / "x", sed=3)
     with pytest.raises(ConfigError, match=r"--source winobias needs --input"):
         build("synthbias", out=tmp_path / "x", source="winobias")
-    with pytest.raises(ConfigError, match="limit = 0: give 1 or more"):
-        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", limit=0)
+    with pytest.raises(ConfigError, match="limit = -1: give 0 or more"):
+        evaluate(dataset, backend="baseline", model="uniform", out=tmp_path / "runs", limit=-1)
     with pytest.raises(ConfigError, match="concurrency = 0: give 1 or more"):
         evaluate(dataset, backend="openai", model="x", out=tmp_path / "runs", concurrency=0)
     with pytest.raises(ConfigError, match="backend 'baseline' has no use for --dtype"):

@@ -66,7 +66,7 @@ def opened(browser: Browser, address: str, choice: str = "", **options: Any) -> 
 
 
 LOADED = """() => document.querySelector("[aria-busy]") === null
-    && document.querySelector(".bb-part form").elements.part.value !== "" """
+    && (document.querySelector(".bb-part form")?.elements.part.value ?? "") !== "" """
 
 
 def settled(page: Page) -> None:
