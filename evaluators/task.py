@@ -316,6 +316,18 @@ def _fitting(shape: str) -> Mapping[str, Task]:
     return fitting
 
 
+def prompt_names(task: Task, prompts: Iterable[Prompt]) -> list[str]:
+    """Return names by which prompts are chosen, for messages: a protocol in place of all its prompts with examples."""
+    chosen = list(prompts)
+    ids = {prompt.id for prompt in chosen}
+    found: dict[str, None] = {}
+    for prompt in chosen:
+        same = {one.id for one in task.prompts.values() if one.protocol == prompt.protocol}
+        is_whole = prompt.n_examples is not None and prompt.protocol is not None and same <= ids
+        found[str(prompt.protocol) if is_whole else prompt.id] = None
+    return list(found)
+
+
 def prompt_of(task: Task, prompt_id: str | None) -> Prompt:
     """Return a prompt of a task by its id, or the default one for None.
 
@@ -326,6 +338,7 @@ def prompt_of(task: Task, prompt_id: str | None) -> Prompt:
         return next(iter(task.prompts.values()))
     if prompt_id not in task.prompts:
         raise ConfigError(
-            f"prompt '{prompt_id}' does not exist for task '{task.name}'; have: {', '.join(task.prompts)}"
+            f"prompt '{prompt_id}' does not exist for task '{task.name}'; have: "
+            f"{', '.join(prompt_names(task, task.prompts.values()))}"
         )
     return task.prompts[prompt_id]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, KnowsContext, Request
 from evaluators.runs.earlier import StoredAnswers, unanswered
 from evaluators.runs.plan import Plan, PlannedPart, can_ask
-from evaluators.task import Prompt
+from evaluators.task import Prompt, prompt_names
 from schemas.errors import ConfigError
 from schemas.progress import progress
 
@@ -158,7 +158,10 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
 def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_failure_rate: float) -> str:
     config = plan.selection.config
     # With the config in front, the prompt does not concern the other configs of the run.
-    fitting = [f"{config}={prompt.id}" for prompt in other_prompts(plan, backend, max_failure_rate, ruler)]
+    others = prompt_names(plan.task, other_prompts(plan, backend, max_failure_rate, ruler))
+    # Single contexts that fit are no remedy where all contexts of a protocol do.
+    whole = [name for name in others if name not in plan.task.prompts]
+    fitting = [f"{config}={name}" for name in whole or others]
     remedy = f"take --prompt {' or '.join(fitting)}, which fits, or " if fitting else "take "
     return (
         f"{found.n_items} of {plan.selection.n_items} items of config '{config}' are too long for "
