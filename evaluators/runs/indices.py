@@ -141,6 +141,7 @@ def _chosen(
         found: Results of each source, the preferred ones first.
     """
     chosen = {source: results[0] for source, results in found.items()}
+    ranking: str | None = None
     for definition in indices:
         if not definition.paired or not all(source in found for source in definition.sources):
             continue
@@ -151,6 +152,14 @@ def _chosen(
         first = found[definition.sources[0]]
         common = (one.result.signature.items_sha256 for one in first)
         items = next((items for items in common if all(items in of_source for of_source in by_items)), None)
+        if ranking is not None and all(ranking in of_source for of_source in by_items):
+            items = ranking
+        elif ranking is not None:
+            # An index of other items than the one that ranks would stand beside it as if they were the same.
+            for source in {*definition.sources} - {*indices[0].sources}:
+                chosen.pop(source, None)
+            continue
+        ranking = ranking or items
         if items is not None:
             chosen |= {source: of[items] for source, of in zip(definition.sources, by_items, strict=True)}
     return chosen

@@ -10,7 +10,7 @@ import typer
 
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.selection import shape_listed
-from evaluators.task import Prompt, tasks_for
+from evaluators.task import Prompt, load_task, tasks_for
 from leaderboard.checking.keys import dataset_name, key_of_dataset, secret_keys, write_key
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
@@ -24,7 +24,7 @@ from schemas.progress import progress
 def keys(
     dataset: Annotated[list[Path], typer.Argument(help="Folders of built datasets.")],
     prompt: Annotated[
-        list[str] | None, typer.Option(help="Id of a prompt; may be repeated. By default every prompt.")
+        list[str] | None, typer.Option(help="Prompt or protocol; may be repeated. By default every prompt.")
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option(help="Config or suite; may be repeated. By default all of them.")
@@ -70,13 +70,15 @@ def _chosen(folder: Path, have: Sequence[_Wanted], configs: Sequence[str], promp
     """Return the ways of asking a dataset that the command line names."""
     for given, option, names in (
         (configs, "--config", [one.config for one in have]),
-        (prompts, "--prompt", [one.prompt for one in have]),
+        (prompts, "--prompt", [name for one in have for name in one.names]),
     ):
         if given and not {*given} & {*names}:
             raise ConfigError(
                 f"{folder}: {option} {' '.join(given)} fits none of its configs; have: {', '.join(sorted({*names}))}"
             )
-    chosen = [one for one in have if (not configs or one.config in configs) and (not prompts or one.prompt in prompts)]
+    chosen = [
+        one for one in have if (not configs or one.config in configs) and (not prompts or {*one.names} & {*prompts})
+    ]
     if not chosen:
         raise ConfigError(f"{folder}: no config of {' '.join(configs)} is asked with {' '.join(prompts)}")
     return chosen
@@ -86,6 +88,11 @@ class _Wanted(NamedTuple):
     config: str
     task: str
     prompt: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the prompt on a command line: its id, and its protocol if it has one."""
+        return tuple(dict.fromkeys((self.prompt, load_task(self.task).prompts[self.prompt].protocol or self.prompt)))
 
 
 def _wanted(manifest: Manifest) -> Iterator[_Wanted]:
