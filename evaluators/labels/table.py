@@ -32,7 +32,7 @@ from evaluators.metric import RecordTable
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
-from evaluators.statistics.record_tables import BoolArray, Statistics
+from evaluators.statistics.record_tables import BoolArray, Statistics, mean
 
 SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
@@ -92,9 +92,7 @@ def aggregate(variant: Variant) -> Callable[[FloatArray], FloatArray]:
         if variant.measure in CORRELATIONS:
             return correlation(sums)
         if sums.shape[-1] == 2:
-            numerator, denominator = sums[..., 0], sums[..., 1]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.where(denominator > 0, numerator / denominator, np.nan)
+            return mean(sums)
         return _value(variant.measure, sums)
 
     return value

@@ -220,7 +220,7 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
 def _missing(part: Part, definition: IndexDefinition) -> Metric:
     """Return the metric of a part whose result is missing: null, with the reason."""
     known = next(one for one in metric_definitions(part.task) if one.name == part.metric)
-    reason = f"there is no result of {part.source}"
+    reason = f"there is no result of {part.source} on the same items"
     return Metric(
         name=part.metric,
         version=known.version,
