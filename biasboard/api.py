@@ -75,7 +75,7 @@ def evaluate(
     limit: int | None = None,
     task: str | None = None,
     prompt: str | Sequence[str] = (),
-    contexts: Sequence[int] = (),
+    contexts: Sequence[int | str] = (),
     normalisation: str | None = None,
     max_failure_rate: float | None = None,
     cache: PathLike | None = None,
@@ -98,7 +98,8 @@ def evaluate(
         task: Task, if several fit the items.
         prompt: Prompts and protocols: each config is asked with every one that its task has; if empty, with the
             default.
-        contexts: Numbers of solved examples in the prompt; if empty, those of the prompts, or the task's default.
+        contexts: Numbers of solved examples in the prompt, or names as ``8-RULE`` where a rule of the task chooses
+            them; if empty, those of the prompts, or the task's default.
         normalisation: Normalisation of option log-probabilities; None for the default.
         max_failure_rate: Share of requests that may fail; None for the default.
         cache: File of the cache that runs share; None for that of ``BIASBOARD_CACHE``, if it is set.

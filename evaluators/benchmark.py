@@ -30,10 +30,13 @@ class Context(NamedTuple):
     n_examples: int
     example_set: int | None
     """Number of the set of examples, from 0; None if none are shown."""
+    rule: str | None = None
+    """Name of the rule by which the examples are chosen; None if they are taken in order."""
 
     def __str__(self) -> str:
-        """Return the number of examples and of the set, as in ``k8-set0``."""
-        return f"k{self.n_examples}" if self.example_set is None else f"k{self.n_examples}-set{self.example_set}"
+        """Return the number of examples, the rule if there is one, and the number of the set, as in ``k8-set0``."""
+        number = None if self.example_set is None else f"set{self.example_set}"
+        return "-".join(part for part in (f"k{self.n_examples}", self.rule, number) if part is not None)
 
 
 class Source(NamedTuple):
@@ -52,7 +55,7 @@ class Source(NamedTuple):
         if self.context is None:
             return True
         prompt = load_task(signature.task).prompts.get(signature.prompt)
-        return prompt is not None and self.context == (prompt.n_examples, prompt.example_set)
+        return prompt is not None and self.context == (prompt.n_examples, prompt.example_set, prompt.example_rule)
 
     def __str__(self) -> str:
         """Return the task, and the prompt or the context if a certain one is needed."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PACKAGE = "evaluators.tasks"
 _OPTIONAL = frozenset(
     {"max_tokens", "temperature", "stop", "top_p", "n_samples"}
-    | {"n_examples", "example_set", "max_prompt_bytes", "max_prompt_tokens"}
+    | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
 )
 _UNHASHED = frozenset({"description", "chat", "protocol", "normalisation"})
 """Fields that change neither what is asked nor how, or that a signature names by themselves."""
@@ -68,6 +68,8 @@ class Prompt:
     """Number of solved examples that the prompt shows; None if the task shows none."""
     example_set: int | None = None
     """Number of the set of examples, from 0: set s shows examples s·k to s·k + k - 1 of the split they come from."""
+    example_rule: str | None = None
+    """Name of the rule by which the task chooses the examples; None to take them in the order of their split."""
     max_prompt_bytes: int | None = None
     """Largest number of UTF-8 bytes of a prompt, for which examples are left out and inputs cut; None for any."""
     max_prompt_tokens: int | None = None
@@ -204,6 +206,19 @@ class ShowsExamples(Protocol):
             prompt: The prompt that asks about it.
             examples: Items to show, in order; an item that is itself an example is not among them.
             place: Place of the item among the examples of the prompt, from 0, if it is one of them; None if it is not.
+        """
+
+
+@runtime_checkable
+class ChoosesExamples(Protocol):
+    """A task with prompts whose examples are chosen by a rule."""
+
+    def chosen_examples(self, pool: Sequence[Any], prompt: Prompt) -> Sequence[Any]:
+        """Return the examples that a prompt shows by its rule, in order; fewer if there are not enough of a kind.
+
+        Args:
+            pool: The items of the split that examples come from, in order.
+            prompt: A prompt with a rule.
         """
 
 

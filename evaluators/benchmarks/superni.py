@@ -5,7 +5,8 @@ from __future__ import annotations
 from evaluators.benchmark import Benchmark, Context, Gate, IndexDefinition, Part
 from evaluators.calibrator import calibrations
 from evaluators.labels.baselines import BASELINES, baseline_with_prior
-from evaluators.labels.prompts import N_EXAMPLES, N_SETS
+from evaluators.labels.examples import SHARES, rule_of
+from evaluators.labels.prompts import N_BALANCED, N_EXAMPLES, N_SETS
 
 _TASK = "classification"
 _RANKING = 8
@@ -19,15 +20,28 @@ _CURVES = {
 
 
 def _index(
-    metric: str, n_examples: int, description: str, ideal: float = 1.0, maximum: float | None = 1.0
+    metric: str,
+    n_examples: int,
+    description: str,
+    ideal: float = 1.0,
+    maximum: float | None = 1.0,
+    percent: int | None = None,
 ) -> IndexDefinition:
-    """Return the mean of a metric over the sets of examples."""
+    """Return the mean of a metric over the sets of examples, of which the first label may have a chosen share."""
     sets: tuple[int | None, ...] = tuple(range(N_SETS)) if n_examples else (None,)
     shown = f"after {n_examples} examples, mean of {N_SETS} sets" if n_examples else "without examples"
+    rule = None if percent is None else rule_of(percent)
+    if percent is not None:
+        shown += f"; {percent} % of the examples have the first label"
     return IndexDefinition(
-        name=f"{metric}_k{n_examples}",
+        name="_".join(filter(None, (metric, f"k{n_examples}", rule))),
         parts=tuple(
-            Part(metric, _TASK, f"Set {number}" if n_examples else "No examples", context=Context(n_examples, number))
+            Part(
+                metric,
+                _TASK,
+                f"Set {number}" if n_examples else "No examples",
+                context=Context(n_examples, number, rule),
+            )
             for number in sets
         ),
         description=f"{description} {shown}.",
@@ -50,6 +64,11 @@ BENCHMARK = Benchmark(
             for name, (ideal, top, title) in _CURVES.items()
             for k in N_EXAMPLES
             if k != _RANKING
+        ),
+        *(
+            _index(name, N_BALANCED, title, ideal, top, percent)
+            for name, (ideal, top, title) in _CURVES.items()
+            for percent in SHARES
         ),
     ),
     gates=(Gate("accuracy", _TASK),),

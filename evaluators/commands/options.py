@@ -23,8 +23,8 @@ LIMIT = typer.Option(
     "pairs are taken as a whole, and splits that only support a measurement are spared.",
 )
 CONTEXTS = typer.Option(
-    help="Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many. With --prompt, "
-    "those of its protocol. For tasks that show examples."
+    help="Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many; 8-NAME for 8 that "
+    "are chosen by a rule of the task. With --prompt, those of its protocol. For tasks that show examples."
 )
 PROMPT = typer.Option(
     help="Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Or a protocol: all its prompts. "

@@ -135,16 +135,16 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
         if contexts is not None:
             raise ConfigError(f"--contexts {contexts}: task '{task.name}' shows no examples; leave it out")
         return [prompt_of(task, name) for name in names] or [prompt_of(task, None)]
-    numbers = task.default_contexts if contexts is None else _numbers(contexts)
+    wanted = tuple(map(str, task.default_contexts)) if contexts is None else tuple(map(str.strip, contexts.split(",")))
     found: dict[str, Prompt] = {}
     default = prompt_of(task, None)
     for name in names or [default.protocol or default.id]:
         if name in _protocols(task):
-            found |= {prompt.id: prompt for prompt in _shown_in(task, name, numbers)}
+            found |= {prompt.id: prompt for prompt in _shown_in(task, name, wanted)}
         elif contexts is None:
             found[name] = prompt_of(task, name)
         else:
-            found |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, numbers)}
+            found |= {prompt.id: prompt for prompt in _shown_in(task, prompt_of(task, name).protocol, wanted)}
     return list(found.values())
 
 
@@ -154,21 +154,19 @@ def _protocols(task: Task) -> frozenset[str | None]:
     return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
 
 
-def _shown_in(task: Task, protocol: str | None, numbers: Sequence[int]) -> Iterator[Prompt]:
-    """Yield the prompts of a protocol that show certain numbers of examples."""
+def _shown_in(task: Task, protocol: str | None, contexts: Sequence[str]) -> Iterator[Prompt]:
+    """Yield the prompts of a protocol that show certain examples, given as ``8`` or, with a rule, ``8-rule``."""
     of_protocol = [prompt for prompt in task.prompts.values() if prompt.protocol == protocol]
-    have = dict.fromkeys(prompt.n_examples for prompt in of_protocol)
-    for number in numbers:
-        if number not in have:
+    have = dict.fromkeys(map(_context_name, of_protocol))
+    for name in contexts:
+        if name not in have:
             raise ConfigError(
-                f"--contexts: no prompt of protocol '{protocol}' shows {number} examples; have: "
-                f"{', '.join(map(str, have))}"
+                f"--contexts: no prompt of protocol '{protocol}' has context '{name}'; have, separated by commas: "
+                f"{', '.join(have)}"
             )
-    yield from (prompt for prompt in of_protocol if prompt.n_examples in numbers)
+    yield from (prompt for prompt in of_protocol if _context_name(prompt) in contexts)
 
 
-def _numbers(contexts: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(number) for number in contexts.split(","))
-    except ValueError as error:
-        raise ConfigError(f"--contexts {contexts}: give numbers of examples, separated by commas, as in 0,8") from error
+def _context_name(prompt: Prompt) -> str:
+    """Return the number of examples that a prompt shows, with the rule by which they are chosen if there is one."""
+    return "-".join(filter(None, (str(prompt.n_examples), prompt.example_rule)))

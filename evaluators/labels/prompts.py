@@ -2,7 +2,8 @@
 
 Two styles are written here from their descriptions. *release* is the prompt that the code of Reif & Schwartz (NAACL
 2024, arXiv:2405.02743) sends. *paper* is that of Tk-Instruct (arXiv:2204.07705), which the paper names. Both are asked
-with k = 0, 2, 4, 8 or 16 examples, and with three sets of them where k > 0.
+with k = 0, 2, 4, 8 or 16 examples, and with three sets of them where k > 0. With k = 8 there are further contexts, in
+which a known share of the examples has the first label.
 
 A prompt has a largest length. Examples are added in order until the next one does not fit. If the input does not fit
 either, its middle is left out, and then the end of the instruction: the end of the prompt always stands. Lengths are
@@ -15,11 +16,14 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from evaluators.labels.examples import SHARES, rule_of
 from evaluators.task import CountTokens, Prompt
 from schemas.items.label import LabelItem
 
 N_EXAMPLES = (0, 2, 4, 8, 16)
 N_SETS = 3
+N_BALANCED = 8
+"""Number of examples where the share of the first label is chosen."""
 _MAX_BYTES = (4096, 1024)
 """Largest lengths: about the 1,024 tokens of the paper, and a quarter of it for models with a short context."""
 _MAX_TOKENS = 2000
@@ -86,35 +90,55 @@ _PROTOCOLS: Mapping[str, _Protocol] = {
 
 def label_prompts() -> dict[str, Prompt]:
     """Return all prompts by id, with the default one first."""
-    found = (_prompt(name, k, number) for name in _PROTOCOLS for k, number in _contexts())
+    found = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts())
     return {prompt.id: prompt for prompt in found}
 
 
-def _contexts() -> Iterator[tuple[int, int | None]]:
-    """Yield each number of examples with each number of a set; without examples there is a single context."""
+class _Shown(NamedTuple):
+    """The examples of a prompt: how many, which set of them, and the share of the first label if it is chosen."""
+
+    n_examples: int
+    number: int | None = None
+    percent: int | None = None
+
+    @property
+    def name(self) -> str:
+        share = "" if self.percent is None else f"-{rule_of(self.percent)}"
+        return f"k{self.n_examples}{share}" + ("" if self.number is None else f"-set{self.number}")
+
+    def __str__(self) -> str:
+        if self.number is None:
+            return "no examples"
+        share = "" if self.percent is None else f" of which {self.percent} % have the first label"
+        return f"{self.n_examples} examples{share}, set {self.number}"
+
+
+def _contexts() -> Iterator[_Shown]:
+    """Yield each number of examples with each number of a set, then each share; without examples there is one."""
     for k in N_EXAMPLES:
-        yield from ((k, number) for number in (range(N_SETS) if k else (None,)))
+        yield from (_Shown(k, number) for number in (range(N_SETS) if k else (None,)))
+    yield from (_Shown(N_BALANCED, number, percent) for percent in SHARES for number in range(N_SETS))
 
 
-def _prompt(protocol: str, k: int, number: int | None) -> Prompt:
+def _prompt(protocol: str, shown: _Shown) -> Prompt:
     style, max_bytes, max_tokens = _PROTOCOLS[protocol]
     room = f"{max_bytes} bytes" if max_tokens is None else f"{max_tokens} tokens of the model"
-    shown = "no examples" if number is None else f"{k} examples, set {number}"
     where = "the release" if style == "release" else "Tk-Instruct, which the paper names"
     frame = _FRAMES[style]
     return Prompt(
-        id=f"{protocol}-k{k}{'' if number is None else f'-set{number}'}-v1",
+        id=f"{protocol}-{shown.name}-v1",
         template=frame.head("{instruction}") + "{examples}" + frame.query("{text}"),
         options=(" {label}",),
         outcomes=(),
-        outcome_texts=(frame.example(1, "{text}", "{label}"),) if k else (),
+        outcome_texts=(frame.example(1, "{text}", "{label}"),) if shown.n_examples else (),
         orders=((0,),),
         scoring="option_logprob",
         requires="option_logprobs",
         description=f"Prompt of {where}, in at most {room}, with {shown}.",
         protocol=protocol,
-        n_examples=k,
-        example_set=number,
+        n_examples=shown.n_examples,
+        example_set=shown.number,
+        example_rule=None if shown.percent is None else rule_of(shown.percent),
         max_prompt_bytes=max_bytes,
         max_prompt_tokens=max_tokens,
         normalisation="token_mean_if_unequal",

@@ -55,8 +55,9 @@ def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetT
     """
     sources: dict[int, list[Source]] = {}
     for source in of_model.scored:
-        if source.context is not None and source.context.example_set is not None:
-            sources.setdefault(source.context.n_examples, []).append(source)
+        context = source.context
+        if context is not None and context.example_set is not None and context.rule is None:
+            sources.setdefault(context.n_examples, []).append(source)
     tables = []
     for n_examples, of_number in sorted(sources.items()):
         results = [of_model.scored[source] for source in sorted(of_number, key=lambda one: str(one.context))]

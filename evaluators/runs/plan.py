@@ -13,7 +13,7 @@ from typing import NamedTuple
 from evaluators.backend import Backend, GenerateRequest, KnowsContext, NeedsFacts, Request, SendsMessages
 from evaluators.runs.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
-from evaluators.task import CountTokens, ItemFacts, Prompt, ShowsExamples, Task
+from evaluators.task import ChoosesExamples, CountTokens, ItemFacts, Prompt, ShowsExamples, Task
 from schemas import tables
 from schemas.errors import ConfigError
 from schemas.item_shape import Item
@@ -108,6 +108,8 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
     if not isinstance(task, ShowsExamples) or not prompt.n_examples:
         return ()
     pool = selected.items_of(task.examples_split)
+    if prompt.example_rule is not None:
+        return _chosen_examples(pool, task, prompt)
     first = prompt.n_examples * (prompt.example_set or 0)
     found = tuple(pool[first : first + prompt.n_examples])
     if len(found) < prompt.n_examples:
@@ -116,6 +118,16 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
             f"'{task.examples_split}', of which config '{selected.config}' has {len(pool)}; take another prompt"
         )
     return found
+
+
+def _chosen_examples(pool: Sequence[Item], task: Task, prompt: Prompt) -> tuple[Item, ...]:
+    """Return the examples that a task chooses by the rule of a prompt."""
+    if not isinstance(task, ChoosesExamples):
+        raise ConfigError(
+            f"prompt '{prompt.id}' has its examples chosen by rule '{prompt.example_rule}', and task '{task.name}' "
+            "defines no chosen_examples; take another prompt"
+        )
+    return tuple(task.chosen_examples(pool, prompt))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import numpy as np
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
 from evaluators.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN, label_answers
+from evaluators.labels.examples import examples_by_rule
 from evaluators.labels.parts import part_report
 from evaluators.labels.prompts import filled, label_prompts
 from evaluators.labels.table import ConfigTable, LabelTable, suite_table
@@ -66,6 +67,10 @@ class ClassificationTask:
                 facts=shown,
             )
         ]
+
+    def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
+        """Return the examples of a prompt that gives the first label a certain share of them."""
+        return examples_by_rule(pool, prompt.example_rule or "", prompt.n_examples or 0, prompt.example_set or 0)
 
     def facts(self, item: LabelItem) -> ItemFacts:
         """Return the facts of an item."""

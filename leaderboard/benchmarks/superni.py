@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from evaluators.calibrator import calibrations
-from evaluators.labels.prompts import N_EXAMPLES
+from evaluators.labels.examples import SHARES, rule_of
+from evaluators.labels.prompts import N_BALANCED, N_EXAMPLES
 from evaluators.labels.table import variants
 from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
 
@@ -44,15 +45,21 @@ _COLUMNS = (
 _RANKING = 8
 
 
-def _index_label(measure: str, k: int, method: str = "") -> str:
+def _index_label(measure: str, k: int, method: str = "", percent: int | None = None) -> str:
     shown = f"{k} examples" if k else "no examples"
-    return ", ".join(filter(None, (_NAMES[measure], _METHODS.get(method), shown)))
+    share = None if percent is None else f"{percent} % of the first label"
+    return ", ".join(filter(None, (_NAMES[measure], _METHODS.get(method), shown, share)))
 
 
 _CURVES = ("macro_f1", "rsd", "bias_score")
 _INDEX_LABELS = {
     f"accuracy_k{_RANKING}": _index_label("accuracy", _RANKING),
     **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
+    **{
+        f"{name}_k{N_BALANCED}_{rule_of(percent)}": _index_label(name, N_BALANCED, percent=percent)
+        for name in _CURVES
+        for percent in SHARES
+    },
     **{
         f"{name}_{method}_k{_RANKING}": _index_label(name, _RANKING, method)
         for name in ("macro_f1", "bias_score")
@@ -68,6 +75,17 @@ def _curve(measure: str, caption: str) -> IndexChart:
         x_title="Examples in the prompt",
         y_title=_NAMES[measure],
         places={str(k): f"{measure}_k{k}" for k in N_EXAMPLES},
+        is_ordered=True,
+    )
+
+
+def _by_share(measure: str, caption: str) -> IndexChart:
+    return IndexChart(
+        name=f"{measure}-by-share",
+        caption=caption,
+        x_title=f"Share of the first label among {N_BALANCED} examples",
+        y_title=_NAMES[measure],
+        places={f"{percent} %": f"{measure}_k{N_BALANCED}_{rule_of(percent)}" for percent in SHARES},
         is_ordered=True,
     )
 
@@ -113,6 +131,11 @@ PAGES = BenchmarkPages(
         _curve("macro_f1", f"Macro-F1 by number of examples; higher is better. {_SETS}"),
         _curve("rsd", f"RSD by number of examples; lower is more even. {_SETS}"),
         _curve("bias_score", f"BiasScore by number of examples; lower is nearer to a uniform prior. {_SETS}"),
+        _by_share("macro_f1", f"Macro-F1 by the labels of the examples; higher is better. {_SETS}"),
+        _by_share("rsd", f"RSD by the labels of the examples; lower is more even. {_SETS}"),
+        _by_share(
+            "bias_score", f"BiasScore by the labels of the examples; lower is nearer to a uniform prior. {_SETS}"
+        ),
         _calibrated("macro_f1", f"Macro-F1 before and after each calibration; higher is better. {_SETS}"),
         _calibrated("bias_score", f"BiasScore before and after each calibration; lower is better. {_SETS}"),
     ),

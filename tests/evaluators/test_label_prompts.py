@@ -216,7 +216,7 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
 
 def test_prompts_are_told_apart_and_a_set_is_part_of_the_pool() -> None:
     prompts = list(TASK.prompts.values())
-    assert len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == 5 * 13
+    assert len({prompt.id for prompt in prompts}) == len({prompt.sha256() for prompt in prompts}) == 5 * (13 + 15)
     assert prompts[0].id == "release-4096b-k0-v1"
     contexts = {(prompt.n_examples, prompt.example_set) for prompt in prompts}
     assert contexts == {(0, None), *((k, s) for k in (2, 4, 8, 16) for s in range(3))}
@@ -274,6 +274,10 @@ def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path) -> Non
     sets = [f"release-4096b-k8-set{number}-v1" for number in range(3)]
     assert choice(dataset) == ["release-4096b-k0-v1", *sets]
     assert choice(dataset, contexts="8") == sets
+    assert choice(dataset, contexts="0, 8-share25") == [
+        "release-4096b-k0-v1",
+        *(f"release-4096b-k8-share25-set{number}-v1" for number in range(3)),
+    ]
     assert choice(dataset, contexts="8,0,8") == ["release-4096b-k0-v1", *sets]
     assert choice(dataset, "paper-1024b", contexts="0") == ["paper-1024b-k0-v1"]
     assert choice(dataset, "paper-1024b-k2-set1-v1") == ["paper-1024b-k2-set1-v1"]
@@ -284,10 +288,10 @@ def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path) -> Non
 
 
 def test_wrong_contexts_are_refused_with_those_that_exist(dataset: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--contexts: .* shows 3 examples; have: 0, 2, 4, 8, 16"):
+    with pytest.raises(ConfigError, match=r"--contexts: .* has context '3'; have.*: 0, 2, 4, 8, 16, 8-share0, "):
         choice(dataset, contexts="0,3")
     for wrong in ("", "eight", "0;8", "0,"):
-        with pytest.raises(ConfigError, match=r"give numbers of examples, separated by commas, as in 0,8"):
+        with pytest.raises(ConfigError, match=r"has context '.*'; have, separated by commas: 0, 2"):
             choice(dataset, contexts=wrong)
     with pytest.raises(ConfigError, match=r"prompt 'nothing-v1' does not exist"):
         choice(dataset, "nothing-v1")
