@@ -58,6 +58,11 @@ def _place(name: str) -> Place | None:
     command = next(
         (node for node in functions if any("app.command" in ast.unparse(d) for d in node.decorator_list)), None
     )
+    if command is None and any(
+        isinstance(node, ast.Assign) and "app" in map(ast.unparse, node.targets) for node in tree.body
+    ):
+        # A group of commands: what it does without one is said by its own function.
+        command = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"), None)
     if command is None:
         return Place(module, _first_line(tree))
     return Place(f"{module}:app", _first_line(command))

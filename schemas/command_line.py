@@ -62,6 +62,7 @@ def command_group(
     commands: Mapping[str, Place],
     *,
     otherwise: Callable[[], None] | None = None,
+    itself: Callable[..., object] | None = None,
     is_door: bool = False,
 ) -> typer.Typer:
     """Return an application whose commands are imported when they are called, so that each starts quickly.
@@ -70,14 +71,16 @@ def command_group(
         help_text: The help of the application.
         commands: Place of each command by name.
         otherwise: Function to call if no command is named; None to print the help.
+        itself: Function with options of its own that the application is without a command, in place of ``otherwise``.
+            Its first argument is a ``typer.Context``, and it does nothing if that names a command.
         is_door: True for the command of the whole project, which also has a version and completes words in a shell.
     """
     application = typer.Typer(
         cls=_group_of(commands),
         help=help_text,
         epilog=EXIT_STATUS,
-        no_args_is_help=otherwise is None,
-        invoke_without_command=otherwise is not None,
+        no_args_is_help=otherwise is None and itself is None,
+        invoke_without_command=otherwise is not None or itself is not None,
         add_completion=is_door,
         pretty_exceptions_enable=False,
     )
@@ -94,7 +97,7 @@ def command_group(
         pass
 
     # typer takes an application with a callback for a group.
-    application.callback()(door if is_door else group)
+    application.callback()(itself or (door if is_door else group))
     return application
 
 

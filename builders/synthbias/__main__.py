@@ -15,13 +15,11 @@ from builders.output import Draft, check_target, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
-from schemas.command_line import EXIT_STATUS, one_line_errors
+from schemas.command_line import Place, command_group, one_line_errors
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
 from schemas.progress import Report, steps
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class SourceName(StrEnum):
@@ -32,8 +30,8 @@ class SourceName(StrEnum):
     WINOBIAS = "winobias"
 
 
-@app.command(epilog=EXIT_STATUS)
 def build(
+    context: typer.Context,
     source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = SourceName.EMBEDDED,
     input_path: Annotated[
         Path | None,
@@ -54,8 +52,10 @@ def build(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
     ] = False,
-) -> Path:
+) -> Path | None:
     """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
+    if context.invoked_subcommand is not None:
+        return None
     with one_line_errors():
         folder = out.resolve() if out is not None and ".." in out.parts else out
         folder = folder if folder is not None else BUILDER.source(source.value).default_out
@@ -93,6 +93,14 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
     dataset = shlex.quote(str(folder))
     yield f"next: biasboard run --dataset {dataset} --backend baseline --model all --out out/runs"
+
+
+COMMANDS: dict[str, Place] = {}
+app = command_group(
+    "Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them.",
+    COMMANDS,
+    itself=build,
+)
 
 
 if __name__ == "__main__":
