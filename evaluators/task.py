@@ -155,6 +155,15 @@ class Task(Protocol):
 
 
 @runtime_checkable
+class MeasuresNothing(Protocol):
+    """A task whose answers are data to build from: it has no metrics, and boards leave its results out."""
+
+    @property
+    def measures_nothing(self) -> bool:
+        """True."""
+
+
+@runtime_checkable
 class ReadsScores(Protocol):
     """A task with metrics that read scores of the answers."""
 

@@ -25,7 +25,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
         advice: Advice on what may help if answers could not be read.
     """
     counts = result.counts
-    if counts.scored or result.model.endpoint == "baseline":
+    if result.metrics and (counts.scored or result.model.endpoint == "baseline"):
         _print_table(result)
     print(
         f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
@@ -33,7 +33,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
     )
     for line in (*_incomplete(result), *_without_value(result), *notes(folder, result, advice)):
         print(line)
-    if result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
+    if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
         print(f"no rank on the board: {reason}")
     print(f"signature {result.signature}")
     print(f"result {folder / RESULT}")
@@ -79,7 +79,10 @@ def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
     # Results of one config that differ in their examples would look alike.
     asked = "" if signature.examples_sha256 is None else f" with {signature.prompt}"
     values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
-    print(f"{result.model.id} on {signature.dataset} {signature.config}{asked}: {values}")
+    counted = f"{result.counts.scored} of {result.counts.items} answers have the form that was asked for"
+    print(
+        f"{result.model.id} on {signature.dataset} {signature.config}{asked}: {values if result.metrics else counted}"
+    )
 
 
 def _printed(result: Result) -> list[Metric]:

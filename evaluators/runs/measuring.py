@@ -12,7 +12,7 @@ import numpy as np
 from evaluators.metric import MetricDefinition, RecordTable, Source, TableSource, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
-from evaluators.task import ReadsScores, ReadsSuites, Task, load_task
+from evaluators.task import MeasuresNothing, ReadsScores, ReadsSuites, Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
 from schemas.errors import ConfigError
@@ -217,6 +217,8 @@ def score_records(
         DataError: the records do not come from this task, or come from several prompts or configs.
     """
     loaded = load_task(task)
+    if isinstance(loaded, MeasuresNothing):
+        return Computed((), None)
     if not isinstance(loaded, ReadsScores):
         return Computed(Measurement.of(parts, task, is_suite=is_suite).metrics(), None)
     if stored is not None and not scorers:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evaluators.backend import Answers, Events, Request, Response, Sent
+from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally
 from evaluators.backends.openai.client import Client, RejectedError, quiet_logs
@@ -149,14 +149,18 @@ class Engine:
                 await asyncio.sleep(_TICK_SECONDS / 4)
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
-        calls = self._ways.calls(request)
-        if isinstance(calls, str):
-            # No call is awaited here, so let the other workers, or a request to stop, have a turn.
-            await asyncio.sleep(0)
-            return failed(calls)
-        try:
-            return self._ways.response(request, [await caller.call(call) for call in calls])
-        except GaveUpError as error:
-            return failed(str(error))
-        except RejectedError as error:
-            return rejected(error)
+        form = self._ways.generation.form
+        while True:
+            way, calls = form.way, self._ways.calls(request)
+            if isinstance(calls, str):
+                # No call is awaited here, so let the other workers, or a request to stop, have a turn.
+                await asyncio.sleep(0)
+                return failed(calls)
+            try:
+                return self._ways.response(request, [await caller.call(call) for call in calls])
+            except GaveUpError as error:
+                return failed(str(error))
+            except RejectedError as error:
+                has_form = isinstance(request, GenerateRequest) and request.json_schema is not None
+                if not has_form or not form.gives_way(way, error):
+                    return rejected(error)

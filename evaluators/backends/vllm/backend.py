@@ -199,6 +199,7 @@ class VllmBackend:
             request.top_p,
             request.stop,
             request.sampling_seed,
+            request.json_schema,
         )
 
     def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
