@@ -51,7 +51,7 @@ class DraftSplit(Generic[ItemT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraFile:
-    """A file that belongs to the dataset, such as the licence of its source."""
+    """A file that belongs to the dataset, such as the licence of its source, or an answer that items come from."""
 
     name: str
     content: bytes
@@ -144,7 +144,9 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         tables.write_rows(temporary / REJECTS, draft.rejects, Reject)
         manifest = _manifest(draft, tuple(entries), counts.flags)
         for file in draft.extra_files:
-            (temporary / file.name).write_bytes(file.content)
+            place = temporary / file.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(file.content)
         (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
         if manifest.redistributable:
             # Only a repository is taken for a benchmark, and this folder may become one.
