@@ -45,7 +45,7 @@ def render_card(card: Card, manifest: Manifest) -> str:
     """Return the complete README.md of a dataset."""
     sections = (
         ("Data statement", card.data_statement),
-        ("Files", _files(manifest).markdown()),
+        ("Files", _files(manifest).markdown() + _further_files(manifest)),
         ("How to load", _how_to_load(manifest)),
         ("How it was built", f"{card.how_built}\n\n{_parameters(manifest)}"),
         ("Licence and sources", f"{card.licence_terms}\n\n{_sources(manifest.sources).markdown()}"),
@@ -112,6 +112,13 @@ def _lead(manifest: Manifest) -> str:
 def _files(manifest: Manifest) -> CardTable:
     rows = [(entry.config, entry.split, str(entry.n_items), f"`{entry.path}`") for entry in manifest.splits]
     return CardTable(header=("config", "split", "items", "file"), rows=tuple(rows))
+
+
+def _further_files(manifest: Manifest) -> str:
+    if not manifest.files:
+        return ""
+    rows = tuple((f"`{entry.path}`", entry.description) for entry in manifest.files)
+    return f"\n\n{CardTable(header=('further file', 'contents'), rows=rows).markdown()}"
 
 
 def _how_to_load(manifest: Manifest) -> str:

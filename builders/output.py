@@ -5,6 +5,7 @@ The same draft always gives the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 from builders.card import Card, render_card
 from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
 from schemas import contract, strict_json, tables
-from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
+from schemas.dataset import SCHEMA_VERSION, FileEntry, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
@@ -54,7 +55,10 @@ class ExtraFile:
     """A file that belongs to the dataset, such as the licence of its source, or an answer that items come from."""
 
     name: str
+    """Path of the file, relative to the dataset folder."""
     content: bytes
+    description: str | None = None
+    """Noun phrase under which the manifest lists the file with its hash; None to leave it out of the manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +148,8 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         tables.write_rows(temporary / REJECTS, draft.rejects, Reject)
         manifest = _manifest(draft, tuple(entries), counts.flags)
         for file in draft.extra_files:
-            place = temporary / file.name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(file.content)
+            (temporary / file.name).parent.mkdir(parents=True, exist_ok=True)
+            (temporary / file.name).write_bytes(file.content)
         (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
         if manifest.redistributable:
             # Only a repository is taken for a benchmark, and this folder may become one.
@@ -229,6 +232,11 @@ def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counte
         rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),
         flags=_counted(draft.flag_rules, flags, "flag"),
         suites=draft.suites,
+        files=tuple(
+            FileEntry(path=file.name, sha256=hashlib.sha256(file.content).hexdigest(), description=file.description)
+            for file in draft.extra_files
+            if file.description is not None
+        ),
     )
     return contract.load(contract.dump(manifest), Manifest, where=f"manifest of {draft.name}")
 
