@@ -38,5 +38,13 @@ BUILDER = Builder(
             licence="MIT",
             redistributable=True,
         ),
+        BuilderSource(
+            name="generated",
+            dataset="synthbias-generated",
+            summary="sentences that a language model wrote on this project's instructions",
+            input="the folder of the runs that answered them (see 'generate'), or of a generated dataset",
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
     ),
 )

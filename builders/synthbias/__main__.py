@@ -15,6 +15,7 @@ from builders.output import Draft, check_target, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
+from builders.synthbias.generation import source as generated
 from schemas.command_line import Place, command_group, one_line_errors
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
@@ -28,6 +29,7 @@ class SourceName(StrEnum):
     EMBEDDED = "embedded"
     SYNTHBIAS = "synthbias"
     WINOBIAS = "winobias"
+    GENERATED = "generated"
 
 
 def build(
@@ -35,13 +37,21 @@ def build(
     source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = SourceName.EMBEDDED,
     input_path: Annotated[
         Path | None,
-        typer.Option("--input", help="Published CSV file (synthbias) or folder of published text files (winobias)."),
+        typer.Option(
+            "--input",
+            help="Published CSV file (synthbias), folder of published text files (winobias), or folder of runs or of a "
+            "generated dataset (generated).",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed that assigns frames to occupation pairs (embedded only). Default: 0.")
+    ] = None,
+    per_cell: Annotated[
+        int | None,
+        typer.Option(min=1, help="Minimal pairs that each cell keeps (generated only). Default: 5."),
     ] = None,
     limit: Annotated[
         int | None,
@@ -61,7 +71,7 @@ def build(
         folder = folder if folder is not None else BUILDER.source(source.value).default_out
         check_target(folder, overwrite=overwrite)
         with steps() as report:
-            draft = _draft(source, input_path, seed, limit, report)
+            draft = _draft(source, input_path, seed=seed, per_cell=per_cell, limit=limit, report=report)
             manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
@@ -69,8 +79,16 @@ def build(
 
 
 def _draft(
-    source: SourceName, path: Path | None, seed: int | None, limit: int | None, report: Report
+    source: SourceName,
+    path: Path | None,
+    *,
+    seed: int | None,
+    per_cell: int | None,
+    limit: int | None,
+    report: Report,
 ) -> Draft[CoreferenceItem]:
+    if per_cell is not None and source is not SourceName.GENERATED:
+        raise ConfigError(f"--per-cell {per_cell}: only the generated source has cells to fill; leave it out")
     if source is SourceName.EMBEDDED:
         if path is not None:
             raise ConfigError(f"--input {path}: the embedded source reads no file; leave it out, or give --source")
@@ -81,6 +99,8 @@ def _draft(
         raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
     if source is SourceName.SYNTHBIAS:
         return published.draft(path, limit=limit, report=report)
+    if source is SourceName.GENERATED:
+        return generated.draft(path, per_cell=per_cell, limit=limit, report=report)
     return winobias.draft(path, limit=limit)
 
 
@@ -95,7 +115,16 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
     yield f"next: biasboard run --dataset {dataset} --backend baseline --model all --out out/runs"
 
 
-COMMANDS: dict[str, Place] = {}
+_COMMANDS = "builders.synthbias.commands"
+COMMANDS = {
+    "requests": Place(
+        f"{_COMMANDS}.requests:requests", "Write the instructions that ask a model for the sentences of each cell."
+    ),
+    "generate": Place(
+        f"{_COMMANDS}.generate:app",
+        "Let a model write sentences until each cell of the design has enough that keep all rules.",
+    ),
+}
 app = command_group(
     "Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them.",
     COMMANDS,

@@ -8,7 +8,6 @@ number of pairs. The answers lie beside the items, so that the dataset can be bu
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,8 +17,9 @@ from builders.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
 from builders.synthbias.generation import card as texts
-from builders.synthbias.generation.answers import ANSWER_RULES, Answered, Candidate, read_answers
+from builders.synthbias.generation.answers import ANSWER_RULES, Answered, Answers, Candidate, read_answers
 from builders.synthbias.generation.cells import CONFIGS
+from builders.synthbias.generation.writing import version
 from builders.synthbias.minimal_pair import GENDERS, items_of
 from builders.synthbias.pair_selection import take_pairs
 from schemas.dataset import Reject, Source
@@ -27,6 +27,7 @@ from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
 from schemas.progress import Report
 from schemas.result import Model
+from schemas.run_folder import RECORDS
 
 NAME = "synthbias-generated"
 BUILDER_VERSION = "1.0"
@@ -78,7 +79,7 @@ def draft(path: Path, *, per_cell: int | None, limit: int | None, report: Report
         builder_version=BUILDER_VERSION,
         parameters={"source": "generated", "per_cell": per_cell or DEFAULT_PER_CELL, "limit": limit},
         seed=None,
-        sources=tuple(_sources(answers.runs)),
+        sources=_sources(answers),
         generator_model=generator_name(answers.model),
         licence="Apache-2.0",
         publish_refusal=None,
@@ -167,16 +168,29 @@ def _files(runs: Sequence[Answered]) -> Iterable[ExtraFile]:
     """Yield the files of the runs under numbered folders, in an order that does not depend on where they lay."""
     for number, run in enumerate(runs, start=1):
         for name, content in run.files.items():
-            yield ExtraFile(name=f"{GENERATION_FOLDER}/{number}/{name}", content=content)
+            yield ExtraFile(
+                name=f"{GENERATION_FOLDER}/{number}/{name}",
+                content=content,
+                description="answers of the model" if name == RECORDS else "how the model was asked",
+            )
 
 
-def _sources(runs: Sequence[Answered]) -> Iterable[Source]:
-    for file in _files(runs):
-        yield Source(
-            name="answers of the model" if file.name.endswith(".parquet") else "how the model was asked",
-            address=file.name,
-            revision=None,
-            sha256=hashlib.sha256(file.content).hexdigest(),
+def _sources(answers: Answers) -> tuple[Source, ...]:
+    return (
+        Source(
+            name=f"answers of {answers.model.id}",
+            address=GENERATION_FOLDER,
+            revision=answers.model.revision,
+            sha256=None,
             licence="Apache-2.0",
             redistributable=True,
-        )
+        ),
+        Source(
+            name="instructions of this project",
+            address="builders/synthbias/texts/writing.toml",
+            revision=version(),
+            sha256=None,
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
+    )
