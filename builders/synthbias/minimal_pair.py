@@ -28,7 +28,7 @@ class Slotted(NamedTuple):
     """Occupation that is mentioned first."""
     second: str
     referent: Position | None
-    """Who is meant; None if that is open."""
+    """Position of the occupation that is meant; None if that is open."""
 
     @property
     def meant(self) -> str | None:

@@ -23,6 +23,7 @@ def test_every_source_of_synthbias_has_its_own_dataset() -> None:
         "embedded": "out/datasets/synthbias",
         "synthbias": "out/datasets/synthbias-published",
         "winobias": "out/datasets/winobias",
+        "generated": "out/datasets/synthbias-generated",
     }
     assert [source.name for source in builder.sources if not source.redistributable] == ["synthbias"]
 

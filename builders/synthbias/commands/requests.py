@@ -33,7 +33,7 @@ def requests(
     out: Annotated[Path, typer.Option(help="Folder of the requests.")] = DEFAULT_OUT,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the requests in the folder.")] = False,
 ) -> None:
-    """Write the instructions that ask a model for the sentences of each cell, as a dataset for the evaluators."""
+    """Write the instructions that ask a model for the sentences of each cell."""
     check_target(out, overwrite=overwrite)
     cells = design_cells(pairs)
     asked = still_wanted(cells, top_up, per_cell=per_cell, per_request=per_request)

@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     """Occupation that is mentioned first."""
     second: str
     referent: Position | None
-    """Who is meant; None if that is open."""
+    """Position of the occupation that is meant; None if that is open."""
 
     @property
     def key(self) -> str:
