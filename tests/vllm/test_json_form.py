@@ -19,7 +19,7 @@ from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import SERVED
 
 SHORT = json.dumps({"type": "object", "properties": {"case": {"enum": list(CASES)}}, "required": ["case"]})
-N_REQUESTS = 12
+N_REQUESTS = 6
 
 
 @pytest.fixture(params=["in process", "server"])
