@@ -114,4 +114,9 @@ def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -
     with pytest.raises(DataError, match="does not have the items that are asked with a limit of 100"):
         check.add(RecordColumns(part.table.filter(pa.array(chosen))), None)
     sliced = replace(signature, n_items=1500, items_sha256="0" * 64)
-    assert KeyCheck("records", sliced, known).match.extent == "slice"
+    match = KeyCheck("records", sliced, known).match
+    assert match.extent == "slice"
+    assert match.reason == (
+        "asks 1,500 of 2,572 items; only whole configs are ranked, or the 2,190 items that a run without --limit, "
+        "--split and --part asks"
+    )
