@@ -10,6 +10,8 @@ import yaml
 from schemas.dataset import Manifest, RuleCount, Source
 
 SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_EVALUATED = "test"
+"""Name of the split that is evaluated, where a config has others beside it that support the measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ def _further_files(manifest: Manifest) -> str:
 
 
 def _how_to_load(manifest: Manifest) -> str:
-    entry = manifest.splits[-1]
+    entry = next((one for one in reversed(manifest.splits) if one.split == _EVALUATED), manifest.splits[-1])
     return (
         "```python\nfrom datasets import load_dataset\n\n"
         f'items = load_dataset("out/datasets/{manifest.name}", "{entry.config}", split="{entry.split}")\n```\n\n'

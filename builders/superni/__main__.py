@@ -69,7 +69,7 @@ def build(
 ) -> Path:
     """Build a dataset of classification tasks, on which the bias of a model towards labels is measured."""
     with one_line_errors():
-        words = tuple(word for entry in tasks or [] for part in entry.split(",") if (word := part.strip()))
+        words = tuple(word for entry in tasks or [] for word in _words(entry))
         _check(source, input_path, words, revision, task_info)
         folder = out if out is not None else BUILDER.source(source.value).default_out
         folder = folder.resolve() if ".." in folder.parts else folder
@@ -80,6 +80,18 @@ def build(
     for line in _summary(built, manifest, folder):
         typer.echo(line)
     return folder
+
+
+def _words(entry: str) -> list[str]:
+    """Return the words of one ``--tasks``.
+
+    Raises:
+        ConfigError: there are none, as where a variable of a shell is not set; that must not mean all tasks.
+    """
+    words = [word for part in entry.split(",") if (word := part.strip())]
+    if not words:
+        raise ConfigError(f"--tasks '{entry}': names no task; leave it out for the default, or name tasks")
+    return words
 
 
 def _check(
