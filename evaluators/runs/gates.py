@@ -167,7 +167,8 @@ class GateCheck:
         return self._source_of(self.parts) if self.known_source is None else self.known_source
 
     def _source_of(self, parts: Iterable[RecordColumns]) -> Source:
-        return TableSource(table_of(self._task, parts, is_suite=bool(self.signature.parts)))
+        is_suite = bool(self.signature.parts)
+        return TableSource(table_of(self._task, parts, is_suite=is_suite), is_suite=is_suite)
 
     @property
     def applies(self) -> bool:

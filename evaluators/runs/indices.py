@@ -206,7 +206,7 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
         ConfigError: a part lies outside the range of the index, or has another ideal.
     """
     parts = tuple(
-        scored[part.source].metrics[part.metric] if part.source in scored else _missing(part, definition)
+        scored[part.source].metrics[part.metric] if part.source in scored else _missing(part, definition, scored)
         for part in definition.parts
     )
     for part in parts:
@@ -233,8 +233,9 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     return Index(metric, parts, definition, resamples)
 
 
-def _missing(part: Part, definition: IndexDefinition) -> Metric:
-    """Return the metric of a part whose result is missing: null, with the reason."""
+def _missing(part: Part, definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Metric:
+    """Return the metric of a part whose result is missing, as others that are there have it: null, with the reason."""
+    is_suite = any(one.result.signature.parts for one in scored.values())
     known = next(one for one in metric_definitions(part.task) if one.name == part.metric)
     reason = f"there is no result of {part.source} on the same items"
     return Metric(
@@ -246,7 +247,7 @@ def _missing(part: Part, definition: IndexDefinition) -> Metric:
         interval_reason="there is no value",
         n=0,
         n_excluded=0,
-        unit=known.unit,
+        unit=known.unit_on(is_suite=is_suite),
         ideal=definition.ideal,
         minimum=known.minimum,
         maximum=known.maximum,

@@ -100,7 +100,8 @@ class Measurement:
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
-        return cls(task, TableSource(table_of(load_task(task), parts, scores, is_suite=is_suite)))
+        table = table_of(load_task(task), parts, scores, is_suite=is_suite)
+        return cls(task, TableSource(table, is_suite=is_suite))
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
