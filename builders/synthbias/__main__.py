@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from builders.output import Draft, check_target, write_dataset
+from builders.options import Out, Overwrite, check_input, target_folder
+from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
@@ -43,9 +44,7 @@ def build(
             "generated dataset (generated).",
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
-    ] = None,
+    out: Out = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed that assigns frames to occupation pairs (embedded only). Default: 0.")
     ] = None,
@@ -59,17 +58,14 @@ def build(
             min=1, help="Maximum number of items; whole pairs are kept, spread over the design. Default: all."
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> Path | None:
     """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
     if context.invoked_subcommand is not None:
         return None
     with one_line_errors():
-        folder = out.resolve() if out is not None and ".." in out.parts else out
-        folder = folder if folder is not None else BUILDER.source(source.value).default_out
-        check_target(folder, overwrite=overwrite)
+        check_input(BUILDER.source(source.value), input_path)
+        folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
         with steps() as report:
             draft = _draft(source, input_path, seed=seed, per_cell=per_cell, limit=limit, report=report)
             manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
@@ -89,14 +85,10 @@ def _draft(
 ) -> Draft[CoreferenceItem]:
     if per_cell is not None and source is not SourceName.GENERATED:
         raise ConfigError(f"--per-cell {per_cell}: only the generated source has cells to fill; leave it out")
-    if source is SourceName.EMBEDDED:
-        if path is not None:
-            raise ConfigError(f"--input {path}: the embedded source reads no file; leave it out, or give --source")
+    if path is None:
         return embedded.draft(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
     if seed is not None:
         raise ConfigError(f"--seed {seed}: only the embedded source has a seed; leave it out")
-    if path is None:
-        raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
     if source is SourceName.SYNTHBIAS:
         return published.draft(path, limit=limit, report=report)
     if source is SourceName.GENERATED:
