@@ -110,7 +110,7 @@ class ModelResults(NamedTuple):
 
     def _way_to(self, sources: Sequence[Source]) -> str:
         """Return how to get results of some sources, all of the same items."""
-        contexts = dict.fromkeys(str(source.context.n_examples) for source in sources if source.context is not None)
+        contexts = dict.fromkeys(source.context.option for source in sources if source.context is not None)
         prompts = dict.fromkeys(source.prompt or self.protocol for source in sources)
         options = [f"--contexts {','.join(contexts)}"] if contexts else []
         options += [f"--prompt {prompt}" for prompt in prompts]
