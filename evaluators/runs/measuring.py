@@ -53,7 +53,12 @@ def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
 
 
 def table_of(
-    task: Task, parts: Iterable[RecordColumns], scores: TextScores = NO_SCORES, *, is_suite: bool
+    task: Task,
+    parts: Iterable[RecordColumns],
+    scores: TextScores = NO_SCORES,
+    *,
+    is_suite: bool,
+    metrics: frozenset[str] | None = None,
 ) -> RecordTable:
     """Return the table of a task for the records of a result.
 
@@ -62,12 +67,13 @@ def table_of(
         parts: The records of each part, including those without a reading, which are counted.
         scores: Scores of the texts of the records.
         is_suite: True if the result is that of a suite, and not of a single config.
+        metrics: Names of the metrics that are needed; None for all.
 
     Raises:
         DataError: the records do not come from this task, or come from several prompts.
     """
     if is_suite and isinstance(task, ReadsSuites):
-        return task.suite_table(parts)
+        return task.suite_table(parts, metrics)
     records = RecordColumns.joined(parts)
     return task.scored_table(records, scores) if isinstance(task, ReadsScores) else task.table(records)
 
