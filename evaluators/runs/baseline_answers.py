@@ -181,7 +181,7 @@ def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Ex
 
     Args:
         part: The records.
-        reads: What is read from the answers to each of them.
+        reads: The reading of the answers to each of them.
         exchanges: All exchanges with their answers.
     """
     return part.replaced(
