@@ -116,6 +116,10 @@ COMMANDS = {
         f"{_COMMANDS}.generate:app",
         "Let a model write sentences until each cell of the design has enough that keep all rules.",
     ),
+    "annotate": Place(
+        "builders.synthbias.annotation.command_line:app",
+        "Have people judge the sentences of a dataset, and keep the pairs that they accept.",
+    ),
 }
 app = command_group(
     "Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them.",
