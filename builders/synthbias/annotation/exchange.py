@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from builders.synthbias.annotation import label_studio, wide_csv
+from builders.synthbias.annotation import label_studio, model_votes, wide_csv
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.intake import Submission, utc_time
 from builders.synthbias.annotation.planning import Request
@@ -23,6 +23,8 @@ class Format(StrEnum):
     CSV = "csv"
     LABEL_STUDIO = "label-studio"
     MTURK = "mturk"
+    MODEL = "model"
+    """A dataset that a language model is asked, and the runs that asked it."""
 
 
 _TASK_COLUMNS = ("item_id", "pair_id", "sentence", *(f"ask_{question}" for question in Question))
@@ -93,6 +95,8 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
         return label_studio.read_submissions(path, source=source)
     if form is Format.MTURK:
         return wide_csv.read_submissions(path, source=source, columns=columns)
+    if form is Format.MODEL:
+        return model_votes.read_submissions(path)
     return [
         Submission(
             where=where,
