@@ -37,6 +37,8 @@ PER_REQUEST = 2
 CONCURRENCY = 4
 MAX_COST = 1.0
 N_KILLS = 10
+PRICE = (500 * 10 + 100 * 30) / 1e6
+"""Price of an answer of the server, in US dollars."""
 
 
 def test_the_design_has_every_order_and_referent_of_each_pair() -> None:
@@ -206,8 +208,7 @@ def test_every_sentence_is_an_item_or_a_reject(generated: Generated) -> None:
 def test_the_bill_is_known_and_below_the_limit(generated: Generated) -> None:
     runs = [read_result(folder) for folder in finished_runs(generated.folder / "work" / "runs")]
     cost = sum(result.usage.cost_usd or 0.0 for result in runs)
-    price = (500 * 10 + 100 * 30) / 1e6
-    assert price * generated.n_distinct <= cost + 1e-9 <= MAX_COST
+    assert PRICE * generated.n_distinct <= cost + 1e-9 <= MAX_COST
     assert "pilot: " in generated.output
 
 
@@ -245,6 +246,17 @@ def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Se
     assert "0 can be used" in done.stderr
     assert "take another model" in done.stderr
     assert len(server.answered()) - n_before == 6, "three instructions of each type"
+    assert not (tmp_path / "dataset").exists()
+
+
+def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
+    n_before, limit = len(server.answered()), 0.2
+    stopped = subprocess.run(
+        command(tmp_path, server, "--max-cost", str(limit)), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert stopped.returncode == 3
+    assert "run the same command again" in stopped.stderr
+    assert 0 < (len(server.answered()) - n_before) * PRICE <= limit
     assert not (tmp_path / "dataset").exists()
 
 
