@@ -28,11 +28,28 @@ class CardTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """The origin of the labels of the items: how they were given, by whom, and how often."""
+
+    protocol: str
+    annotators: str
+    per_item: str
+
+
+_NOT_TOLD = "The builder of this dataset does not say."
+UNTOLD = Annotation(protocol=_NOT_TOLD, annotators=_NOT_TOLD, per_item=_NOT_TOLD)
+"""The origin of labels of which a builder says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """The parts of a card that the builder of a dataset provides, as Markdown without headings."""
 
     data_statement: str
     how_built: str
+    annotation: Annotation = UNTOLD
+    biases: str = _NOT_TOLD
+    """Biases that the data itself has, which a user of its numbers has to know."""
     licence_terms: str
     intended_use: str
     out_of_scope_use: str
@@ -50,15 +67,26 @@ def render_card(card: Card, manifest: Manifest) -> str:
         ("Files", _files(manifest).markdown() + _further_files(manifest)),
         ("How to load", _how_to_load(manifest)),
         ("How it was built", f"{card.how_built}\n\n{_parameters(manifest)}"),
+        ("Annotation", _annotation(card.annotation)),
         ("Licence and sources", f"{card.licence_terms}\n\n{_sources(manifest.sources).markdown()}"),
         ("Intended use", card.intended_use),
         ("Out-of-scope use", card.out_of_scope_use),
+        ("Biases of the data", card.biases),
         ("Known limits", f"{card.known_limits}\n\n{_limits(manifest)}"),
         ("Balance", card.balance.markdown()),
         ("Citation", card.citation),
     )
     body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in sections)
     return f"---\n{_front_matter(card, manifest)}---\n\n# {manifest.title}\n\n{_lead(manifest)}\n\n{body}\n"
+
+
+def _annotation(annotation: Annotation) -> str:
+    parts = (
+        ("Protocol", annotation.protocol),
+        ("Annotators", annotation.annotators),
+        ("Annotations per item", annotation.per_item),
+    )
+    return "\n\n".join(f"**{name}.** {text}" for name, text in parts)
 
 
 def _front_matter(card: Card, manifest: Manifest) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from builders.card import Card, render_card
+from builders.croissant import CROISSANT_FILE, render_croissant
 from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
 from schemas import contract, strict_json, tables
 from schemas.dataset import SCHEMA_VERSION, FileEntry, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
@@ -154,6 +155,8 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         if manifest.redistributable:
             # Only a repository is taken for a benchmark, and this folder may become one.
             (temporary / BENCHMARK_FILE).write_text(render_benchmark(manifest), encoding="utf-8")
+            croissant = render_croissant(draft.card, manifest, temporary)
+            (temporary / CROISSANT_FILE).write_text(croissant, encoding="utf-8")
         strict_json.write(temporary / MANIFEST, contract.dump(manifest))
     return manifest
 

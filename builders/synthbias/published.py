@@ -184,6 +184,8 @@ def _draft(
         card=synthbias_card(
             data_statement=published_card.DATA_STATEMENT,
             how_built=published_card.HOW_BUILT,
+            annotation=published_card.ANNOTATION,
+            biases=published_card.BIASES,
             licence_terms=published_card.LICENCE_TERMS,
             known_limits=published_card.KNOWN_LIMITS,
             citation=published_card.CITATION,

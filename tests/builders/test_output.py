@@ -37,6 +37,7 @@ def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft[CoreferenceI
     manifest = write_dataset(draft, tmp_path / "d")
     assert set(files_of(tmp_path / "d")) == {
         "README.md",
+        "croissant.json",
         "dataset.json",
         "eval.yaml",
         "rejects.parquet",
@@ -113,9 +114,11 @@ def test_the_card_says_what_the_hub_and_a_reader_need(draft: Draft[CoreferenceIt
         "Files",
         "How to load",
         "How it was built",
+        "Annotation",
         "Licence and sources",
         "Intended use",
         "Out-of-scope use",
+        "Biases of the data",
         "Known limits",
         "Balance",
         "Citation",

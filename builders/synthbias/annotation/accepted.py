@@ -20,6 +20,7 @@ from builders.synthbias.annotation.deciding import (
 from builders.synthbias.annotation.safe_csv import render
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, pseudonyms
+from builders.synthbias.annotation.votes import AnnotatorKind
 from builders.synthbias.cards import synthbias_card
 from schemas import tables
 from schemas.dataset import Reject, Source
@@ -30,7 +31,7 @@ from schemas.items.coreference import CoreferenceItem
 BUILDER_VERSION = "1.0"
 RELABELLED = Rule(name="relabelled", description="was written as type 2; the votes find that both can be meant")
 SOURCE_CARD = "source/README.md"
-_OWN_FILES = {"README.md", "dataset.json", "eval.yaml", REJECTS}
+_OWN_FILES = {"README.md", "croissant.json", "dataset.json", "eval.yaml", REJECTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,8 @@ def accepted_draft(
         card=synthbias_card(
             data_statement=accepted_card.data_statement(annotated, SOURCE_CARD),
             how_built=accepted_card.how_built(policy, decisions),
+            annotation=accepted_card.annotation(policy, decisions, **_n_voters(state, policy)),
+            biases=accepted_card.biases(SOURCE_CARD),
             licence_terms=accepted_card.licence_terms(annotated, SOURCE_CARD),
             known_limits=accepted_card.known_limits(SOURCE_CARD),
             citation=accepted_card.citation(SOURCE_CARD),
@@ -114,6 +117,13 @@ def accepted_draft(
 
 def _distinct(*rules: Rule) -> tuple[Rule, ...]:
     return tuple({rule.name: rule for rule in rules}.values())
+
+
+def _n_voters(state: State, policy: Policy) -> dict[str, int]:
+    """Return the numbers of people and of models whose votes count."""
+    names = {name for ballots in counting_ballots(state, policy).values() for name in ballots}
+    n_models = sum(state.annotators[name].kind is AnnotatorKind.MODEL for name in names)
+    return {"n_people": len(names) - n_models, "n_models": n_models}
 
 
 def _source(annotated: Annotated) -> Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from builders.card import Annotation
 from builders.synthbias.annotation.deciding import PairDecision, Policy
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.thresholds import MAX_VOTES, MIN_VOTES, StopRule
@@ -45,6 +46,31 @@ def how_built(policy: Policy, decisions: Sequence[PairDecision]) -> str:
     if policy.relabel:
         lines.append(f"* {relabelled} pairs of type 2 were found open and are items of type 1 (flag `relabelled`).")
     return "\n".join(lines)
+
+
+def annotation(policy: Policy, decisions: Sequence[PairDecision], *, n_people: int, n_models: int) -> Annotation:
+    """Describe who voted on the accepted items, and how often."""
+    counted = [side.tally.coherent.n for pair in decisions if pair.verdict == "accepted" for side in pair.sides]
+    tested = "some of whom were tested elsewhere" if policy.count_untested else "who had passed an entrance test"
+    return Annotation(
+        protocol=(
+            "Annotators answered yes or no: is the sentence coherent, and can the pronoun refer to each of the two "
+            "occupations? *How it was built* says which votes accept a pair."
+        ),
+        annotators=(
+            f"Votes of {n_people} people, {tested}, and of {n_models} models count. Nothing is known about the "
+            "background of the people."
+        ),
+        per_item=f"{min(counted)} to {max(counted)}",
+    )
+
+
+def biases(source_card: str) -> str:
+    """Describe the biases of the data."""
+    return (
+        f"* The biases of the source, in `{source_card}`, apply.\n"
+        "* Pairs that annotators read alike are kept: what readers of another background find ambiguous is missing."
+    )
 
 
 def licence_terms(annotated: Annotated, source_card: str) -> str:

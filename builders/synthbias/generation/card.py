@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from builders.card import Annotation
 from builders.synthbias.generation.answers import Answers
 from builders.synthbias.generation.writing import version
 from schemas.result import Model
@@ -16,6 +17,20 @@ KNOWN_LIMITS = """\
 * A model that wrote the sentences may find them easier than others do; do not rank it on them.
 * Two genders of pronouns, one language, the labour market of one country and year.
 * A stereotype is nothing but membership of the WinoBias lists, which split the occupations at 50 percent women."""
+
+ANNOTATION = Annotation(
+    protocol=(
+        "Nobody annotated the items. Whether a sentence is open, and whom its pronoun means, is what the model was "
+        "asked to write; code checks the form alone."
+    ),
+    annotators="None.",
+    per_item="0",
+)
+
+BIASES = """\
+* The sentences repeat what the model holds to be usual about occupations and people.
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States."""
 
 CITATION = """\
 Cite this project with the dataset version, the model that wrote, and the work that it follows: Wang et al. 2025 (UCerF

@@ -91,6 +91,8 @@ def draft(path: Path, *, per_cell: int | None, limit: int | None, report: Report
         card=synthbias_card(
             data_statement=texts.data_statement(answers.model),
             how_built=texts.how_built(answers, per_cell or DEFAULT_PER_CELL),
+            annotation=texts.ANNOTATION,
+            biases=texts.BIASES,
             licence_terms=texts.LICENCE_TERMS,
             known_limits=texts.KNOWN_LIMITS,
             citation=texts.CITATION,
