@@ -9,6 +9,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 from __future__ import annotations
 
 from builders.description import Builder, BuilderSource
+from builders.synthbias.published_digests import PROTECTED
 
 BUILDER = Builder(
     name="synthbias",
@@ -47,4 +48,5 @@ BUILDER = Builder(
             redistributable=True,
         ),
     ),
+    protected=(PROTECTED,),
 )

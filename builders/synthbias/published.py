@@ -21,6 +21,7 @@ from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
 from builders.synthbias.published_csv import REMEDY, PublishedRow, parse
+from builders.synthbias.published_digests import PROTECTED, SHA256
 from builders.synthbias.published_flags import CASE_ERROR_LINES, FLAG_RULES, flags_of, template_of
 from schemas.dataset import Reject, Source
 from schemas.errors import DataError
@@ -28,8 +29,6 @@ from schemas.items.coreference import CoreferenceItem
 from schemas.progress import Report, silent
 
 FILE_NAME = "synthbias_data.csv"
-SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"
-
 UNPAIRED_RULE = Rule(
     name="unpaired", description="exactly one other row has the other gender and is the same apart from the pronoun"
 )
@@ -175,7 +174,7 @@ def _draft(
         ),
         generator_model="gpt-4o-2024-08-06",
         licence="CC-BY-NC-ND-4.0",
-        publish_refusal=published_card.REFUSAL,
+        publish_refusal=PROTECTED.refusal,
         human_validated=True,
         splits=splits,
         rejects=tuple(rejects),

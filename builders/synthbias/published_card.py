@@ -7,11 +7,6 @@ from builders.card import Annotation
 LICENCE_FILE = "LICENSE_DATA"
 """Name of the licence file, which is copied into the dataset if it lies beside the input file."""
 
-REFUSAL = (
-    "the data of SynthBias is licensed under CC BY-NC-ND 4.0, which forbids sharing adapted copies; "
-    "keep this folder to yourself and publish scores, line numbers and hashes"
-)
-
 DATA_STATEMENT = """\
 The sentences of SynthBias, byte for byte: English, written by GPT-4o (2024-08-06) and accepted by its authors' crowd
 annotation, each with two of the 40 occupations of WinoBias and one form of *he* or *she*. Config `type1` is ambiguous
