@@ -19,6 +19,10 @@ from builders.protected import digest, digests_of, holds_protected, packed
 from builders.publish.local import read_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import embedded, published, winobias
+from builders.synthbias.generation.answers import Candidate
+from builders.synthbias.generation.cells import Cell
+from builders.synthbias.generation.source import check
+from builders.synthbias.minimal_pair import Slotted
 from builders.synthbias.published_digests import PROTECTED, SHA256
 from schemas import strict_json
 from schemas.dataset import Manifest, Reject
@@ -220,6 +224,27 @@ def test_a_rejected_candidate_that_is_protected_is_refused_too(
     reject = Reject(candidate=closed.sentence, source_row=None, rule="gap_too_small", reason="made by a test")
     write_dataset(dataclasses.replace(draft, splits=kept, rejects=(reject,)), tmp_path / "rejects")
     assert "rejects.parquet: row 1: has a text of Closed" in say(plug_ins, tmp_path / "rejects")
+
+
+def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text() -> None:
+    cell = Cell(config="type1", first="driver", second="nurse", referent=None)
+    candidates = [
+        Candidate(
+            row=row,
+            cell=cell,
+            slotted=Slotted(
+                "type1", "The driver greeted the nurse before ", "nominative", rest, "driver", "nurse", None
+            ),
+        )
+        for row, rest in (("a/1", " opened the door."), ("a/2", " closed the door."))
+    ]
+    known = frozenset({digest("The driver greeted the nurse before she opened the door.")})
+    kept = check(candidates, per_cell=5, report=silent, published=known)
+    assert [item.source_row for item in kept.items] == ["a/2", "a/2"]
+    assert [(reject.source_row, reject.rule, reject.candidate) for reject in kept.rejects] == [
+        ("a/1", "published_text", "")
+    ]
+    assert check(candidates, per_cell=5, report=silent).rejects == ()
 
 
 def test_the_published_file_itself_is_refused(shared_data: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from builders.output import Draft, DraftSplit, ExtraFile, Rule
+from builders.protected import digests_of, holds_protected
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
 from builders.synthbias.generation import card as texts
@@ -22,6 +23,7 @@ from builders.synthbias.generation.cells import CONFIGS
 from builders.synthbias.generation.writing import version
 from builders.synthbias.minimal_pair import GENDERS, items_of
 from builders.synthbias.pair_selection import take_pairs
+from builders.synthbias.published_digests import PROTECTED
 from schemas.dataset import Reject, Source
 from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
@@ -37,6 +39,10 @@ GENERATION_FOLDER = "generation"
 
 WRONG_ORDER = Rule(
     name="wrong_order", description="the occupations of the cell are named in the order that was asked for"
+)
+PUBLISHED = Rule(
+    name="published_text",
+    description="is no sentence of the published SynthBias, which a licence keeps from being shared",
 )
 CELL_FULL = Rule(name="cell_full", description="the cell had fewer minimal pairs than it needs")
 _REPEATS = ("repeated_text", "repeated_apart_from_pronoun", "repeated_template")
@@ -110,23 +116,38 @@ def generator_name(model: Model) -> str:
 def reject_rules() -> tuple[Rule, ...]:
     """Return every rule by which answers and sentences are rejected, in the order in which they are applied."""
     checks = (CATALOGUE[name].as_rule() for name in (*GENERATED, *_REPEATS))
-    return (*ANSWER_RULES, WRONG_ORDER, *checks, CELL_FULL)
+    return (*ANSWER_RULES, PUBLISHED, WRONG_ORDER, *checks, CELL_FULL)
 
 
-def check(candidates: Iterable[Candidate], *, per_cell: int, report: Report) -> Checked:
-    """Turn each candidate into a minimal pair, or into a reject with the first rule that it breaks."""
+def check(
+    candidates: Iterable[Candidate], *, per_cell: int, report: Report, published: frozenset[bytes] | None = None
+) -> Checked:
+    """Turn each candidate into a minimal pair, or into a reject with the first rule that it breaks.
+
+    Args:
+        candidates: Sentences that the model wrote.
+        per_cell: Number of minimal pairs of each cell.
+        report: Function that is called with the progress.
+        published: Digests of texts that must not be shared; None for those of the published SynthBias.
+    """
+    published = digests_of(PROTECTED.digests) if published is None else published
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
     seen, n_kept = Duplicates(), Counter[str]()
     for number, candidate in enumerate(candidates):
         if number % 1000 == 0:
             report("checking sentences", number, None)
+        text = candidate.slotted.filled("masculine")
+        if holds_protected(text, published):
+            # The rejects are published with the items.
+            reason = "apart from its pronoun, it is a sentence of the published SynthBias"
+            rejects.append(Reject(candidate="", source_row=candidate.row, rule=PUBLISHED.name, reason=reason))
+            continue
         finding = _finding(candidate, seen, n_kept[candidate.cell.key] >= per_cell)
         if finding is None:
             n_kept[candidate.cell.key] += 1
             items.extend(items_of(candidate.slotted, template_id=None, source_row=candidate.row))
         else:
-            text = candidate.slotted.filled("masculine")
             rejects.append(Reject(candidate=text, source_row=candidate.row, rule=finding.check, reason=finding.reason))
     return Checked(tuple(items), tuple(rejects))
 
