@@ -10,10 +10,29 @@ import typer
 
 from builders.description import BuilderSource
 from builders.output import check_target
+from builders.version import EXAMPLE, version_key
 from schemas.errors import ConfigError
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
+]
+
+
+def _checked_version(version: str | None) -> str | None:
+    """Return the value of ``--dataset-version`` if it has the form of a version."""
+    if version is not None and version_key(version) is None:
+        raise typer.BadParameter(f"'{version}' is not {EXAMPLE}")
+    return version
+
+
+DatasetVersion: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset-version",
+        metavar="X.Y.Z",
+        callback=_checked_version,
+        help="Version of the dataset, which every result on it names. Default: that of the builder.",
+    ),
 ]
 Overwrite: TypeAlias = Annotated[
     bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -22,6 +22,9 @@ from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
 from schemas.item_shape import Item, shape_of
 from schemas.progress import Report, silent
+
+VERSION_PARAMETER = "dataset_version"
+"""Parameter of a manifest whose dataset was built under another version than its builder gives by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +123,15 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
         )
 
 
-def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, report: Report = silent) -> Manifest:
+def write_dataset(
+    draft: Draft[Item], folder: Path, *, version: str | None = None, overwrite: bool = False, report: Report = silent
+) -> Manifest:
     """Write a dataset folder atomically.
 
     Args:
         draft: Dataset to write.
         folder: Folder to write it to.
+        version: Version in place of that of the draft, which becomes a parameter of the dataset; None to keep it.
         overwrite: True to replace the same dataset if the folder already holds it.
         report: Called with the progress before each split is written.
 
@@ -136,6 +142,10 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         ConfigError: the folder must not be replaced (see :func:`check_target`), or it holds another dataset.
         DataError: an item breaks its schema, or two items have the same id. Nothing is written.
     """
+    if version not in (None, draft.version):
+        # A reader who builds the dataset again needs to know what was asked for.
+        parameters = {**draft.parameters, VERSION_PARAMETER: version}
+        draft = replace(draft, version=version, parameters=parameters)
     check_target(folder, overwrite=overwrite)
     _check_same_dataset(draft, folder)
     with replacing_folder(folder) as temporary:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from builders.gifi import BUILDER, drafts
-from builders.options import Out, Overwrite, check_input, target_folder
+from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
 from schemas.command_line import EXIT_STATUS, one_line_errors
@@ -64,6 +64,7 @@ def build(
             "for realtoxicityprompts.",
         ),
     ] = None,
+    dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
 ) -> Path:
     """Build a dataset in which each text appears in eleven pronoun families."""
@@ -75,7 +76,7 @@ def build(
         folder = target_folder(out, default, overwrite=overwrite)
         with steps() as report:
             draft = _draft(source, input_path, revision, compat, limit, report)
-            manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
+            manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return folder

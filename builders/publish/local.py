@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from builders.croissant import croissant_problems
 from builders.publish.refusals import check_files, check_manifest, check_texts
+from builders.version import EXAMPLE, version_key
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.progress import Report, silent
 from schemas.validate import CARD, problems
-
-_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +48,6 @@ class LocalDataset:
     def title(self) -> str:
         """The first line of the commit."""
         return f"{self.manifest.name} {self.manifest.version}"
-
-
-def version_key(version: str) -> tuple[int, ...] | None:
-    """Return a version as numbers that can be compared; None if it is not of the form MAJOR.MINOR.PATCH."""
-    match = _VERSION.fullmatch(version)
-    return None if match is None else tuple(map(int, match.groups()))
 
 
 def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
@@ -91,8 +83,8 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
     """Check that all files name the same version, which was given when the dataset was built."""
     if version_key(manifest.version) is None:
         raise DataError(
-            f"{folder / MANIFEST}: version '{manifest.version}' is not of the form MAJOR.MINOR.PATCH; build the "
-            "dataset again with --dataset-version"
+            f"{folder / MANIFEST}: version '{manifest.version}' is not {EXAMPLE}; build the dataset again with "
+            "--dataset-version"
         )
     for problem in croissant_problems(folder, manifest):
         raise DataError(problem)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from builders.publish.hub import HubFile, HubRepository, HubState
-from builders.publish.local import LocalDataset, LocalFile, version_key
+from builders.publish.local import LocalDataset, LocalFile
+from builders.version import version_key
 from schemas import strict_json
 from schemas.dataset_folder import MANIFEST
 from schemas.errors import DataError

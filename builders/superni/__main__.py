@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from builders.options import Out, Overwrite, check_input, target_folder
+from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import write_dataset
 from builders.summary import closing_lines
 from builders.superni import BUILDER, drafts
@@ -62,6 +62,7 @@ def build(
         int | None, typer.Option(min=1, help="Maximum number of evaluation items per task. Default: 1000.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the splits and of the random words.")] = 42,
+    dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
 ) -> Path:
     """Build a dataset of classification tasks, on which the bias of a model towards labels is measured."""
@@ -71,7 +72,9 @@ def build(
         folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
         with steps() as report:
             built = _built(source, input_path, Options(words, limit, seed, report), revision, task_info)
-            manifest = write_dataset(built.draft, folder, overwrite=overwrite, report=_by_task(built, report))
+            manifest = write_dataset(
+                built.draft, folder, version=dataset_version, overwrite=overwrite, report=_by_task(built, report)
+            )
     for line in _summary(built, manifest, folder):
         typer.echo(line)
     return folder

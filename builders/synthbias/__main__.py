@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from builders.options import Out, Overwrite, check_input, target_folder
+from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
@@ -58,6 +58,7 @@ def build(
             min=1, help="Maximum number of items; whole pairs are kept, spread over the design. Default: all."
         ),
     ] = None,
+    dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
 ) -> Path | None:
     """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
@@ -68,7 +69,7 @@ def build(
         folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
         with steps() as report:
             draft = _draft(source, input_path, seed=seed, per_cell=per_cell, limit=limit, report=report)
-            manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
+            manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return folder

@@ -26,7 +26,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def built(folder: Path, *, limit: int = 40, version: str = "1.0.0") -> Path:
-    write_dataset(dataclasses.replace(embedded.draft(limit=limit), version=version), folder)
+    write_dataset(embedded.draft(limit=limit), folder, version=version)
     return folder
 
 
