@@ -154,13 +154,13 @@ def requests_dataset(folder: Path, n: int) -> Path:
         reject_rules=(),
         flag_rules=(),
         card=Card(
-            **dict.fromkeys(
-                (
-                    *("data_statement", "how_built", "licence_terms", "intended_use"),
-                    *("out_of_scope_use", "known_limits", "citation"),
-                ),
-                NOTE,
-            ),
+            data_statement=NOTE,
+            how_built=NOTE,
+            licence_terms=NOTE,
+            intended_use=NOTE,
+            out_of_scope_use=NOTE,
+            known_limits=NOTE,
+            citation=NOTE,
             balance=CardTable(header=("",), rows=()),
             task_categories=("text-generation",),
             tags=(),
