@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,11 +25,9 @@ from evaluators.backends.openai.pacing import Pacer, Patience
 from evaluators.backends.openai.ways import Ways, failed, rejected
 
 _TICK_SECONDS = 0.2
-_GATHER_SECONDS = 0.02
-"""Seconds in which responses are gathered after the first one, to be stored together. A killed process loses them."""
+_GATHER_SECONDS = 0.01
+"""Seconds in which responses are gathered after the first one, to be stored together."""
 _HAND_OVER = 256
-_MOST_WAITING = 4096
-"""Number of responses waiting to be stored at which the workers pause."""
 _SEED = 0
 
 
@@ -38,14 +37,17 @@ class _Outbox:
 
     condition: threading.Condition = field(default_factory=threading.Condition)
     answers: dict[int, Response] = field(default_factory=dict)
+    stored: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the responses that wait now have been stored."""
     is_finished: bool = False
     error: BaseException | None = None
 
-    def put(self, place: int, response: Response) -> None:
-        """Add a response, and wake the reader."""
+    def put(self, place: int, response: Response) -> asyncio.Event:
+        """Add a response, wake the reader, and return what is set once the response has been stored."""
         with self.condition:
             self.answers[place] = response
             self.condition.notify()
+            return self.stored
 
     def finish(self, error: BaseException | None) -> None:
         """Say that no response will follow, and wake the reader."""
@@ -53,17 +55,25 @@ class _Outbox:
             self.error, self.is_finished = error, True
             self.condition.notify()
 
-    def take(self) -> tuple[dict[int, Response], bool]:
-        """Wait for a tick, or until responses are there, and take them.
-
-        Returns:
-            The responses by place, and True if more will come.
-        """
+    def take(self) -> _Taken:
+        """Wait for a tick, or until responses are there, and take them."""
         with self.condition:
             self.condition.wait_for(lambda: self.is_finished or bool(self.answers), _TICK_SECONDS)
             self.condition.wait_for(lambda: self.is_finished or len(self.answers) >= _HAND_OVER, _GATHER_SECONDS)
-            taken, self.answers = self.answers, {}
-            return taken, not self.is_finished
+            taken = _Taken(self.answers, self.stored, not self.is_finished)
+            self.answers, self.stored = {}, asyncio.Event()
+            return taken
+
+
+class _Taken(NamedTuple):
+    """Responses that were taken from the outbox."""
+
+    answers: dict[int, Response]
+    """Responses by place."""
+    stored: asyncio.Event
+    """Set by the reader once they have been stored."""
+    is_followed: bool
+    """True if more will come."""
 
 
 class Engine:
@@ -93,7 +103,7 @@ class Engine:
         try:
             more = True
             while more:
-                answers, more = self._outbox.take()
+                answers, stored, more = self._outbox.take()
                 n_waiting -= len(answers)
                 watch.look(n_waiting)
                 now_attempts, now_cost = self._tally.n_attempts, self._tally.cost_usd
@@ -104,6 +114,7 @@ class Engine:
                     now = time.perf_counter()
                     yield Answers(answers, now - since)
                     since = now
+                    self._call(stored.set)
         finally:
             self._stop()
             thread.join()
@@ -112,9 +123,14 @@ class Engine:
 
     def _stop(self) -> None:
         self._started.wait()
-        if self._loop is not None and self._task is not None:
-            with suppress(RuntimeError):  # The loop has ended by itself.
-                self._loop.call_soon_threadsafe(self._task.cancel)
+        if self._task is not None:
+            self._call(self._task.cancel)
+
+    def _call(self, function: Callable[[], object]) -> None:
+        """Call a function in the thread of the event loop, if that has not ended by itself."""
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(function)
 
     def _main(self, requests: Sequence[Request], places: Sequence[int]) -> None:
         try:
@@ -146,9 +162,9 @@ class Engine:
 
     async def _worker(self, caller: Caller, requests: Sequence[Request], todo: Iterator[int]) -> None:
         for place in todo:
-            self._outbox.put(place, await self._answer(caller, requests[place]))
-            while len(self._outbox.answers) >= _MOST_WAITING:
-                await asyncio.sleep(_TICK_SECONDS / 4)
+            # A killed process loses what is not stored. So that this is never more than the calls that may be under
+            # way, the next call waits for it.
+            await self._outbox.put(place, await self._answer(caller, requests[place])).wait()
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
         form = self._ways.generation.form
