@@ -1,0 +1,95 @@
+"""A sentence as the checks see it, whatever file or frame it comes from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Literal, NamedTuple, TypeAlias
+
+from builders.synthbias.mentions import Mention
+from schemas.lexicon import PronounGender, occupations, pronoun_families
+
+SampleType: TypeAlias = Literal["type1", "type2"]
+
+_WORD = re.compile(r"[^\W_]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+
+
+class Mentions(NamedTuple):
+    """Everything of the lexicon that a sentence mentions, each in the order of the text."""
+
+    occupations: list[Mention]
+    pronouns: list[Mention]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sentence:
+    """A sentence with what its source says about it. Nothing is checked: a contradiction is for the checks to find.
+
+    Its words and mentions are looked for when the first check asks, and once.
+    """
+
+    text: str
+    meant: tuple[str, str]
+    """The two occupations that it should mention; the reference first, where the source has one."""
+    type: SampleType | None = None
+    """``type1`` if the pronoun may mean either occupation, ``type2`` if its referent is settled."""
+    referent: str | None = None
+    """The occupation that the pronoun means, or None if that is open or unknown."""
+    gender: PronounGender | None = None
+    """Gender that the pronoun should have, or None if the source does not say."""
+    pronoun: Mention | None = None
+    """The pronoun that is asked about; None if the source does not point at one."""
+    line: int | None = None
+    """Line of the file that it begins in."""
+    id: str = ""
+    """Name of the candidate or row in messages."""
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """The mentions of occupations and of the forms of *he* and *she*."""
+        found = Mentions([], [])
+        for match in _mention_pattern().finditer(self.text):
+            found[match.lastindex == 2].append(Mention(match[0], match.start(), match.end()))
+        return found
+
+    @property
+    def occupations(self) -> list[Mention]:
+        """The mentions of any of the 40 occupations, in the order of the text."""
+        return self.mentions.occupations
+
+    @property
+    def pronouns(self) -> list[Mention]:
+        """The forms of *he* and *she* in upper or lower case, in the order of the text."""
+        return self.mentions.pronouns
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words in lower case, without punctuation."""
+        return words_of(self.text)
+
+    def first_word_of(self, listed: frozenset[str]) -> str | None:
+        """Return the first word that is on a list, or None if no word is."""
+        if listed.isdisjoint(self.words):
+            return None
+        return next(word for word in self.words if word in listed)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case, without punctuation."""
+    folded = text.casefold()
+    return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
+
+
+@cache
+def _mention_pattern() -> re.Pattern[str]:
+    """Return one pattern for all mentions, so that a text is searched once: occupations, then pronouns."""
+    by_letter: dict[str, list[str]] = {}
+    for name in sorted(occupations(), key=len, reverse=True):
+        by_letter.setdefault(name[0], []).append(re.escape(name[1:]))
+    # Alternatives that share no first letter let the pattern fail at once at most words.
+    names = "|".join(f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
+    forms = {form for family in ("he", "she") for form in pronoun_families()[family].forms.values()}
+    pronouns = "|".join(sorted(forms, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:({names})|(?=[hsHS])((?i:{pronouns})))(?!\w)")
