@@ -11,7 +11,10 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from typing import Literal, TypeAlias
+
+from builders.synthbias.word_lists import word_list
 
 ObjectOrPossessive: TypeAlias = Literal["accusative", "possessive_dependent"]
 
@@ -24,7 +27,7 @@ _LISTS = {
 _WORDS = {name: frozenset(words) for name, words in _LISTS.items()}
 _IRREGULAR = dict(zip(_LISTS["irregular"][::2], _LISTS["irregular"][1::2], strict=True))
 _FRAMES = _WORDS["with_bare_verb"] | _WORDS["with_two_objects"] | _WORDS["with_meals"] | {"wish"}
-_DETERMINERS = frozenset("a an the this that these those his her their its my your our some any all every".split())
+_DETERMINERS = word_list("a an the this that these those his her their its my your our some any all every")
 _ADJECTIVE_ENDINGS = ("ful", "ous", "able", "ible", "less", "ic")
 _PHRASE = re.compile(r"[\w'\u2019-]+|[^\w\s]")
 _PHRASE_WORDS = 4
@@ -88,7 +91,7 @@ def _by_noun_phrase(verb: str, first: str, rest: Sequence[str]) -> ObjectOrPosse
 
 def _phrase(after: str) -> list[str]:
     """Return the next words in lower case, up to the first sign."""
-    found = []
+    found: list[str] = []
     for match in _PHRASE.finditer(after):
         token = match[0].casefold()
         if not token[0].isalnum() or len(found) == _PHRASE_WORDS:
@@ -108,7 +111,7 @@ def _lacks_noun(rest: Sequence[str]) -> bool:
 
 def _goes_to_somebody(rest: Sequence[str]) -> bool:
     """Return True if the receiver follows the gift: "offered his help to the nurse"."""
-    return any(word == "to" and following in _DETERMINERS for word, following in zip(rest, rest[1:], strict=False))
+    return any(word == "to" and following in _DETERMINERS for word, following in pairwise(rest))
 
 
 def _modifies(rest: Sequence[str]) -> bool:
