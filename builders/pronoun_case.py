@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from functools import cache
 from importlib import resources
 
-from schemas.lexicon import PronounCase
+from schemas.lexicon import PronounCase, cases_of, families_of
 
 _WORDS = {
     name: frozenset(words.split())
@@ -20,16 +21,13 @@ _PLACES = _WORDS["places"]
 """Words that can be nouns or adverbs of place, as in *sold her home* and *took her home*."""
 TWO_OBJECTS = _WORDS["two_objects"]
 """Verbs that can be followed by a person and then by a noun phrase or a bare verb."""
-_SETTLED: dict[str, PronounCase] = {
-    "he": "nominative",
-    "she": "nominative",
-    "him": "accusative",
-    "hers": "possessive_independent",
-    "himself": "reflexive",
-    "herself": "reflexive",
-}
 _GIVES_MONEY = frozenset({"give", "cost", "charge", "pay", "owe", "lend", "send"})
 _CURRENCIES = frozenset("$\N{POUND SIGN}\N{EURO SIGN}")
+
+
+@cache
+def _cases_of_form(form: str) -> tuple[PronounCase, ...]:
+    return tuple(case for family in families_of(form) for case in cases_of(form, family))
 
 
 class UnsettledCaseError(Exception):
@@ -51,8 +49,9 @@ def case_by_neighbours(before: str, form: str, after: str, *, lemma_of: Callable
     >>> case_by_neighbours("on", "her", "desk", lemma_of=str), case_by_neighbours("saw", "her", "at", lemma_of=str)
     ('possessive_dependent', 'accusative')
     """
-    if form in _SETTLED:
-        return _SETTLED[form]
+    cases = _cases_of_form(form)
+    if len(cases) == 1:
+        return cases[0]
     if after in ("'", "\N{RIGHT SINGLE QUOTATION MARK}", "-"):
         raise UnsettledCaseError(f"'{form}' stands before '{after}'")
     takes_noun = (after[:1].isalnum() or after in _CURRENCIES) and after not in _NO_NOUN

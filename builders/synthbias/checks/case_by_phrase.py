@@ -110,8 +110,9 @@ def _lacks_noun(rest: Sequence[str]) -> bool:
 
 
 def _goes_to_somebody(rest: Sequence[str]) -> bool:
-    """Return True if the receiver follows the gift: "offered his help to the nurse"."""
-    return any(word == "to" and following in _DETERMINERS for word, following in pairwise(rest))
+    """Return True if receiver or gift stand behind: "offered his help to the nurse", "gave his dog a bone"."""
+    is_receiver = bool(rest) and rest[0] in _DETERMINERS
+    return is_receiver or any(word == "to" and following in _DETERMINERS for word, following in pairwise(rest))
 
 
 def _modifies(rest: Sequence[str]) -> bool:

@@ -45,7 +45,7 @@ def _wrong_referent(sentence: Sentence) -> str | None:
 
 def _wrong_label(sentence: Sentence) -> str | None:
     claimed, gender, referent = sentence.claimed.label, sentence.gender, sentence.referent
-    if claimed is None or sentence.type is None:
+    if claimed is None or (sentence.type is None and referent is None):
         return None
     expected = "ambiguous"
     if referent is not None:

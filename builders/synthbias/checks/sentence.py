@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from builders.synthbias.mentions import PRONOUN_MASK, Mention, template_text
 from schemas.lexicon import PronounGender, occupations, pronoun_families
+
+T = TypeVar("T")
 
 SampleType: TypeAlias = Literal["type1", "type2"]
 
@@ -83,10 +85,13 @@ class Sentence:
         """The forms of *he* and *she* in upper or lower case, in the order of the text."""
         return self.mentions.pronouns
 
-    @property
+    @cached_property
     def asked(self) -> Mention | None:
-        """The pronoun that is asked about, or the first one if the source does not point at one."""
-        return self.pronoun or next(iter(self.pronouns), None)
+        """The pronoun that is asked about: the one that the source points at or names, or else the first one."""
+        if self.pronoun is not None:
+            return self.pronoun
+        named = (mention for mention in self.pronouns if mention.text == self.claimed.pronoun)
+        return next(named, None) or next(iter(self.pronouns), None)
 
     @property
     def targets(self) -> list[Mention]:
@@ -116,6 +121,17 @@ class Sentence:
         if listed.isdisjoint(self.words):
             return None
         return next(word for word in self.words if word in listed)
+
+
+def required(value: T | None) -> T:
+    """Return a statement about a sentence that its source always makes.
+
+    Raises:
+        ValueError: the source did not make it.
+    """
+    if value is None:
+        raise ValueError("a sentence of this source lacks a statement; read it with the checks that refuse such a row")
+    return value
 
 
 def words_of(text: str) -> list[str]:
