@@ -95,7 +95,13 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
     yield f"next: biasboard run --dataset {dataset} --backend baseline --model all --out out/runs"
 
 
-COMMANDS: dict[str, Place] = {}
+_COMMANDS = "builders.synthbias.commands"
+COMMANDS = {
+    "lint": Place(
+        f"{_COMMANDS}.lint:lint",
+        "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",
+    ),
+}
 app = command_group(
     "Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them.",
     COMMANDS,

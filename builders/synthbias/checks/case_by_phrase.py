@@ -106,7 +106,7 @@ def _ends(rest: Sequence[str]) -> bool:
 
 
 def _lacks_noun(rest: Sequence[str]) -> bool:
-    return not rest or _ends(rest[1:])
+    return _ends(rest) or _ends(rest[1:])
 
 
 def _goes_to_somebody(rest: Sequence[str]) -> bool:
