@@ -12,6 +12,7 @@ from builders.synthbias.checks.profiles import REFUSED
 from builders.synthbias.checks.reading import Reading, finding_of
 from builders.synthbias.checks.running import first_finding
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
+from builders.synthbias.mentions import pronoun_mentions
 from schemas.errors import DataError
 from schemas.lexicon import gender_of_pronoun
 
@@ -99,6 +100,7 @@ def parse(raw: bytes, *, name: str) -> list[Sentence]:
 
 def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
     pronoun = row.get("pronoun")
+    shown = pronoun if pronoun is not None else next((mention.text for mention in pronoun_mentions(row["sample"])), "")
     label = row.get("is_stereotypical")
     is_settled = row.get("type") == "type2"
     return Sentence(
@@ -106,7 +108,7 @@ def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
         meant=(row["occ_1"], row["occ_2"]),
         type=cast(SampleType, row["type"]) if row.get("type") in ("type1", "type2") else None,
         referent=row["occ_1"] if is_settled else None,
-        gender=None if pronoun is None else gender_of_pronoun(pronoun),
+        gender=gender_of_pronoun(shown),
         claimed=Claims(
             type=row.get("type"), pronoun=pronoun, label=None if label is None else _LABELS.get(label, label)
         ),

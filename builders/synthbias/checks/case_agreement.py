@@ -7,6 +7,7 @@ be either. If both say that the pronoun is wrong, it is an error; if one does, o
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from builders.pronoun_case import TWO_OBJECTS, UnsettledCaseError, case_by_neighbours
@@ -70,6 +71,7 @@ def _pronoun_case_review(sentence: Sentence) -> str | None:
     return f"has '{_form(sentence)}' where one of two readers wants '{_other_form(sentence)}'"
 
 
+@lru_cache(maxsize=1)
 def _contradicted(sentence: Sentence) -> Readings | None:
     """Return the readings of the pronoun that is asked about, if they do not bear it out."""
     asked = sentence.asked

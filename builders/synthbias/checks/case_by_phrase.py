@@ -1,7 +1,7 @@
 """Reads the case of *him*, *his* or *her* off the phrase behind it and the verb before it.
 
-It shares neither words nor steps with ``builders.pronoun_case``, which sees the two neighbouring words alone, so that
-the two readers err in different sentences.
+It shares no list of words and no step with ``builders.pronoun_case``, which sees the two neighbouring words alone, so
+that the two readers err in different sentences.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTS = {
 }
 _WORDS = {name: frozenset(words) for name, words in _LISTS.items()}
 _IRREGULAR = dict(zip(_LISTS["irregular"][::2], _LISTS["irregular"][1::2], strict=True))
-_FRAMES = _WORDS["with_bare_verb"] | _WORDS["with_two_objects"] | _WORDS["with_meals"] | {"wish"}
+_FRAMES = _WORDS["with_bare_verb"] | _WORDS["with_two_objects"] | _WORDS["with_meals"] | _WORDS["moving"] | {"wish"}
 _DETERMINERS = word_list("a an the this that these those his her their its my your our some any all every")
 _ADJECTIVE_ENDINGS = ("ful", "ous", "able", "ible", "less", "ic")
 _PHRASE = re.compile(r"[\w'\u2019-]+|[^\w\s]")
@@ -60,7 +60,7 @@ def case_by_phrase(before: str, after: str) -> ObjectOrPossessive | None:
 
 
 def _by_frame(verb: str, first: str, rest: Sequence[str]) -> ObjectOrPossessive | None:
-    """Return the case if the verb takes a person and a bare verb, an adjective or a wish, and one follows."""
+    """Return the case if the verb takes a person and a bare verb, a direction or a wish, and one follows."""
     if verb in _WORDS["with_bare_verb"]:
         if first in _WORDS["bare_verbs"]:
             return "accusative"
@@ -69,6 +69,8 @@ def _by_frame(verb: str, first: str, rest: Sequence[str]) -> ObjectOrPossessive 
         # No noun phrase goes on with a determiner or an adverb, but a verb does: "helped him plan ahead".
         if rest and (rest[0] in _DETERMINERS or rest[0] in _WORDS["adverbs"]):
             return "accusative"
+    if verb in _WORDS["moving"] and first == "home" and _ends(rest):
+        return "accusative"
     if verb == "wish" and (first in _WORDS["wishes"] or (rest and rest[0] in _WORDS["wishes"])):
         return "accusative"
     return None

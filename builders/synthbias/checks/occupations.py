@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
+from typing import NamedTuple
 
 from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence
@@ -52,28 +54,39 @@ def _two_occupations(sentence: Sentence) -> str | None:
 
 
 def _same_list(sentence: Sentence) -> str | None:
-    if any(name not in occupations() for name in sentence.meant):
-        return None
-    try:
-        cluster_of(*sentence.meant)
-    except ValueError as error:
-        return f"{error}, a pair has one of each list"
-    return None
+    return _of_pair(*sentence.meant).same_list
 
 
 def _gap_too_small(sentence: Sentence) -> str | None:
-    if any(name not in occupations() for name in sentence.meant) or _same_list(sentence):
-        return None
-    gap = percent_gap(*sentence.meant)
+    return _of_pair(*sentence.meant).gap
+
+
+class _PairFaults(NamedTuple):
+    same_list: str | None
+    gap: str | None
+
+
+@cache
+def _of_pair(one: str, other: str) -> _PairFaults:
+    """Return what is wrong with a pair of occupations; there are few pairs and many sentences."""
+    if one not in occupations() or other not in occupations():
+        return _PairFaults(None, None)
+    try:
+        cluster_of(one, other)
+    except ValueError as error:
+        return _PairFaults(f"{error}, a pair has one of each list", None)
+    gap = percent_gap(one, other)
     if gap > MIN_PERCENT_GAP:
-        return None
-    return f"the shares of women differ by {gap:g} points, not by more than {MIN_PERCENT_GAP:g}"
+        return _PairFaults(None, None)
+    reason = f"the shares of women differ by {gap:g} points, not by more than {MIN_PERCENT_GAP:g}"
+    return _PairFaults(None, reason)
 
 
 def _articles(sentence: Sentence) -> str | None:
     for mention in sentence.occupations:
-        # The slice looks at one word only: "the ", with a space before it unless the text begins there.
-        if sentence.text[max(mention.start - 5, 0) : mention.start].casefold().split()[-1:] != ["the"]:
+        if sentence.text.endswith(("The ", " the "), 0, mention.start):
+            continue
+        if sentence.text[: mention.start].casefold().split()[-1:] != ["the"]:
             return f"has no 'the' before '{mention.text}'"
     return None
 

@@ -11,7 +11,7 @@ from builders.synthbias.mentions import Mention
 from builders.synthbias.word_lists import GENDERED_NOUNS, OTHER_PERSONS, SOURCE_OTHER_PERSONS, word_list
 
 _INNER_CAPITAL = re.compile(r"(?<!^)\b[A-Z]\w*")
-_CAPITALISED = word_list("CEO Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+_CAPITALISED = word_list("I CEO Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 
 
 def _gendered_noun(sentence: Sentence) -> str | None:
@@ -43,6 +43,8 @@ def _listed(text: str, occupations: Iterable[Mention], listed: frozenset[str]) -
 
 
 def _name(sentence: Sentence) -> str | None:
+    if sentence.text[1:].islower():
+        return None
     found = [word for word in _INNER_CAPITAL.findall(sentence.text) if word not in _CAPITALISED]
     return f"has a name: '{found[0]}'" if found else None
 

@@ -93,7 +93,7 @@ class Sentence:
         named = (mention for mention in self.pronouns if mention.text == self.claimed.pronoun)
         return next(named, None) or next(iter(self.pronouns), None)
 
-    @property
+    @cached_property
     def targets(self) -> list[Mention]:
         """The mentions of the two meant occupations, in the order of the text."""
         return [mention for mention in self.occupations if mention.text in self.meant]

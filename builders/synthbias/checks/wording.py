@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import eq
 
 from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence
@@ -14,13 +15,14 @@ MAX_WORDS = 24
 _ONE_SENTENCE = re.compile(r"[A-Z][^.!?]*\.")
 _BREAK = re.compile(r"[.!?][\"\u201d\u2019']? [\"\u201c]?[A-Z]")
 _UNPLAIN = re.compile(r"[^A-Za-z ,.]|  | [,.]|,[^ ]")
-_SPACING = re.compile(r"^\s|\s$|\s\s|[^\S ]| [,.;:!?]|[,;](?=[^\W\d_])")
+_SPACING = re.compile(r"^ |[^\S ]| (?=[ ,.;:!?]|$)|[,;](?=[^\W\d_])")
 _DOUBLED = re.compile(r"\b([^\W\d_]+) \1\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"\b(an?) ([^\W\d_]+)", re.IGNORECASE)
 _SOUNDS_LIKE_A_VOWEL = re.compile(r"(?:hour|honest|honou?r|heir)", re.IGNORECASE)
 _SOUNDS_LIKE_A_CONSONANT = re.compile(
     r"(?:uni(?:[^nmd]|d[^e])|u[bkst][aeiou]|usu|util|uten|eu|ewe|one\b|once\b|u\b)", re.IGNORECASE
 )
+_ARTICLES = word_list("a an")
 _MAY_STAND_TWICE = word_list("had that")
 
 
@@ -53,6 +55,8 @@ def _length(sentence: Sentence) -> str | None:
 
 
 def _doubled_word(sentence: Sentence) -> str | None:
+    if not any(map(eq, sentence.words, sentence.words[1:])):
+        return None
     for match in _DOUBLED.finditer(sentence.text):
         if match[1].casefold() not in _MAY_STAND_TWICE:
             return f"has '{match[1]}' twice in a row"
@@ -60,6 +64,8 @@ def _doubled_word(sentence: Sentence) -> str | None:
 
 
 def _wrong_article(sentence: Sentence) -> str | None:
+    if _ARTICLES.isdisjoint(sentence.words):
+        return None
     for article, word in _ARTICLE.findall(sentence.text):
         vowel = word[0].casefold() in "aeiou" and not _SOUNDS_LIKE_A_CONSONANT.match(word)
         vowel = vowel or _SOUNDS_LIKE_A_VOWEL.match(word) is not None
