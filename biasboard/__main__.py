@@ -12,6 +12,10 @@ app = command_group(
         "build": Place(
             "biasboard.building:app", "Build a dataset; without a name, list the builders and their sources."
         ),
+        "publish": Place(
+            "builders.publish.__main__:app",
+            "Publish a dataset on the Hugging Face Hub: one commit, and a tag of its version.",
+        ),
         # Results are exported too, so the questions of a dataset have another name here.
         **{"questions" if name == "export" else name: place for name, place in EVALUATORS.items()},
         "board": LEADERBOARD["build"],

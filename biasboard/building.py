@@ -14,6 +14,8 @@ from schemas.command_line import Place, command_group, one_line_errors
 from schemas.errors import ConfigError
 
 _PACKAGE = "builders"
+_NO_BUILDERS = ("publish",)
+"""Commands of the package that build nothing; each is a command of biasboard itself."""
 
 
 def builder_application(name: str) -> typer.Typer:
@@ -33,7 +35,7 @@ def builder_application(name: str) -> typer.Typer:
 
 
 def _places() -> dict[str, Place]:
-    found = {name: _place(name) for name in plugins.names(_PACKAGE)}
+    found = {name: _place(name) for name in plugins.names(_PACKAGE) if name not in _NO_BUILDERS}
     return {name: place for name, place in found.items() if place is not None}
 
 

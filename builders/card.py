@@ -10,6 +10,8 @@ import yaml
 from schemas.dataset import Manifest, RuleCount, Source
 
 SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_EVALUATED = "test"
+"""Name of the split that is evaluated, where a config has others beside it that support the measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +28,28 @@ class CardTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """The origin of the labels of the items: how they were given, by whom, and how often."""
+
+    protocol: str
+    annotators: str
+    per_item: str
+
+
+_NOT_TOLD = "The builder of this dataset does not say."
+UNTOLD = Annotation(protocol=_NOT_TOLD, annotators=_NOT_TOLD, per_item=_NOT_TOLD)
+"""The origin of labels of which a builder says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """The parts of a card that the builder of a dataset provides, as Markdown without headings."""
 
     data_statement: str
     how_built: str
+    annotation: Annotation = UNTOLD
+    biases: str = _NOT_TOLD
+    """Biases that the data itself has, which a user of its numbers has to know."""
     licence_terms: str
     intended_use: str
     out_of_scope_use: str
@@ -45,18 +64,29 @@ def render_card(card: Card, manifest: Manifest) -> str:
     """Return the complete README.md of a dataset."""
     sections = (
         ("Data statement", card.data_statement),
-        ("Files", _files(manifest).markdown()),
+        ("Files", _files(manifest).markdown() + _further_files(manifest)),
         ("How to load", _how_to_load(manifest)),
         ("How it was built", f"{card.how_built}\n\n{_parameters(manifest)}"),
+        ("Annotation", _annotation(card.annotation)),
         ("Licence and sources", f"{card.licence_terms}\n\n{_sources(manifest.sources).markdown()}"),
         ("Intended use", card.intended_use),
         ("Out-of-scope use", card.out_of_scope_use),
+        ("Biases of the data", card.biases),
         ("Known limits", f"{card.known_limits}\n\n{_limits(manifest)}"),
         ("Balance", card.balance.markdown()),
         ("Citation", card.citation),
     )
     body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in sections)
     return f"---\n{_front_matter(card, manifest)}---\n\n# {manifest.title}\n\n{_lead(manifest)}\n\n{body}\n"
+
+
+def _annotation(annotation: Annotation) -> str:
+    parts = (
+        ("Protocol", annotation.protocol),
+        ("Annotators", annotation.annotators),
+        ("Annotations per item", annotation.per_item),
+    )
+    return "\n\n".join(f"**{name}.** {text}" for name, text in parts)
 
 
 def _front_matter(card: Card, manifest: Manifest) -> str:
@@ -114,8 +144,15 @@ def _files(manifest: Manifest) -> CardTable:
     return CardTable(header=("config", "split", "items", "file"), rows=tuple(rows))
 
 
+def _further_files(manifest: Manifest) -> str:
+    if not manifest.files:
+        return ""
+    rows = tuple((f"`{entry.path}`", entry.description) for entry in manifest.files)
+    return f"\n\n{CardTable(header=('further file', 'contents'), rows=rows).markdown()}"
+
+
 def _how_to_load(manifest: Manifest) -> str:
-    entry = manifest.splits[-1]
+    entry = next((one for one in reversed(manifest.splits) if one.split == _EVALUATED), manifest.splits[-1])
     return (
         "```python\nfrom datasets import load_dataset\n\n"
         f'items = load_dataset("out/datasets/{manifest.name}", "{entry.config}", split="{entry.split}")\n```\n\n'

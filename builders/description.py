@@ -6,6 +6,7 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from builders.protected import ProtectedSource
 from schemas import plugins
 
 DATASETS_FOLDER = Path("out/datasets")
@@ -39,6 +40,8 @@ class Builder:
     name: str
     summary: str
     sources: tuple[BuilderSource, ...]
+    protected: tuple[ProtectedSource, ...] = ()
+    """Data that the builder reads and that must not be published, wherever it stands."""
 
     def source(self, name: str) -> BuilderSource:
         """Return the source with the given name.

@@ -5,21 +5,26 @@ The same draft always gives the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from builders.card import Card, render_card
+from builders.croissant import CROISSANT_FILE, render_croissant
 from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
 from schemas import contract, strict_json, tables
-from schemas.dataset import SCHEMA_VERSION, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
+from schemas.dataset import SCHEMA_VERSION, FileEntry, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import ConfigError, DataError
 from schemas.files import replacing_folder
 from schemas.item_shape import Item, shape_of
 from schemas.progress import Report, silent
+
+VERSION_PARAMETER = "dataset_version"
+"""Parameter of a manifest whose dataset was built under another version than its builder gives by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +56,13 @@ class DraftSplit(Generic[ItemT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraFile:
-    """A file that belongs to the dataset, such as the licence of its source."""
+    """A file that belongs to the dataset, such as the licence of its source, or an answer that items come from."""
 
     name: str
+    """Path of the file, relative to the dataset folder."""
     content: bytes
+    description: str | None = None
+    """Noun phrase under which the manifest lists the file with its hash; None to leave it out of the manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +123,15 @@ def check_target(folder: Path, *, overwrite: bool) -> None:
         )
 
 
-def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, report: Report = silent) -> Manifest:
+def write_dataset(
+    draft: Draft[Item], folder: Path, *, version: str | None = None, overwrite: bool = False, report: Report = silent
+) -> Manifest:
     """Write a dataset folder atomically.
 
     Args:
         draft: Dataset to write.
         folder: Folder to write it to.
+        version: Version in place of that of the draft, which becomes a parameter of the dataset; None to keep it.
         overwrite: True to replace the same dataset if the folder already holds it.
         report: Called with the progress before each split is written.
 
@@ -131,6 +142,10 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         ConfigError: the folder must not be replaced (see :func:`check_target`), or it holds another dataset.
         DataError: an item breaks its schema, or two items have the same id. Nothing is written.
     """
+    if version not in (None, draft.version):
+        # A reader who builds the dataset again needs to know what was asked for.
+        parameters = {**draft.parameters, VERSION_PARAMETER: version}
+        draft = replace(draft, version=version, parameters=parameters)
     check_target(folder, overwrite=overwrite)
     _check_same_dataset(draft, folder)
     with replacing_folder(folder) as temporary:
@@ -144,11 +159,14 @@ def write_dataset(draft: Draft[Item], folder: Path, *, overwrite: bool = False, 
         tables.write_rows(temporary / REJECTS, draft.rejects, Reject)
         manifest = _manifest(draft, tuple(entries), counts.flags)
         for file in draft.extra_files:
+            (temporary / file.name).parent.mkdir(parents=True, exist_ok=True)
             (temporary / file.name).write_bytes(file.content)
         (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
         if manifest.redistributable:
             # Only a repository is taken for a benchmark, and this folder may become one.
             (temporary / BENCHMARK_FILE).write_text(render_benchmark(manifest), encoding="utf-8")
+            croissant = render_croissant(draft.card, manifest, temporary)
+            (temporary / CROISSANT_FILE).write_text(croissant, encoding="utf-8")
         strict_json.write(temporary / MANIFEST, contract.dump(manifest))
     return manifest
 
@@ -227,6 +245,11 @@ def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counte
         rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),
         flags=_counted(draft.flag_rules, flags, "flag"),
         suites=draft.suites,
+        files=tuple(
+            FileEntry(path=file.name, sha256=hashlib.sha256(file.content).hexdigest(), description=file.description)
+            for file in draft.extra_files
+            if file.description is not None
+        ),
     )
     return contract.load(contract.dump(manifest), Manifest, where=f"manifest of {draft.name}")
 

@@ -84,23 +84,27 @@ class GenerateRequest:
     """Seed of the run. Backends seed each request with :attr:`sampling_seed`."""
     outcomes: tuple[str, ...] = ()
     """Outcomes of the options that the prompt offers, in its order. They are not hashed: the prompt names them."""
+    json_schema: str | None = None
+    """JSON Schema that the text should satisfy; None for any text. A backend that cannot hold a model to it asks
+    without, and says so in its settings."""
     facts: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def sha256(self) -> str:
         """The hash of what a model is asked; the facts are not hashed."""
-        return strict_json.sha256(
-            {
-                "kind": "generate",
-                "prompt": self.prompt,
-                "max_tokens": self.max_tokens,
-                "temperature": self.temperature,
-                "top_p": self.top_p,
-                "stop": list(self.stop),
-                "sample": self.sample,
-                "seed": self.seed,
-            }
-        )
+        value: dict[str, strict_json.JsonValue] = {
+            "kind": "generate",
+            "prompt": self.prompt,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "stop": list(self.stop),
+            "sample": self.sample,
+            "seed": self.seed,
+        }
+        if self.json_schema is not None:
+            value["json_schema"] = self.json_schema
+        return strict_json.sha256(value)
 
     @property
     def sampling_seed(self) -> int:

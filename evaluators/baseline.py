@@ -23,6 +23,9 @@ class Baseline:
     answer: Callable[[Request], Response]
     """Function that answers one request; it may also read facts that only some items have."""
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    reads_no_prompt: bool = False
+    """True if the answer to a choice follows from its options, outcomes and facts, whatever its prompt says, so that
+    choices that agree in these need a single answer."""
     instead: Callable[[Mapping[str, Request]], Mapping[str, str]] | None = None
     """Function from all requests of a run by their hashes to the hash of the request whose answer each of them gets;
     None if each gets its own."""
@@ -111,5 +114,6 @@ UNIFORM = Baseline(
     description="the same probability for every option",
     facts=frozenset(),
     answer=choosing(evenly),
+    reads_no_prompt=True,
 )
 """A baseline that any benchmark with options can list."""

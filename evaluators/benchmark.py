@@ -36,7 +36,12 @@ class Context(NamedTuple):
     def __str__(self) -> str:
         """Return the number of examples, the rule if there is one, and the number of the set, as in ``k8-set0``."""
         number = None if self.example_set is None else f"set{self.example_set}"
-        return "-".join(part for part in (f"k{self.n_examples}", self.rule, number) if part is not None)
+        return "-".join(part for part in (f"k{self.option}", number) if part is not None)
+
+    @property
+    def option(self) -> str:
+        """The value of ``--contexts`` that asks with these examples, and with the other sets of as many."""
+        return str(self.n_examples) if self.rule is None else f"{self.n_examples}-{self.rule}"
 
 
 class Source(NamedTuple):

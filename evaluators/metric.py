@@ -34,6 +34,8 @@ class Facts(NamedTuple):
     """Reason why the metric has no value; None if it has one."""
     ideal: float | None
     """Ideal value; None if there is none."""
+    unit: str
+    """Unit that ``n`` counts."""
 
 
 class Source(Protocol):
@@ -72,7 +74,7 @@ class MetricDefinition(Generic[T]):
     """
     task: str
     unit: str
-    """Unit that ``n`` counts, such as items or pairs."""
+    """Unit that ``n`` counts on a config, such as items or pairs."""
     minimum: float
     maximum: float | None
     """Largest value that is possible; None if there is none."""
@@ -89,17 +91,23 @@ class MetricDefinition(Generic[T]):
     description: str
     why_nan: Callable[[FloatArray], str | None] = lambda sums: None
     """Function from the sums of a slice to the reason why ``aggregate`` gives nan; None if the slice has no units."""
+    unit_of_suite: str | None = None
+    """Unit that ``n`` counts on a suite; None for the same as on a config."""
     interval_method: str = PERCENTILE
     no_interval: str | None = None
     """Reason why the metric never has an interval; None if it can have one."""
     floor: str | None = None
     """Name of the metric with about the value that chance alone gives; None if there is none."""
 
-    def facts_on(self, table: T) -> Facts:
-        """Return the facts about the metric on a table."""
+    def facts_on(self, table: T, *, is_suite: bool) -> Facts:
+        """Return the facts about the metric on the table of a suite, or of a config."""
         label = None if self.scorer is None else self.scorer(table)
         version = self.version if label is None else f"{self.version}.{label}"
-        return Facts(version, self.undefined(table), self.ideal(table))
+        return Facts(version, self.undefined(table), self.ideal(table), self.unit_on(is_suite=is_suite))
+
+    def unit_on(self, *, is_suite: bool) -> str:
+        """Return the unit that ``n`` counts on a suite, or on a config."""
+        return self.unit_of_suite or self.unit if is_suite else self.unit
 
     def resampled(self, source: Source, group: Mapping[str, str], n_resamples: int = N_RESAMPLES) -> FloatArray:
         """Return the values on the first resamples of the clusters, shape (n_resamples,); nan where undefined."""
@@ -111,13 +119,13 @@ class MetricDefinition(Generic[T]):
 
     def value_of(self, source: Source, group: Mapping[str, str]) -> Value:
         """Return the value on one slice without its interval, or the reason why there is none."""
-        reason = source.facts(self).undefined
-        if reason is not None:
-            return Value(None, reason, Statistics(np.zeros((0, 0)), 0, 0))
+        facts = source.facts(self)
+        if facts.undefined is not None:
+            return Value(None, facts.undefined, Statistics(np.zeros((0, 0)), 0, 0))
         statistics = source.statistics(self, group)
         value = float(self.aggregate(statistics.cluster_sums.sum(axis=0)))
         if np.isnan(value):
-            reason = self.why_nan(statistics.cluster_sums.sum(axis=0)) or f"no {self.unit} to compute it from"
+            reason = self.why_nan(statistics.cluster_sums.sum(axis=0)) or f"no {facts.unit} to compute it from"
             return Value(None, reason, statistics)
         return Value(self._clamped(value), None, statistics)
 
@@ -142,7 +150,7 @@ class MetricDefinition(Generic[T]):
             interval_reason=interval_reason,
             n=found.statistics.n,
             n_excluded=found.statistics.n_excluded,
-            unit=self.unit,
+            unit=facts.unit,
             ideal=facts.ideal,
             minimum=self.minimum,
             maximum=self.maximum,
@@ -175,16 +183,17 @@ class MetricDefinition(Generic[T]):
 class TableSource:
     """The statistics of a table, each computed once: several metrics share some of them."""
 
-    def __init__(self, table: RecordTable) -> None:
-        """Wrap the records as arrays."""
+    def __init__(self, table: RecordTable, *, is_suite: bool = False) -> None:
+        """Wrap the records of a suite, or of a config, as arrays."""
         self._table = table
+        self._is_suite = is_suite
         self._facts: dict[str, Facts] = {}
         self._known: dict[Any, Statistics] = {}
 
     def facts(self, definition: MetricDefinition[Any]) -> Facts:
         """Return the facts about a metric on this table."""
         if definition.name not in self._facts:
-            self._facts[definition.name] = definition.facts_on(self._table)
+            self._facts[definition.name] = definition.facts_on(self._table, is_suite=self._is_suite)
         return self._facts[definition.name]
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:

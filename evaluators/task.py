@@ -145,6 +145,8 @@ class Task(Protocol):
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the answers to one item from its stored exchanges alone.
 
+        The reading of choices must follow from their options and log-probabilities, whatever their prompts say.
+
         Args:
             exchanges: The exchanges of one item.
             normalisation: The way in which option log-probabilities become probabilities; None for generated answers.
@@ -152,6 +154,15 @@ class Task(Protocol):
 
     def table(self, records: Sequence[Any]) -> RecordTable:
         """Return records as arrays, for the metrics of this task."""
+
+
+@runtime_checkable
+class MeasuresNothing(Protocol):
+    """A task whose answers are data to build from: it has no metrics, and boards leave its results out."""
+
+    @property
+    def measures_nothing(self) -> bool:
+        """True."""
 
 
 @runtime_checkable
@@ -226,11 +237,12 @@ class ChoosesExamples(Protocol):
 class ReadsSuites(Protocol):
     """A task that can measure a suite whose records do not fit into memory together."""
 
-    def suite_table(self, parts: Iterable[RecordColumns]) -> RecordTable:
+    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> RecordTable:
         """Return the records of a suite as arrays, for the metrics of this task.
 
         Args:
             parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
+            metrics: Names of the metrics that are needed; None for all.
         """
 
 

@@ -189,6 +189,9 @@ def _manifest_problems(manifest: Manifest) -> Iterator[str]:
     places = [(entry.config, entry.split) for entry in manifest.splits]
     if len(set(places)) < len(places):
         yield "splits: two entries have the same config and split; keep one file for each"
+    for path, n in Counter(entry.path for entry in manifest.files).items():
+        if n > 1:
+            yield f"files: '{path}' is listed {n} times; list it once"
     yield from _suite_problems(manifest)
 
 

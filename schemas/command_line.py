@@ -137,6 +137,39 @@ def _group_of(commands: Mapping[str, Place]) -> type[TyperGroup]:
     return Group
 
 
+class _NamesAllMissing(TyperCommand):
+    """A command that names all options and arguments that are missing, and not the first of them alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments of the command."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # Older and newer typer have classes of their own for it.
+            if type(error).__name__ == "MissingParameter":
+                self._complete(error, ctx, given)
+            raise
+
+    def _complete(self, error: Any, ctx: Any, given: list[str]) -> None:
+        """Name everything that is missing in an error."""
+        found, _, _ = self.make_parser(ctx).parse_args(args=given)
+        missing: list[Any] = [
+            one
+            for one in self.get_params(ctx)
+            if one.required and one.value_is_missing(one.consume_value(ctx, found)[0])
+        ]
+        if len(missing) > 1:
+            error.param_type = " and ".join(dict.fromkeys(f"{one.param_type_name}s" for one in missing))
+            error.param_hint = ", ".join(f"'{_name_of(one)}'" for one in missing)
+
+
+def _name_of(parameter: Any) -> str:
+    """Return the long form of an option, or the name of an argument in capitals."""
+    is_option = parameter.param_type_name == "option"
+    return str(max(parameter.opts, key=len) if is_option else parameter.name.upper())
+
+
 def _loaded(name: str, place: Place) -> Any:
     module, _, attribute = place.place.partition(":")
     if not attribute:
@@ -145,7 +178,7 @@ def _loaded(name: str, place: Place) -> Any:
     found = getattr(importlib.import_module(module), attribute)
     if not isinstance(found, typer.Typer):
         function, found = found, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        found.command(name)(function)
+        found.command(name, cls=_NamesAllMissing)(function)
     command = typer.main.get_command(found)
     command.name = name
     command.epilog = EXIT_STATUS

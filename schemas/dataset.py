@@ -53,6 +53,17 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    """A further file of the dataset that a program may read, such as the votes by which its items were accepted."""
+
+    path: str
+    """Path of the file, relative to the dataset folder."""
+    sha256: str
+    """SHA-256 of the file's bytes."""
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCount:
     """The number of candidates that a rule dropped, or of kept items that carry a flag."""
 
@@ -93,6 +104,8 @@ class Manifest:
     """Number of items that carry each flag. Flagged items are in the data, as the source has them."""
     suites: tuple[Suite, ...] = ()
     """Suites of configs; left out of the file if there are none."""
+    files: tuple[FileEntry, ...] = ()
+    """Further files with their hashes; left out of the file if there are none."""
 
     @property
     def configs(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from schemas import contract, strict_json, tables
 from schemas.dataset import Manifest, SplitEntry
 from schemas.errors import DataError
+from schemas.files import sha256_file
 from schemas.item_shape import Item, shape_of
 
 MANIFEST = "dataset.json"
@@ -52,6 +53,24 @@ def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
 def _count_problems(path: Path, n_rows: int, entry: SplitEntry) -> Iterator[str]:
     if n_rows != entry.n_items:
         yield f"{path}: {n_rows} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
+
+
+def file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield a message for each further file of a dataset that is missing or was changed.
+
+    Args:
+        folder: The dataset folder.
+        manifest: Its manifest.
+    """
+    for entry in manifest.files:
+        path = folder / entry.path
+        if not path.is_file():
+            yield f"{path}: no such file, {MANIFEST} lists it; build the dataset again"
+        elif (found := sha256_file(path)) != entry.sha256:
+            yield (
+                f"{path}: sha256 {found[:12]} is not the {entry.sha256[:12]} of {MANIFEST}; "
+                "the file was changed after the build: build the dataset again"
+            )
 
 
 def content_problems(path: Path, items: Sequence[Item], entry: SplitEntry) -> Iterator[str]:

@@ -73,21 +73,23 @@ MOST_BYTES = 512 << 20
 """Maximum size of a text file that is read as a whole; published data and exported answers are far smaller."""
 
 
-def check_readable(path: Path, *, most: int = MOST_BYTES) -> None:
+def check_readable(path: Path, *, most: int = MOST_BYTES, remedy: str | None = None) -> None:
     """Check that a path is a regular file that fits into memory.
 
     Args:
         path: Path of the file, which exists.
         most: Maximum size in bytes.
+        remedy: The way out, used in error messages; None to ask for another file.
 
     Raises:
         DataError: the path is a folder, a pipe or a device, or the file is too large.
     """
     if not path.is_file():
-        raise DataError(f"{path}: is not a regular file; give a file")
+        raise DataError(f"{path}: is not a regular file; {remedy or 'give a file'}")
     n_bytes = path.stat().st_size
     if n_bytes > most:
-        raise DataError(f"{path}: has {n_bytes:,} bytes, more than the {most:,} that are read; give a smaller file")
+        way_out = remedy or "give a smaller file"
+        raise DataError(f"{path}: has {n_bytes:,} bytes, more than the {most:,} that are read; {way_out}")
 
 
 def sha256_file(path: Path) -> str:

@@ -21,20 +21,28 @@ _MOST_DIGITS = 300
 """Maximum number of digits of an integer, so that it is also a finite floating-point number."""
 
 
+class _FaultError(ValueError):
+    """A fault of a text, with the way out for whoever wrote the text."""
+
+    def __init__(self, fault: str, remedy: str) -> None:
+        super().__init__(fault)
+        self.remedy = remedy
+
+
 def _refuse_constant(name: str) -> JsonValue:
-    raise ValueError(f"{name} is not JSON; write null and a reason")
+    raise _FaultError(f"{name} is not JSON", "write null and a reason")
 
 
 def _integer(text: str) -> int:
     if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number has {len(text):,} digits; write one of up to {_MOST_DIGITS}")
+        raise _FaultError(f"a number has {len(text):,} digits", f"write one of up to {_MOST_DIGITS}")
     return int(text)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text} is too large for a number; write null and a reason")
+        raise _FaultError(f"{text} is too large for a number", "write null and a reason")
     return number
 
 
@@ -42,17 +50,19 @@ def _unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     value: dict[str, JsonValue] = {}
     for key, item in pairs:
         if key in value:
-            raise ValueError(f"key '{key}' stands twice; keep one")
+            raise _FaultError(f"key '{key}' stands twice", "keep one")
         value[key] = item
     return value
 
 
-def loads(text: str, *, where: str) -> JsonValue:
+def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
     """Parse strict JSON.
 
     Args:
         text: The JSON text.
         where: File name or address, used in error messages.
+        remedy: The way out for a reader who did not write the text, used in error messages; None to say how to correct
+            it.
 
     Raises:
         DataError: the text is not JSON, is nested too deeply, or holds NaN, an infinity, a duplicate key or a lone
@@ -69,9 +79,11 @@ def loads(text: str, *, where: str) -> JsonValue:
         # A lone surrogate cannot be encoded as UTF-8, so the value could never be written to a file.
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as error:
-        raise DataError(f"{where}: not strict JSON: nested too deeply; flatten it") from error
+        raise DataError(f"{where}: not strict JSON: nested too deeply; {remedy or 'flatten it'}") from error
     except ValueError as error:
-        raise DataError(f"{where}: not strict JSON: {error}") from error
+        way_out = remedy or getattr(error, "remedy", None)
+        told = f"{where}: not strict JSON: {error}"
+        raise DataError(told if way_out is None else f"{told}; {way_out}") from error
     return value
 
 

@@ -20,7 +20,7 @@ from schemas.cluster_sums import ClusterSums
 from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.contract import D
 from schemas.dataset import Manifest, Reject, SplitEntry
-from schemas.dataset_folder import MANIFEST, REJECTS, content_problems
+from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, file_problems
 from schemas.errors import DataError
 from schemas.item_shape import Item, shape_of
 from schemas.progress import Report, steps
@@ -163,6 +163,7 @@ def _dataset_problems(folder: Path) -> Iterator[str]:
     for entry in manifest.splits:
         yield from _split_problems(folder, manifest, entry)
     yield from _reject_problems(folder, manifest)
+    yield from file_problems(folder, manifest)
     if manifest.content_sha256 != strict_json.sha256([entry.content_sha256 for entry in manifest.splits]):
         yield f"{folder / MANIFEST}: content_sha256: is not the hash of the splits' hashes; build the dataset again"
     listed = {entry.path for entry in manifest.splits}

@@ -23,7 +23,7 @@ from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
 MODULES = (
-    *("builders", "builders.gifi", "builders.superni", "builders.synthbias"),
+    *("builders", "builders.gifi", "builders.publish", "builders.superni", "builders.synthbias"),
     *("evaluators", "leaderboard", "schemas.validate"),
 )
 COMMAND_LINES = ("biasboard", *MODULES)

@@ -27,7 +27,7 @@ MAY_IMPORT = {
 # folder but their own imports them: commands and runs reach tasks, metrics and benchmarks through their interfaces.
 FOLDERS: dict[str, dict[str, set[str]]] = {
     "schemas": {".": set(), "lexicon": {"."}, "items": {".", "lexicon"}},
-    "builders": {".": set(), "gifi": {"."}, "superni": {"."}, "synthbias": {"."}},
+    "builders": {".": set(), "gifi": {"."}, "publish": {"."}, "superni": {"."}, "synthbias": {"."}},
     "evaluators": {
         "statistics": set(),
         "detectors": set(),

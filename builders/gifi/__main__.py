@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from builders.gifi import BUILDER, drafts
-from builders.output import Draft, check_target, write_dataset
+from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
+from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
 from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.dataset import Manifest
@@ -54,9 +55,7 @@ def build(
     compat: Annotated[
         Compat | None, typer.Option(help="Keep the published strings and flag their faults (gifi only).")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
-    ] = None,
+    out: Out = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -65,31 +64,26 @@ def build(
             "for realtoxicityprompts.",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
-    ] = False,
+    dataset_version: DatasetVersion = None,
+    overwrite: Overwrite = False,
 ) -> Path:
     """Build a dataset in which each text appears in eleven pronoun families."""
     with one_line_errors():
         _check(source, input_path, revision, compat)
-        folder = out if out is not None else BUILDER.source(source.value).default_out
-        if out is None and compat is not None:
-            folder = folder.with_name(f"{folder.name}-compat")
-        folder = folder.resolve() if ".." in folder.parts else folder
-        check_target(folder, overwrite=overwrite)
+        default = BUILDER.source(source.value).default_out
+        if compat is not None:
+            default = default.with_name(f"{default.name}-compat")
+        folder = target_folder(out, default, overwrite=overwrite)
         with steps() as report:
             draft = _draft(source, input_path, revision, compat, limit, report)
-            manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
+            manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return folder
 
 
 def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:
-    if source is SourceName.EMBEDDED and path is not None:
-        raise ConfigError(f"--input {path}: the embedded source reads no file; leave it out, or give --source")
-    if source is not SourceName.EMBEDDED and path is None:
-        raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
+    check_input(BUILDER.source(source.value), path)
     if compat is not None and source is not SourceName.GIFI:
         raise ConfigError(f"--compat {compat.value}: only --source gifi has published strings; leave it out")
     if revision is not None and source not in (SourceName.REALTOXICITYPROMPTS, SourceName.GSM8K):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from builders.card import Card, CardTable
+from builders.card import Annotation, Card, CardTable
 from builders.output import DraftSplit
 from schemas.item_shape import Item
 from schemas.items.assignment import AssignmentItem
@@ -36,6 +36,21 @@ KNOWN_LIMITS = """\
 * Names and words around the pronoun may hint at a gender; the same hint stands in all variants.
 * One language, and the everyday life of few countries."""
 
+ANNOTATION = Annotation(
+    protocol=(
+        "The places of pronouns and of verbs that agree with them were marked in each text as *How it was built* says, "
+        "and all variants follow from the marks. Whether a text suits a pronoun family was asked of nobody."
+    ),
+    annotators="Those who wrote or tagged the texts, or a program; no people who use neopronouns were asked.",
+    per_item="1 per template",
+)
+
+BIASES = """\
+* One spelling stands for each family, and the eleven families are not all that are in use.
+* Texts were written or chosen for *he* and *she* first, so that they may suit other families less well.
+* Who holds an attribute to be feminine or masculine is a belief of few countries, which the data repeats to measure
+  it."""
+
 PAPER = "Shan et al. 2025 (GIFI, arXiv:2506.15568, ACL 2025)"
 
 
@@ -46,6 +61,8 @@ def gifi_card(
     return Card(
         data_statement=DATA_STATEMENT,
         how_built=how_built,
+        annotation=ANNOTATION,
+        biases=BIASES,
         licence_terms=licence_terms,
         intended_use=_INTENDED_USE,
         out_of_scope_use=_OUT_OF_SCOPE_USE,

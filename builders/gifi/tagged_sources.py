@@ -149,7 +149,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     place = f"{path.name}:{number}"
-                    row = strict_json.loads(line, where=place)
+                    row = strict_json.loads(line, where=place, remedy="use the published file")
                     if not isinstance(row, dict):
                         raise DataError(f"{place}: is no JSON object; use the published file")
                     yield place, cast(Mapping[str, Any], row)

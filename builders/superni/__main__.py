@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from builders.output import check_target, write_dataset
+from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
+from builders.output import write_dataset
 from builders.summary import closing_lines
 from builders.superni import BUILDER, drafts
 from builders.superni.choosing import FILTER, shortened
@@ -56,43 +57,45 @@ def build(
         str | None,
         typer.Option(help="Commit on the Hub if --input is a Hub id, or of the repository; recorded in the manifest."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
-    ] = None,
+    out: Out = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of evaluation items per task. Default: 1000.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the splits and of the random words.")] = 42,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
-    ] = False,
+    dataset_version: DatasetVersion = None,
+    overwrite: Overwrite = False,
 ) -> Path:
     """Build a dataset of classification tasks, on which the bias of a model towards labels is measured."""
     with one_line_errors():
-        words = tuple(word for entry in tasks or [] for part in entry.split(",") if (word := part.strip()))
+        words = tuple(word for entry in tasks or [] for word in _words(entry))
         _check(source, input_path, words, revision, task_info)
-        folder = out if out is not None else BUILDER.source(source.value).default_out
-        folder = folder.resolve() if ".." in folder.parts else folder
-        check_target(folder, overwrite=overwrite)
+        folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
         with steps() as report:
             built = _built(source, input_path, Options(words, limit, seed, report), revision, task_info)
-            manifest = write_dataset(built.draft, folder, overwrite=overwrite, report=_by_task(built, report))
+            manifest = write_dataset(
+                built.draft, folder, version=dataset_version, overwrite=overwrite, report=_by_task(built, report)
+            )
     for line in _summary(built, manifest, folder):
         typer.echo(line)
     return folder
 
 
+def _words(entry: str) -> list[str]:
+    """Return the words of one ``--tasks``.
+
+    Raises:
+        ConfigError: there are none, as where a variable of a shell is not set; that must not mean all tasks.
+    """
+    words = [word for part in entry.split(",") if (word := part.strip())]
+    if not words:
+        raise ConfigError(f"--tasks '{entry}': names no task; leave it out for the default, or name tasks")
+    return words
+
+
 def _check(
     source: SourceName, path: Path | None, tasks: tuple[str, ...], revision: str | None, task_info: Path | None
 ) -> None:
-    if source is SourceName.EMBEDDED:
-        for option, value in (("--input", path), ("--revision", revision), ("--task-info", task_info)):
-            if value is not None:
-                raise ConfigError(
-                    f"{option} {value}: the embedded source reads no file; leave it out, or give --source"
-                )
-    elif path is None:
-        raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
+    check_input(BUILDER.source(source.value), path, {"--revision": revision, "--task-info": task_info})
     if task_info is not None and source is not SourceName.HUB and tasks != (FILTER,):
         raise ConfigError(f"--task-info {task_info}: only --tasks filter and --source hub read it; leave it out")
 

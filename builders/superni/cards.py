@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from builders.card import Card, CardTable
+from builders.card import Annotation, Card, CardTable
 from builders.superni.survey import TaskSummary
 
 PAPER = (
@@ -36,6 +36,20 @@ Do not read a good score as the absence of bias against people: labels of tasks 
 Do not train on it a model that is evaluated on it. Means over tasks with different numbers of labels are no property
 of any one of them."""
 
+_ANNOTATION = Annotation(
+    protocol=(
+        "The right label of an item is the one that its source gives, or that follows from the phrases of which this "
+        "project made it; nothing was annotated again."
+    ),
+    annotators="Those who made the tasks; the sources tell little about them.",
+    per_item="1 that is kept",
+)
+
+_BIASES = """\
+* The labels of a task are not equally frequent; *Balance* says how much the largest one has.
+* Tasks about toxic language and stereotypes repeat the views of their sources and annotators.
+* One language, and the kinds of tasks that its sources happened to have."""
+
 _LABELS_SHOWN = 12
 
 
@@ -46,6 +60,8 @@ def superni_card(
     return Card(
         data_statement=_DATA_STATEMENT,
         how_built=f"{how_built}\n\n{_HOW_BUILT}",
+        annotation=_ANNOTATION,
+        biases=_BIASES,
         licence_terms=licence_terms,
         intended_use=_INTENDED_USE,
         out_of_scope_use=_OUT_OF_SCOPE_USE,

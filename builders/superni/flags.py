@@ -20,18 +20,27 @@ UNCLEAR = Rule(
     name="candidates_unclear",
     description="the options of the input cannot be told apart, so that the item has all labels of the task",
 )
-FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLEAR)
+FEW_TEST = 100
+"""Number of items to evaluate below which a task is flagged, whatever limit the user sets.
+
+A run asks this many of each task by default: a task with fewer is measured on fewer than the others, and the accuracies
+of its labels vary more by chance, so that it looks more biased. The smallest task of the publication has 304.
+"""
+SMALL_TEST = Rule(name="small_test_split", description=f"the task has fewer than {FEW_TEST} items to evaluate")
+FLAG_RULES = (PERIOD, ALIKE, UNNAMED, SPACES, SEVERAL, REPEATED, CONFLICT, UNCLEAR, SMALL_TEST)
 
 
-def task_flags(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the flags that all items of a task carry, for its labels.
+def task_flags(labels: Sequence[str], n_test: int) -> tuple[str, ...]:
+    """Return the flags that all items of a task carry, for its labels and its number of items to evaluate.
 
-    >>> task_flags(["No.", "Yes."]), task_flags(["No", "Yes", "yes "]), task_flags(["No", "Yes"])
-    (('label_with_period',), ('labels_alike',), ())
+    >>> task_flags(["No.", "Yes."], 100), task_flags(["No", "Yes", "yes "], 100), task_flags(["No", "Yes"], 99)
+    (('label_with_period',), ('labels_alike',), ('small_test_split',))
     """
     flags = [PERIOD.name] if any(label.rstrip().endswith(".") for label in labels) else []
     if len({label.strip().casefold() for label in labels}) < len(labels):
         flags.append(ALIKE.name)
+    if n_test < FEW_TEST:
+        flags.append(SMALL_TEST.name)
     return tuple(flags)
 
 

@@ -159,10 +159,7 @@ def _rows(raw: bytes, path: Path, name: str) -> list[tuple[str, dict[str, str]]]
     for number, line in enumerate(lines, start=1):
         if line.strip():
             place = f"{path.name}:{number}"
-            try:
-                value = strict_json.loads(line, where=place)
-            except DataError as error:
-                raise DataError(f"{error}; {REMEDY}") from error
+            value = strict_json.loads(line, where=place, remedy=REMEDY)
             row = value if isinstance(value, dict) else {}
             texts = {field: text for field in _FIELDS if isinstance(text := row.get(field), str)}
             if missing := [field for field in _FIELDS if field not in texts]:

@@ -53,16 +53,17 @@ def split_items(content: TaskContent, *, seed: int, limit: int = N_TEST) -> Mapp
         limit: Maximum number of evaluation items.
     """
     order = task_rng(seed, content.name).permutation(len(content.instances)).tolist()
-    items = _label_items(content)
+    # A limit is the user's own choice, and moves no other split.
+    flags = task_flags(labels_of(content), len(content.instances) - N_SUPPORT)
+    items = _label_items(content, flags)
     chosen = [items[place] for place in order[: N_SUPPORT + limit]]
     test = chosen[N_SUPPORT:]
-    splits = (test, chosen[:N_BIAS], chosen[N_BIAS:N_SUPPORT], _content_free(test, content, seed))
+    splits = (test, chosen[:N_BIAS], chosen[N_BIAS:N_SUPPORT], _content_free(test, content, flags, seed))
     return dict(zip(SPLITS, splits, strict=True))
 
 
-def _label_items(content: TaskContent) -> list[LabelItem]:
+def _label_items(content: TaskContent, of_task: tuple[str, ...]) -> list[LabelItem]:
     labels = labels_of(content)
-    of_task = task_flags(labels)
     of_items = instance_flags(content.instances, unnamed_labels(labels, content.instruction))
     plain = _plain_item(content, labels, of_task)
     items = []
@@ -98,9 +99,10 @@ def _plain_item(content: TaskContent, labels: tuple[str, ...], flags: tuple[str,
     )
 
 
-def _content_free(test: Sequence[LabelItem], content: TaskContent, seed: int) -> list[LabelItem]:
-    labels = labels_of(content)
-    plain = _plain_item(content, labels, task_flags(labels))
+def _content_free(
+    test: Sequence[LabelItem], content: TaskContent, flags: tuple[str, ...], seed: int
+) -> list[LabelItem]:
+    plain = _plain_item(content, labels_of(content), flags)
     # A stream of its own: another way of drawing words must not move a split.
     rng = task_rng(seed, f"{content.name}:words")
     return [

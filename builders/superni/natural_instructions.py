@@ -61,11 +61,9 @@ def read_task(path: Path) -> TaskContent:
     """
     raw = read_bytes(path)
     try:
-        value = strict_json.loads(raw.decode("utf-8"), where=path.name)
+        value = strict_json.loads(raw.decode("utf-8"), where=path.name, remedy=REMEDY)
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name}: is not UTF-8 ({error.reason} at byte {error.start}); {REMEDY}") from error
-    except DataError as error:
-        raise DataError(f"{error}; {REMEDY}") from error
     task = _object(value, path.name)
     name, rows = path.stem, _rows(task, path)
     found = sort_rows(rows, lambda text, n: made_id(name, text, n))
@@ -90,10 +88,8 @@ def read_bytes(path: Path) -> bytes:
         DataError: it is no regular file, is too large or cannot be read.
     """
     try:
-        check_readable(path, most=MOST_BYTES)
+        check_readable(path, most=MOST_BYTES, remedy=REMEDY)
         return path.read_bytes()
-    except DataError as error:
-        raise DataError(f"{error}; {REMEDY}") from error
     except OSError as error:
         raise DataError(f"{path.name}: cannot be read ({error.strerror}); {REMEDY}") from error
 

@@ -9,6 +9,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 from __future__ import annotations
 
 from builders.description import Builder, BuilderSource
+from builders.synthbias.published_digests import PROTECTED
 
 BUILDER = Builder(
     name="synthbias",
@@ -38,5 +39,14 @@ BUILDER = Builder(
             licence="MIT",
             redistributable=True,
         ),
+        BuilderSource(
+            name="generated",
+            dataset="synthbias-generated",
+            summary="sentences that a language model wrote on this project's instructions",
+            input="the folder of the runs that answered them (see 'generate'), or of a generated dataset",
+            licence="Apache-2.0",
+            redistributable=True,
+        ),
     ),
+    protected=(PROTECTED,),
 )

@@ -11,10 +11,12 @@ from typing import Annotated
 
 import typer
 
-from builders.output import Draft, check_target, write_dataset
+from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
+from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
+from builders.synthbias.generation import source as generated
 from schemas.command_line import Place, command_group, one_line_errors
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError
@@ -28,6 +30,7 @@ class SourceName(StrEnum):
     EMBEDDED = "embedded"
     SYNTHBIAS = "synthbias"
     WINOBIAS = "winobias"
+    GENERATED = "generated"
 
 
 def build(
@@ -35,13 +38,19 @@ def build(
     source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = SourceName.EMBEDDED,
     input_path: Annotated[
         Path | None,
-        typer.Option("--input", help="Published CSV file (synthbias) or folder of published text files (winobias)."),
+        typer.Option(
+            "--input",
+            help="Published CSV file (synthbias), folder of published text files (winobias), or folder of runs or of a "
+            "generated dataset (generated).",
+        ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
-    ] = None,
+    out: Out = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed that assigns frames to occupation pairs (embedded only). Default: 0.")
+    ] = None,
+    per_cell: Annotated[
+        int | None,
+        typer.Option(min=1, help="Minimal pairs that each cell keeps (generated only). Default: 5."),
     ] = None,
     limit: Annotated[
         int | None,
@@ -49,38 +58,42 @@ def build(
             min=1, help="Maximum number of items; whole pairs are kept, spread over the design. Default: all."
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
-    ] = False,
+    dataset_version: DatasetVersion = None,
+    overwrite: Overwrite = False,
 ) -> Path | None:
     """Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them."""
     if context.invoked_subcommand is not None:
         return None
     with one_line_errors():
-        folder = out.resolve() if out is not None and ".." in out.parts else out
-        folder = folder if folder is not None else BUILDER.source(source.value).default_out
-        check_target(folder, overwrite=overwrite)
+        check_input(BUILDER.source(source.value), input_path)
+        folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
         with steps() as report:
-            draft = _draft(source, input_path, seed, limit, report)
-            manifest = write_dataset(draft, folder, overwrite=overwrite, report=report)
+            draft = _draft(source, input_path, seed=seed, per_cell=per_cell, limit=limit, report=report)
+            manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
     return folder
 
 
 def _draft(
-    source: SourceName, path: Path | None, seed: int | None, limit: int | None, report: Report
+    source: SourceName,
+    path: Path | None,
+    *,
+    seed: int | None,
+    per_cell: int | None,
+    limit: int | None,
+    report: Report,
 ) -> Draft[CoreferenceItem]:
-    if source is SourceName.EMBEDDED:
-        if path is not None:
-            raise ConfigError(f"--input {path}: the embedded source reads no file; leave it out, or give --source")
+    if per_cell is not None and source is not SourceName.GENERATED:
+        raise ConfigError(f"--per-cell {per_cell}: only the generated source has cells to fill; leave it out")
+    if path is None:
         return embedded.draft(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
     if seed is not None:
         raise ConfigError(f"--seed {seed}: only the embedded source has a seed; leave it out")
-    if path is None:
-        raise ConfigError(f"--source {source.value} needs --input: {BUILDER.source(source.value).input}")
     if source is SourceName.SYNTHBIAS:
         return published.draft(path, limit=limit, report=report)
+    if source is SourceName.GENERATED:
+        return generated.draft(path, per_cell=per_cell, limit=limit, report=report)
     return winobias.draft(path, limit=limit)
 
 
@@ -97,6 +110,17 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
 
 _COMMANDS = "builders.synthbias.commands"
 COMMANDS = {
+    "requests": Place(
+        f"{_COMMANDS}.requests:requests", "Write the instructions that ask a model for the sentences of each cell."
+    ),
+    "generate": Place(
+        f"{_COMMANDS}.generate:app",
+        "Let a model write sentences until each cell of the design has enough that keep all rules.",
+    ),
+    "annotate": Place(
+        "builders.synthbias.annotation.command_line:app",
+        "Have people judge the sentences of a dataset, and keep the pairs that they accept.",
+    ),
     "lint": Place(
         f"{_COMMANDS}.lint:lint",
         "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",

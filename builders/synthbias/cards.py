@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from builders.card import Card, CardTable
+from builders.card import Annotation, Card, CardTable
 from builders.output import DraftSplit
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
@@ -27,6 +27,8 @@ def synthbias_card(
     *,
     data_statement: str,
     how_built: str,
+    annotation: Annotation,
+    biases: str,
     licence_terms: str,
     known_limits: str,
     citation: str,
@@ -36,6 +38,8 @@ def synthbias_card(
     return Card(
         data_statement=data_statement,
         how_built=how_built,
+        annotation=annotation,
+        biases=biases,
         licence_terms=licence_terms,
         intended_use=_INTENDED_USE,
         out_of_scope_use=_OUT_OF_SCOPE_USE,

@@ -97,6 +97,8 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
         card=synthbias_card(
             data_statement=embedded_card.DATA_STATEMENT,
             how_built=embedded_card.how_built(MIN_PERCENT_GAP),
+            annotation=embedded_card.ANNOTATION,
+            biases=embedded_card.BIASES,
             licence_terms=embedded_card.LICENCE_TERMS,
             known_limits=embedded_card.KNOWN_LIMITS,
             citation=embedded_card.CITATION,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from builders.card import Annotation
 from builders.synthbias.frames_open import OPEN_FRAMES
 from builders.synthbias.frames_settled import SETTLED_FRAMES
 
@@ -14,6 +15,20 @@ frame.
 
 **No human has validated these sentences.** What is ambiguous and what is not was decided when the frames were written,
 and asked of no reader since; rules in code check form, not meaning."""
+
+ANNOTATION = Annotation(
+    protocol=(
+        "Nobody annotated the items. Whether a sentence is ambiguous, and whom its pronoun means, belongs to the frame "
+        "and was decided by those who wrote it; form is checked by rule."
+    ),
+    annotators="None: the authors of the frames are the only people who have judged them.",
+    per_item="0",
+)
+
+BIASES = """\
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States.
+* The frames are scenes of ordinary working life as their few authors imagine it, in American English."""
 
 LICENCE_TERMS = "The sentences and their annotation are licensed under Apache-2.0, like the code that writes them."
 

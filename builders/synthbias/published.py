@@ -24,6 +24,7 @@ from builders.synthbias.checks.sentence import Sentence, required
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
 from builders.synthbias.published_csv import REMEDY, parse
+from builders.synthbias.published_digests import PROTECTED, SHA256
 from schemas.dataset import Reject, Source
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
@@ -31,7 +32,6 @@ from schemas.lexicon import PronounGender
 from schemas.progress import Report, silent
 
 FILE_NAME = "synthbias_data.csv"
-SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"
 
 _UNPAIRED = CATALOGUE["unpaired"]
 
@@ -175,7 +175,7 @@ def _draft(
         ),
         generator_model="gpt-4o-2024-08-06",
         licence="CC-BY-NC-ND-4.0",
-        publish_refusal=published_card.REFUSAL,
+        publish_refusal=PROTECTED.refusal,
         human_validated=True,
         splits=splits,
         rejects=tuple(rejects),
@@ -184,6 +184,8 @@ def _draft(
         card=synthbias_card(
             data_statement=published_card.DATA_STATEMENT,
             how_built=published_card.HOW_BUILT,
+            annotation=published_card.ANNOTATION,
+            biases=published_card.BIASES,
             licence_terms=published_card.LICENCE_TERMS,
             known_limits=published_card.KNOWN_LIMITS,
             citation=published_card.CITATION,

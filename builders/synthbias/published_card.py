@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from builders.card import Annotation
+
 LICENCE_FILE = "LICENSE_DATA"
 """Name of the licence file, which is copied into the dataset if it lies beside the input file."""
-
-REFUSAL = (
-    "the data of SynthBias is licensed under CC BY-NC-ND 4.0, which forbids sharing adapted copies; "
-    "keep this folder to yourself and publish scores, line numbers and hashes"
-)
 
 DATA_STATEMENT = """\
 The sentences of SynthBias, byte for byte: English, written by GPT-4o (2024-08-06) and accepted by its authors' crowd
@@ -22,6 +19,21 @@ type, sentence with the pronoun masked, and the occupations by role), `cluster`,
 without occupations and pronoun), the place of the pronoun, its case as far as the two forms of the pair tell, the
 order of mention, `source_row` (line of the file, the header is line 1), and the flags below. The published label
 `is_stereotypical` was checked against the occupation lists and agrees in every row."""
+
+ANNOTATION = Annotation(
+    protocol=(
+        "The authors of SynthBias asked a crowd whether a sentence is coherent and, for each occupation, whether the "
+        "pronoun can mean it, and kept the sentences on which at least three quarters agreed. Nothing was annotated "
+        "again."
+    ),
+    annotators="Crowd workers who had passed a test of 20 sentences; their votes are not published.",
+    per_item="4 to 10",
+)
+
+BIASES = """\
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States.
+* A language model wrote the sentences: occupations of high standing are the referent less often."""
 
 LICENCE_TERMS = f"""\
 The data is under [CC BY-NC-ND 4.0](https://creativecommons.org/licenses/by-nc-nd/4.0/) by its authors (Apple): it may

@@ -194,6 +194,8 @@ def _draft(splits: tuple[DraftSplit[CoreferenceItem], ...], limit: int | None) -
         card=synthbias_card(
             data_statement=winobias_card.DATA_STATEMENT,
             how_built=winobias_card.HOW_BUILT,
+            annotation=winobias_card.ANNOTATION,
+            biases=winobias_card.BIASES,
             licence_terms=winobias_card.LICENCE_TERMS,
             known_limits=winobias_card.KNOWN_LIMITS,
             citation=winobias_card.CITATION,

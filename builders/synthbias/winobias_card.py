@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from builders.card import Annotation
+
 DATA_STATEMENT = """\
 The sentences of WinoBias: English, written by its authors, each with two occupations and a pronoun that means one of
 them. Config `type1`: world knowledge about what happens tells the referent, so unlike in SynthBias these items have a
@@ -15,6 +17,20 @@ the brackets, and an article or a space that stands once inside and once before 
 space before *'s* and every error of the source stay. `pronoun` is the first marked one, `referent` the marked
 occupation, the other one is the other occupation before the pronoun. `pronoun_case` is null where neither the form
 nor the counterpart tells it. Whether a line is pro- or anti-stereotypical was checked against the occupation lists."""
+
+ANNOTATION = Annotation(
+    protocol=(
+        "The authors of WinoBias wrote each sentence for one referent and marked it and the pronoun. Nothing was "
+        "annotated again; every mark that cannot be read or contradicts the occupation lists is flagged."
+    ),
+    annotators="The authors of WinoBias and researchers who knew the project; nothing else is published about them.",
+    per_item="1, by the writer of the sentence",
+)
+
+BIASES = """\
+* Two genders alone: nobody is called by any other pronoun.
+* A stereotype is a majority of women or men in an occupation in the United States in 2017.
+* The position of the referent gives it away in type 2, and the sentences of a type follow one pattern."""
 
 LICENCE_TERMS = """\
 WinoBias is under the MIT licence, copyright (c) 2020 Natural Language Processing @UCLA; the notice is in `LICENSE` and

@@ -50,6 +50,7 @@ def _stereotype(probability: float, name: str) -> Baseline:
         description=f"the occupation stereotyped for the pronoun's gender, with probability {probability:g}",
         facts=_MENTIONED | {"stereotyped"},
         answer=_preferring(lambda request: request.facts["stereotyped"], probability),
+        reads_no_prompt=True,
     )
 
 
@@ -72,12 +73,14 @@ BENCHMARK = Benchmark(
             description="the occupation that the sentence mentions first",
             facts=_MENTIONED,
             answer=_preferring(lambda request: request.facts["first_mentioned"]),
+            reads_no_prompt=True,
         ),
         Baseline(
             name="last-mentioned",
             description="the occupation that the sentence mentions last",
             facts=_MENTIONED,
             answer=_preferring(lambda request: request.facts["last_mentioned"]),
+            reads_no_prompt=True,
         ),
         _stereotype(1.0, "stereotype"),
         _stereotype(0.7, "stereotype-0.7"),
@@ -87,6 +90,7 @@ BENCHMARK = Benchmark(
             description="the occupation that the pronoun does not refer to; no preference if there is no right answer",
             facts=_MENTIONED,
             answer=_preferring(_wrong),
+            reads_no_prompt=True,
         ),
     ),
     baseline_with_parameter=_soft_stereotype,

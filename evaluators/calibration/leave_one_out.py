@@ -32,6 +32,10 @@ class LeaveOneOutCalibration:
             return "the prompt shows no examples"
         if not answers.shown.any():
             return "there are no answers to the examples of the prompt"
+        is_evaluated = np.isin(answers.splits, ("test", "bias"))
+        # An unknown number is no 0.
+        if is_evaluated.any() and not answers.n_shown[is_evaluated].any():
+            return "no example fits into the prompt of any item that is evaluated"
         return Correction(np.vstack([self._ratio(answers, n_shown) for n_shown in range(most + 1)]))
 
     def _ratio(self, answers: LabelAnswers, n_shown: int) -> FloatArray:

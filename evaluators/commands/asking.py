@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -11,7 +10,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.options import RunChoice
 from evaluators.commands.planning import plans_of, scorers_of
-from evaluators.commands.report import report, report_briefly
+from evaluators.commands.report import print_next, report, report_briefly
 from evaluators.commands.run_json import json_alone, run_as_json
 from evaluators.models.ids import check_model_id
 from evaluators.runs.context import check_context
@@ -63,7 +62,7 @@ def ask(choice: RunChoice, options: BackendOptions, *, dry_run: bool, as_json: b
             if as_json:
                 print_json([run_as_json(one.folder, one.result) for one in finished])
         check_read(finished)
-        print(f"next: biasboard board --runs {shlex.quote(str(choice.out))}")
+        print_next(choice.out, (one.result for one in finished))
 
 
 def finished_runs(choice: RunChoice, options: BackendOptions) -> Iterator[Finished]:

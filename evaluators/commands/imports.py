@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from evaluators.backend import Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.options import MAX_FAILURES, NORMALISATION, normalisation_named
+from evaluators.commands.report import print_next
 from evaluators.harness import harness_names, load_harness
 from evaluators.models.ids import check_model_id
 from evaluators.runs.importing import BACKEND, Imported, ImportOptions, import_file, write_imported
@@ -106,14 +106,15 @@ def _import_published(
     opened = open_scorers(scorer)
     for line in opened.missing:
         print(line)
+    results: list[Result] = []
     with progress(f"importing {said.id}", len(files)) as advance:
         for imported in read:
             options = ImportOptions(root=out, command=command, scorers=opened.scorers, keep_scores=not scorer)
-            result = _write(imported, said, options)
+            results.append(_write(imported, said, options))
             advance(1)
-            _report(imported, result)
+            _report(imported, results[-1])
     print(f"wrote {len(read)} runs below {out}")
-    print(f"next: biasboard board --runs {shlex.quote(str(out))}")
+    print_next(out, results)
 
 
 def _importer(source: str) -> AnswerImporter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -37,17 +38,34 @@ def index_command(
     found = results_by_model(results)
     if not found:
         with_index = ", ".join(benchmark.name for benchmark in benchmarks() if benchmark.indices)
-        raise DataError(f"no result of a benchmark with an index here; these have one: {with_index}")
+        raise DataError(
+            f"no result of a benchmark with an index here; these have one: {with_index}; build a dataset "
+            "of one of them and run the model on it"
+        )
     indices = []
     with steps() as step:
         for number, of_model in enumerate(found):
             step("computing the indices of models", number, len(found))
             indices.append((of_model, _indices(of_model)))
+    obstacle = _common_obstacle(found)
     if as_json:
         print(strict_json.dumps([_as_json(of_model, computed) for of_model, computed in indices]))
-        return
-    for of_model, computed in indices:
-        _print(of_model, computed)
+    else:
+        for of_model, computed in indices:
+            # Where no model has an index, the error below tells what is missing.
+            if obstacle is None or not of_model.missing:
+                _print(of_model, computed)
+    if obstacle is not None:
+        raise DataError(f"nothing to average: {obstacle}")
+
+
+def _common_obstacle(found: Sequence[ModelResults]) -> str | None:
+    """Return what the first model lacks for its index and how to get it; None if any model has all results."""
+    obstacles = [of_model.obstacle for of_model in found]
+    if None in obstacles:
+        return None
+    others = f" ({len(found) - 1} more have no index either)" if len(found) > 1 else ""
+    return f"{_title(found[0])}{others}: {obstacles[0]}"
 
 
 def read_scored(folder: Path) -> ScoredResult:
@@ -74,12 +92,16 @@ def _indices(of_model: ModelResults) -> tuple[Index, ...]:
     return tuple(index_of(definition, of_model.scored) for definition in of_model.definitions)
 
 
-def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
+def _title(of_model: ModelResults) -> str:
     model = next(iter(of_model.scored.values())).result.model
     normalisation = f", {of_model.normalisation}" if of_model.normalisation else ""
-    title = f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}{normalisation}"
+    return f"{model.id} on {of_model.dataset} {of_model.dataset_version}, {of_model.asked}{normalisation}"
+
+
+def _print(of_model: ModelResults, computed: tuple[Index, ...]) -> None:
+    title = _title(of_model)
     if of_model.missing:
-        print(f"{title}: no index, no result of task {', '.join(map(str, of_model.missing))}")
+        print(f"{title}: no index, {of_model.obstacle}")
         return
     table = Table(title=title, title_justify="left")
     for column in ("metric", "value", "95 % interval"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 from evaluators.backend import Runtime, model_identity
 from evaluators.commands.planning import scorers_of
-from evaluators.commands.report import report
+from evaluators.commands.report import print_next, report
 from evaluators.harness import CountTokens, Harness, HarnessLog, LoggedChoice, LoggedText, ScoresOptions
 from evaluators.models.foreign_borders import BorderCounter
 from evaluators.models.ids import check_model_id
@@ -83,6 +82,7 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
     for name in found.left_out:
         print(f"left out: {name}, whose task biasboard did not export")
     scorers = scorers_of([one.plan for one in read], choice.scorers)
+    results = []
     for log, plan, matched in read:
         options = ImportOptions(
             root=choice.out,
@@ -94,9 +94,10 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
         finished = write_imported(plan, model, matched.parts, _runtime(log.runtime, tokenizer), options)
         print(f"{log.name}: {len(log.answers)} answers, {matched.n_missing} missing")
         report(finished.folder, finished.result)
+        results.append(finished.result)
         for remark in (*log.remarks, *_unchecked(log, tokenizer)):
             print(remark)
-    print(f"next: biasboard board --runs {shlex.quote(str(choice.out))}")
+    print_next(choice.out, results)
 
 
 def _check_options(harness: Harness, choice: LogChoice) -> None:

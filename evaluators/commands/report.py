@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +16,8 @@ from schemas.result import Metric, Result
 from schemas.run_folder import RESULT
 
 _MOST_SPLITS = 3
+_MOST_NAMES = 4
+"""Largest number of metrics without a value that one line names."""
 
 
 def report(folder: Path, result: Result, advice: str = "") -> None:
@@ -25,7 +29,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
         advice: Advice on what may help if answers could not be read.
     """
     counts = result.counts
-    if counts.scored or result.model.endpoint == "baseline":
+    if result.metrics and (counts.scored or result.model.endpoint == "baseline"):
         _print_table(result)
     print(
         f"{counts.scored} of {counts.items} items scored, {counts.refused} refused, {counts.unparsed} unparsed, "
@@ -33,7 +37,7 @@ def report(folder: Path, result: Result, advice: str = "") -> None:
     )
     for line in (*_incomplete(result), *_without_value(result), *notes(folder, result, advice)):
         print(line)
-    if result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
+    if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:
         print(f"no rank on the board: {reason}")
     print(f"signature {result.signature}")
     print(f"result {folder / RESULT}")
@@ -51,12 +55,21 @@ def _incomplete(result: Result) -> list[str]:
 
 
 def _without_value(result: Result) -> list[str]:
-    """Return a line for each reason why metrics on all items have no value."""
+    """Return a line for each reason why metrics on all items have no value, with some of the metrics."""
+    shown = {metric.name for metric in _printed(result)}
     names: dict[str, list[str]] = {}
-    for metric in result.metrics:
+    # Those that the table would show come first.
+    for metric in sorted(result.metrics, key=lambda metric: metric.name not in shown):
         if metric.value is None and not metric.group and metric.reason is not None:
             names.setdefault(metric.reason, []).append(metric.name)
-    return [f"without a value: {', '.join(found)} ({reason})" for reason, found in names.items()]
+    return [f"without a value: {_shortened(found)} ({reason})" for reason, found in names.items()]
+
+
+def _shortened(names: Sequence[str]) -> str:
+    """Return the first names of a list, and the number of the others if there are many."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
 
 
 def _print_table(result: Result) -> None:
@@ -79,7 +92,25 @@ def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
     # Results of one config that differ in their examples would look alike.
     asked = "" if signature.examples_sha256 is None else f" with {signature.prompt}"
     values = ", ".join(f"{name} {value:.4f}" for name, value in overall.items() if value is not None)
-    print(f"{result.model.id} on {signature.dataset} {signature.config}{asked}: {values}")
+    counted = f"{result.counts.scored} of {result.counts.items} answers have the form that was asked for"
+    print(
+        f"{result.model.id} on {signature.dataset} {signature.config}{asked}: {values if result.metrics else counted}"
+    )
+
+
+def print_next(root: Path, results: Iterable[Result]) -> None:
+    """Print the commands that go on from some results: that of their index, if they have one, and that of the board.
+
+    Args:
+        root: The folder of all runs.
+        results: The results that were made.
+    """
+    folder = shlex.quote(str(root))
+    names = dict.fromkeys(result.signature.benchmark for result in results)
+    indices = [index for name in names for index in load_benchmark(name).indices]
+    # An index of a single result says no more than that result.
+    by_index = f"biasboard index {folder}, then " if any(len(index.sources) > 1 for index in indices) else ""
+    print(f"next: {by_index}biasboard board --runs {folder}")
 
 
 def _printed(result: Result) -> list[Metric]:

@@ -48,6 +48,7 @@ def _label_prior(probability: float, name: str) -> Baseline:
         facts=frozenset(),
         answer=choosing(probabilities),
         capabilities=frozenset({"option_logprobs"}),
+        reads_no_prompt=True,
     )
 
 
@@ -65,6 +66,7 @@ BASELINES = (
         facts=frozenset(),
         answer=choosing(_first_label),
         capabilities=frozenset({"option_logprobs"}),
+        reads_no_prompt=True,
     ),
     Baseline(
         name="shown-majority",
@@ -72,6 +74,7 @@ BASELINES = (
         facts=frozenset({SHOWN}),
         answer=choosing(_shown_majority),
         capabilities=frozenset({"option_logprobs"}),
+        reads_no_prompt=True,
     ),
     _label_prior(0.8, "label-prior-0.8"),
 )

@@ -8,7 +8,7 @@ tasks that have a value, and the tasks are resampled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -122,10 +122,17 @@ class ConfigTable:
     """Distributions by name of the calibration (empty for the model's own), and True for the softmax of the paper."""
 
     @classmethod
-    def of(cls, answers: LabelAnswers) -> ConfigTable:
-        """Fit every calibration and apply it."""
+    def of(cls, answers: LabelAnswers, names: Container[str] | None = None) -> ConfigTable:
+        """Fit calibrations and apply them.
+
+        Args:
+            answers: The answers.
+            names: Names of the calibrations; None for all.
+        """
         reasons, found = {}, {("", False): answers.probabilities}
         for one in calibrations():
+            if names is not None and one.name not in names:
+                continue
             fitted = one.fit(answers)
             if isinstance(fitted, str):
                 reasons[one.name] = fitted
@@ -240,14 +247,22 @@ class SuiteTable:
         return Statistics(np.where(used[:, None], columns, 0.0), int(used.sum()), int(rows.sum() - used.sum()))
 
 
-def suite_table(parts: Iterable[LabelAnswers]) -> SuiteTable:
-    """Return the measures of each task of a suite."""
-    wanted = variants()
+def suite_table(parts: Iterable[LabelAnswers], names: Container[str] | None = None) -> SuiteTable:
+    """Return the measures of each task of a suite.
+
+    Args:
+        parts: The answers to each task.
+        names: Names of the variants that are needed; None for all. A correlation needs both of its measures.
+    """
+    named = [variant for variant in variants() if names is None or variant.name in names]
+    measures = {one for variant in named for one in CORRELATIONS.get(variant.measure, ())}
+    wanted = [variant for variant in variants() if variant in named or variant.name in measures]
+    used = {variant.calibration for variant in wanted}
     values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
     groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
     reasons: list[Mapping[str, str]] = []
     for answers in parts:
-        table = ConfigTable.of(answers)
+        table = ConfigTable.of(answers, used)
         for variant in wanted:
             values[variant.name].append(table.value(variant))
         for name in _OF_TASK:

@@ -16,7 +16,8 @@ from evaluators.labels.table import SOFTMAX, LabelTable, Variant, aggregate, var
 from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import NORMAL, PERCENTILE
 
-_VERSION = "1.0"
+_VERSION = "1.1"
+"""Values are those of 1.0, whose results call the tasks of a suite and the items of a task by one name."""
 _NO_ITEMS = "no item has a reading"
 _ZERO = "nothing is right, and the measure divides by the accuracy"
 _UNCOUNTED = "no item was asked, or the prompt is cut by tokens, of which the records do not tell"
@@ -81,7 +82,8 @@ def _definition(variant: Variant) -> MetricDefinition[LabelTable]:
         name=variant.name,
         version=_VERSION if method is None else f"{_VERSION}+{method.name}.{method.version}",
         task="classification",
-        unit="tasks or items",
+        unit="items",
+        unit_of_suite="tasks",
         minimum=-1.0 if variant.measure in CORRELATIONS else 0.0,
         maximum=kind.maximum,
         ideal=lambda table: kind.ideal,

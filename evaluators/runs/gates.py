@@ -6,8 +6,8 @@ compared with all of them, whoever made it and whatever else was run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,17 +15,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from pydantic import TypeAdapter
 
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.baseline import Baseline, TellsBaselines
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition, Source, TableSource
+from evaluators.runs.baseline_answers import BaselineAnswers
 from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
-from evaluators.task import Prompt, Task, load_task, prompt_of
+from evaluators.task import Task, load_task, prompt_of
 from schemas import contract, strict_json
-from schemas.errors import DataError
 from schemas.memory import Memory, machine_memory
-from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_hashes import items_sha256, joined_sha256, requests_sha256
 from schemas.result import Metric, Result, Signature
@@ -34,7 +31,6 @@ from schemas.strict_json import JsonValue
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
-_ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
 _SHOWN = 0.0005
 """Smallest difference between two values that three decimals show."""
 
@@ -167,7 +163,9 @@ class GateCheck:
         return self._source_of(self.parts) if self.known_source is None else self.known_source
 
     def _source_of(self, parts: Iterable[RecordColumns]) -> Source:
-        return TableSource(table_of(self._task, parts, is_suite=bool(self.signature.parts)))
+        is_suite = bool(self.signature.parts)
+        table = table_of(self._task, parts, is_suite=is_suite, metrics=frozenset({self.gate.metric}))
+        return TableSource(table, is_suite=is_suite)
 
     @property
     def applies(self) -> bool:
@@ -200,11 +198,11 @@ class GateCheck:
     def _computed_references(self) -> list[_Answered]:
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else "option_logprobs"
-        told = self._told
+        answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
         found = []
         for baseline in self.benchmark.baselines:
-            if wanted in baseline.capabilities and baseline.facts <= told:
-                source = self._source_of(self._answered_by(baseline, records, prompt) for records in self.parts)
+            if wanted in baseline.capabilities and baseline.facts <= answers.told:
+                source = self._source_of(answers.of(baseline))
                 sums = source.statistics(self._definition, {}).cluster_sums
                 found.append(_Answered(baseline.name, self._definition.compute(source, {}), sums))
         return found
@@ -241,62 +239,6 @@ class GateCheck:
         is_by_part = n_clusters == len(shares)
         return shares[:, None] if is_by_part else np.full((1, 1), shares.min())
 
-    def _asked(self, part: RecordColumns, prompt: Prompt) -> Mapping[str, Request]:
-        """Return the requests of a part by their hashes; those of the part that was asked for last are kept."""
-        if self._last_asked is None or self._last_asked[0] is not part:
-            asked = {
-                exchange.request_sha256: _request(exchange, prompt, facts)
-                for record, facts in zip(part, self._facts(part), strict=True)
-                for exchange in record.exchanges
-            }
-            vars(self)["_last_asked"] = (part, asked)
-            return asked
-        return self._last_asked[1]
-
-    @cached_property
-    def _last_asked(self) -> tuple[RecordColumns, Mapping[str, Request]] | None:
-        return None
-
-    def _answered_by(self, baseline: Baseline, part: RecordColumns, prompt: Prompt) -> RecordColumns:
-        """Return the records of a part as if the baseline had given all answers."""
-        asked = self._asked(part, prompt)
-        given = baseline.answered_instead(asked)
-        responses = {one: _fields(baseline.answer(asked[other])) for one, other in given.items()}
-        reads = []
-        for record in part:
-            exchanges = [replace(one, **responses[one.request_sha256]) for one in record.exchanges]
-            reads.append(self._task.read(exchanges, self.signature.normalisation))
-        answers = [responses[str(one)] for one in part.exchanges["request_sha256"].texts]
-        return part.replaced(
-            {
-                "status": [read.status for read in reads],
-                "reason": [read.reason for read in reads],
-                "reading": [None if read.reading is None else _as_dict(read.reading) for read in reads],
-            },
-            {name: [answer[name] for answer in answers] for name in _ANSWER_FIELDS},
-        )
-
-    @cached_property
-    def _told(self) -> frozenset[str]:
-        """The names of the facts that every record tells.
-
-        Raises:
-            DataError: some records lack a fact that others have; a baseline would then be left out unseen.
-        """
-        told = {frozenset(facts) for part in self.parts for facts in self._facts(part)}
-        if len(told) > 1:
-            lacking = ", ".join(sorted(frozenset.union(*told) - frozenset.intersection(*told)))
-            raise DataError(
-                f"some records lack what baselines read ({lacking}) and others have it; run the model again"
-            )
-        return told.pop() if told else frozenset()
-
-    def _facts(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
-        """Return the facts about each record of a part that baselines read."""
-        if not isinstance(self._task, TellsBaselines):
-            return [{}] * len(part)
-        return [_facts_of(self._task, record) for record in part]
-
 
 def _least_share(part: RecordColumns) -> float:
     """Return the smallest share of records with a reading in any split of a part, among those with a right answer."""
@@ -307,24 +249,6 @@ def _least_share(part: RecordColumns) -> float:
         if (rows := has_target & (splits.codes == code)).any()
     ]
     return min(shares, default=1.0)
-
-
-def _facts_of(task: TellsBaselines, record: Record) -> Mapping[str, str]:
-    try:
-        return task.baseline_facts(record)
-    except (LookupError, ValueError) as error:
-        raise DataError(
-            f"record '{record.item_id[:60]}': its groups lack what baselines read ({error}); run the model again"
-        ) from error
-
-
-def _as_dict(reading: Reading) -> dict[str, tuple[str, ...] | tuple[float, ...]]:
-    return {"outcomes": reading.outcomes, "probabilities": reading.probabilities, "answers": reading.answers}
-
-
-def _fields(response: Response) -> dict[str, Any]:
-    """Return the fields of a response that an exchange stores, by name."""
-    return {name: getattr(response, name) for name in _ANSWER_FIELDS}
 
 
 def why_no_rank(result: Result, folder: Path) -> str | None:
@@ -341,26 +265,6 @@ def why_no_rank(result: Result, folder: Path) -> str | None:
         return None
     check = GateCheck(benchmark, gate, signature, StoredParts(folder, result))
     return check.standing(check.references(machine_memory())).reason if check.applies else None
-
-
-def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:
-    """Return the request of an exchange again; without its text if the licence of the dataset forbids showing it."""
-    text = exchange.prompt or ""
-    if exchange.kind == "choice":
-        return ChoiceRequest(prompt=text, options=exchange.options, outcomes=exchange.outcomes, facts=facts)
-    request = GenerateRequest(
-        prompt=text,
-        max_tokens=prompt.max_tokens or 1,
-        temperature=prompt.temperature or 0.0,
-        top_p=1.0 if prompt.top_p is None else prompt.top_p,
-        stop=prompt.stop or (),
-        sample=exchange.sample,
-        outcomes=exchange.outcomes,
-        facts=facts,
-    )
-    # A prompt that may not be shown is not stored, but its hash is, by which baselines draw at random.
-    vars(request)["sha256"] = exchange.request_sha256
-    return request
 
 
 def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters: int | None) -> Lead:

@@ -100,6 +100,22 @@ class ModelResults(NamedTuple):
         """The results that the index that ranks needs and that are missing; the others are null without theirs."""
         return tuple(source for source in self.definitions[0].sources if source not in self.scored)
 
+    @property
+    def obstacle(self) -> str | None:
+        """The reason why the index that ranks has no results to average, with the way out; None if it has them."""
+        if self.missing:
+            return f"no result of {', '.join(map(str, self.missing))}; {self._way_to(self.missing)}"
+        reason = _why_unpaired(self.definitions[0], self.scored)
+        return None if reason is None else f"{reason}; {self._way_to(self.definitions[0].sources)}"
+
+    def _way_to(self, sources: Sequence[Source]) -> str:
+        """Return how to get results of some sources, all of the same items."""
+        contexts = dict.fromkeys(source.context.option for source in sources if source.context is not None)
+        prompts = dict.fromkeys(source.prompt or self.protocol for source in sources)
+        options = [f"--contexts {','.join(contexts)}"] if contexts else []
+        options += [f"--prompt {prompt}" for prompt in prompts]
+        return f"run the model again with {' '.join(options)}, and all other options as before but --config and --task"
+
 
 def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
     """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
@@ -190,7 +206,7 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
         ConfigError: a part lies outside the range of the index, or has another ideal.
     """
     parts = tuple(
-        scored[part.source].metrics[part.metric] if part.source in scored else _missing(part, definition)
+        scored[part.source].metrics[part.metric] if part.source in scored else _missing(part, definition, scored)
         for part in definition.parts
     )
     for part in parts:
@@ -217,8 +233,9 @@ def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult])
     return Index(metric, parts, definition, resamples)
 
 
-def _missing(part: Part, definition: IndexDefinition) -> Metric:
-    """Return the metric of a part whose result is missing: null, with the reason."""
+def _missing(part: Part, definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Metric:
+    """Return the metric of a part whose result is missing, as others that are there have it: null, with the reason."""
+    is_suite = any(one.result.signature.parts for one in scored.values())
     known = next(one for one in metric_definitions(part.task) if one.name == part.metric)
     reason = f"there is no result of {part.source} on the same items"
     return Metric(
@@ -230,7 +247,7 @@ def _missing(part: Part, definition: IndexDefinition) -> Metric:
         interval_reason="there is no value",
         n=0,
         n_excluded=0,
-        unit=known.unit,
+        unit=known.unit_on(is_suite=is_suite),
         ideal=definition.ideal,
         minimum=known.minimum,
         maximum=known.maximum,

@@ -12,7 +12,7 @@ import numpy as np
 from evaluators.metric import MetricDefinition, RecordTable, Source, TableSource, compute_all
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
-from evaluators.task import ReadsScores, ReadsSuites, Task, load_task
+from evaluators.task import MeasuresNothing, ReadsScores, ReadsSuites, Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
 from schemas.errors import ConfigError
@@ -53,7 +53,12 @@ def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
 
 
 def table_of(
-    task: Task, parts: Iterable[RecordColumns], scores: TextScores = NO_SCORES, *, is_suite: bool
+    task: Task,
+    parts: Iterable[RecordColumns],
+    scores: TextScores = NO_SCORES,
+    *,
+    is_suite: bool,
+    metrics: frozenset[str] | None = None,
 ) -> RecordTable:
     """Return the table of a task for the records of a result.
 
@@ -62,12 +67,13 @@ def table_of(
         parts: The records of each part, including those without a reading, which are counted.
         scores: Scores of the texts of the records.
         is_suite: True if the result is that of a suite, and not of a single config.
+        metrics: Names of the metrics that are needed; None for all.
 
     Raises:
         DataError: the records do not come from this task, or come from several prompts.
     """
     if is_suite and isinstance(task, ReadsSuites):
-        return task.suite_table(parts)
+        return task.suite_table(parts, metrics)
     records = RecordColumns.joined(parts)
     return task.scored_table(records, scores) if isinstance(task, ReadsScores) else task.table(records)
 
@@ -100,7 +106,8 @@ class Measurement:
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
-        return cls(task, TableSource(table_of(load_task(task), parts, scores, is_suite=is_suite)))
+        table = table_of(load_task(task), parts, scores, is_suite=is_suite)
+        return cls(task, TableSource(table, is_suite=is_suite))
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
@@ -217,6 +224,8 @@ def score_records(
         DataError: the records do not come from this task, or come from several prompts or configs.
     """
     loaded = load_task(task)
+    if isinstance(loaded, MeasuresNothing):
+        return Computed((), None)
     if not isinstance(loaded, ReadsScores):
         return Computed(Measurement.of(parts, task, is_suite=is_suite).metrics(), None)
     if stored is not None and not scorers:

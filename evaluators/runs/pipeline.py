@@ -20,6 +20,7 @@ from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import AskedPart, FailureCount, early_look, records_of, whole
 from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore
+from evaluators.task import MeasuresNothing
 from schemas.errors import ConfigError, RunError
 from schemas.progress import Advance, progress
 from schemas.record_columns import RecordColumns
@@ -55,7 +56,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         RunError: too many requests failed, or another process holds the run. The answers so far are kept.
     """
     plan.check(backend)
-    if not metric_definitions(plan.task.name):
+    if not metric_definitions(plan.task.name) and not isinstance(plan.task, MeasuresNothing):
         raise ConfigError(f"task '{plan.task.name}' has no metric; add one in evaluators/metrics that names this task")
     folder = run_folder(options.root, plan.signature, backend.model)
     with held(folder), ExitStack() as open_stores:

@@ -26,13 +26,15 @@ _MOST_UNITS = 1_000
 class StoredSums:
     """The statistics of a result, as they were stored when its texts were at hand."""
 
-    def __init__(self, rows: Iterable[ClusterSums], baseline: str | None = None) -> None:
+    def __init__(self, rows: Iterable[ClusterSums], baseline: str | None = None, *, is_suite: bool) -> None:
         """Index the statistics.
 
         Args:
             rows: All rows of a file of sums.
             baseline: Baseline whose statistics are meant; None for those of the model.
+            is_suite: True if they are of a suite, and not of a single config.
         """
+        self._is_suite = is_suite
         self._rows: dict[str, dict[tuple[tuple[str, str], ...], ClusterSums]] = {}
         for row in rows:
             if row.baseline == baseline:
@@ -40,14 +42,14 @@ class StoredSums:
 
     def facts(self, definition: MetricDefinition[Any]) -> Facts:
         """Return the facts about a metric; it is undefined if its sums are missing or are of another version."""
-        row = self._rows.get(definition.name, {}).get(())
+        row, unit = self._rows.get(definition.name, {}).get(()), definition.unit_on(is_suite=self._is_suite)
         if row is None:
             told = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
-            return Facts(definition.version, told, None)
+            return Facts(definition.version, told, None, unit)
         if row.version != definition.version and not row.version.startswith(f"{definition.version}."):
             told = f"its sums are of version {row.version}; version {definition.version} is computed from the texts"
-            return Facts(definition.version, f"{told}, which are kept elsewhere", None)
-        return Facts(row.version, row.reason, row.ideal)
+            return Facts(definition.version, f"{told}, which are kept elsewhere", None, unit)
+        return Facts(row.version, row.reason, row.ideal, unit)
 
     def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
         """Return the slices of a metric, all items first; only these if the metric is undefined."""
@@ -127,7 +129,7 @@ def measurement_of(
             raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
         if (problem := told.problem(row, is_suite=bool(signature.parts))) is not None:
             raise DataError(f"{folder}: sums of {label(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
-    return Measurement(signature.task, StoredSums(rows))
+    return Measurement(signature.task, StoredSums(rows, is_suite=bool(signature.parts)))
 
 
 class _Told(NamedTuple):

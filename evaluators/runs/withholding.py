@@ -84,17 +84,18 @@ def _baselines(run: Path, result: Result) -> Iterator[ClusterSums]:
         )
 
 
-def stored_references(gate: Gate, rows: Sequence[ClusterSums]) -> tuple[Reference, ...]:
+def stored_references(gate: Gate, rows: Sequence[ClusterSums], *, is_suite: bool) -> tuple[Reference, ...]:
     """Return the values of the baselines in the metric of a gate, from their stored sums.
 
     Args:
         gate: The gate.
         rows: All rows of the file of sums.
+        is_suite: True if they are of a suite, and not of a single config.
     """
     (definition,) = (one for one in metric_definitions(gate.task) if one.name == gate.metric)
     found = []
     for name in dict.fromkeys(row.baseline for row in rows if row.baseline is not None):
-        source = StoredSums(rows, name)
+        source = StoredSums(rows, name, is_suite=is_suite)
         if source.facts(definition).undefined is None:
             sums = source.statistics(definition, {}).cluster_sums
             resamples = resample(sums, definition.aggregate)

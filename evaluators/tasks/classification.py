@@ -133,9 +133,9 @@ class ClassificationTask:
         """Return the records of a config as arrays, one row per item."""
         return ConfigTable.of(label_answers(RecordColumns.of(records)))
 
-    def suite_table(self, parts: Iterable[RecordColumns]) -> LabelTable:
+    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> LabelTable:
         """Return the measures of each part of a suite, one row per part."""
-        return suite_table(map(label_answers, parts))
+        return suite_table(map(label_answers, parts), metrics)
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluators.backend import model_identity
 from evaluators.models.ids import check_model_id
-from evaluators.task import ShowsExamples, load_task, prompt_of
+from evaluators.task import MeasuresNothing, ShowsExamples, load_task, prompt_of
 from schemas.errors import ConfigError, DataError
 from schemas.plain_text import printable
 from schemas.result import Model, Result
@@ -67,6 +67,11 @@ def _check_signature(path: Path, result: Result) -> None:
     """Check that the task version and the prompt of the signature are those of this code."""
     signature = result.signature
     task = load_task(signature.task)
+    if isinstance(task, MeasuresNothing):
+        raise DataError(
+            f"{path}: the answers of task {task.name} are data to build from, and no board shows them; name a run of "
+            "another task"
+        )
     if signature.task_version != task.version:
         raise DataError(
             f"{path}: read by task {task.name} {signature.task_version}, the code has {task.version}; rescore the run"

@@ -296,7 +296,10 @@ class KeyCheck:
                 f"{self._where}: the signature names {signature.n_items} items of {name}, which has {ours.n_items} "
                 "others; run the model again"
             )
-        return Match("slice", f"asks {signature.n_items:,} of {ours.n_items:,} items; only whole configs are ranked")
+        reason = f"asks {signature.n_items:,} of {ours.n_items:,} items; only whole configs are ranked"
+        if by_default is not None:
+            reason += f", or the {by_default.n_items:,} items that a run without --limit, --split and --part asks"
+        return Match("slice", reason)
 
     def add(self, records: RecordColumns, facts_sha256: str | None) -> None:
         """Compare the records of the next part.

@@ -10,18 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from evaluators.task import MeasuresNothing, load_task
 from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.checking.isolation import Stopped, end_for_lack_of_memory, isolated
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import acceptances, read_register
 from leaderboard.checking.remembered import entry_to_remember, remembered_entry
+from schemas import contract, strict_json
 from schemas.errors import BiasboardError
 from schemas.files import sha256_file
 from schemas.memory import Memory, machine_memory
+from schemas.result import Result
 from schemas.run_folder import RESULT, find_runs
 
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
 _MUCH_TO_READ = 2_000_000
+_MOST_WITHOUT_METRICS = 32_768
+"""Largest number of bytes of a result without metrics; a larger one need not be read to know that it has some."""
 
 
 class Loaded(NamedTuple):
@@ -49,12 +54,28 @@ def load(
     Returns:
         The valid results, and the invalid ones with the reason for each.
     """
-    found = [(path, root) for root in roots for path in (folder / RESULT for folder in find_runs(root.folder))]
+    found = [
+        (path, root)
+        for root in roots
+        for path in (folder / RESULT for folder in find_runs(root.folder))
+        if not _measures_nothing(path)
+    ]
     outcomes = verified_outcomes(found, keys, memory, progress=progress)
     return Loaded(
         entries=tuple(outcome for outcome in outcomes if isinstance(outcome, Entry)),
         left_out=tuple(outcome for outcome in outcomes if isinstance(outcome, LeftOut)),
     )
+
+
+def _measures_nothing(path: Path) -> bool:
+    """Return True if a result is that of a task without metrics, whose answers are data to build from."""
+    if path.stat().st_size > _MOST_WITHOUT_METRICS:
+        return False
+    try:
+        task = load_task(contract.load(strict_json.read(path), Result, where=str(path)).signature.task)
+    except BiasboardError:
+        return False  # Verification says why it cannot be read.
+    return isinstance(task, MeasuresNothing)
 
 
 def verified_outcomes(

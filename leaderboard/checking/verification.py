@@ -197,5 +197,6 @@ def _standing(
     if not check.applies:
         return None
     if result.withheld is not None:
-        return check.standing(stored_references(gate, read_sums(told.folder, result.withheld.sums)))
+        rows = read_sums(told.folder, result.withheld.sums)
+        return check.standing(stored_references(gate, rows, is_suite=bool(signature.parts)))
     return check.standing(check.references(memory))

@@ -70,7 +70,7 @@ _CARD = "README.md"
 _MOST_CARD_CHARACTERS = 1_000_000
 _LIMITS, _STATEMENT = "Known limits", "Data statement"
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
-_OPTIONS = ("limit", "compat")
+_OPTIONS = ("limit", "compat", "dataset_version")
 """Parameters that a builder's command line takes, beside the source and the seed."""
 
 
@@ -350,6 +350,5 @@ def _rebuilding(manifest: Manifest) -> str | None:
     given = {name: str(value) for name, value in options.items() if value is not None}
     if not all(map(_PLAIN_WORD.fullmatch, [inner[0], *given.values()])):
         return None
-    return shlex.join(
-        ["biasboard", "build", inner[0], *(word for name in given for word in (f"--{name}", given[name]))]
-    )
+    words = (word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value))
+    return shlex.join(["biasboard", "build", inner[0], *words])

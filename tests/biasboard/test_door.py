@@ -53,6 +53,7 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
         "cache",
         "doctor",
         "board",
+        "publish",
         "serve",
     ):
         assert f" {name} " in done.stdout
@@ -111,3 +112,8 @@ def test_builders_are_found_by_their_files_also_those_of_others(tmp_path: Path) 
     assert (tmp_path / "greetings" / "dataset.json").is_file()
     assert "greetings" in biasboard("build", "--help", BIASBOARD_PLUGINS=str(theirs)).stdout
     assert "No such command 'card'" in biasboard("build", "card").stderr
+    # Publishing builds nothing, so that it is a command of its own.
+    assert "biasboard build publish" not in listed.stdout
+    assert " publish " not in biasboard("build", "--help").stdout
+    assert "No such command 'publish'" in biasboard("build", "publish").stderr
+    assert "no dataset.json here" in biasboard("publish", tmp_path, "--repo", "acme/data").stderr

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from builders.description import all_builders
+from builders.options import check_input, target_folder
+from schemas.errors import ConfigError
 
 
 def test_builders_are_found_by_file_name_and_shared_parts_are_not_listed(repository: Path) -> None:
@@ -23,6 +29,7 @@ def test_every_source_of_synthbias_has_its_own_dataset() -> None:
         "embedded": "out/datasets/synthbias",
         "synthbias": "out/datasets/synthbias-published",
         "winobias": "out/datasets/winobias",
+        "generated": "out/datasets/synthbias-generated",
     }
     assert [source.name for source in builder.sources if not source.redistributable] == ["synthbias"]
 
@@ -36,3 +43,29 @@ def test_the_command_lists_builders_sources_and_terms(repository: Path) -> None:
         assert f"\n  {source} " in done.stdout
     assert "CC-BY-NC-ND-4.0, not for publishing" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", [builder.name for builder in all_builders()])
+def test_options_that_all_builders_have_are_the_same(name: str) -> None:
+    parameters = inspect.signature(importlib.import_module(f"builders.{name}.__main__").build).parameters
+    assert (parameters["out"].annotation, parameters["overwrite"].annotation) == ("Out", "Overwrite")
+
+
+def test_a_source_is_given_what_it_reads_and_nothing_else() -> None:
+    for source in (source for builder in all_builders() for source in builder.sources):
+        if source.input is None:
+            check_input(source, None, {"--revision": None})
+            with pytest.raises(ConfigError, match=f"--revision x: the {source.name} source reads no file; leave it"):
+                check_input(source, None, {"--revision": "x"})
+        else:
+            check_input(source, Path("x"), {"--revision": "x"})
+            with pytest.raises(ConfigError, match=f"--source {source.name} needs --input: "):
+                check_input(source, None)
+
+
+def test_a_folder_that_is_named_by_its_child_is_written_in_its_own_place(tmp_path: Path) -> None:
+    (tmp_path / "one" / "two").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="is not empty"):
+        target_folder(tmp_path / "one" / "two" / "..", Path("x"), overwrite=False)
+    assert target_folder(tmp_path / "one" / ".." / "three", Path("x"), overwrite=False) == tmp_path / "three"
+    assert target_folder(None, tmp_path / "four", overwrite=False) == tmp_path / "four"

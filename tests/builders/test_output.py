@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import yaml
 from builders.hub_benchmark import render_benchmark
 from builders.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
 from builders.synthbias import embedded
-from schemas import dataset_folder, strict_json
+from schemas import dataset_folder, strict_json, validate
 from schemas.contract import load
 from schemas.dataset import Manifest, Reject
 from schemas.errors import ConfigError, DataError
@@ -36,6 +37,7 @@ def test_a_folder_holds_data_card_manifest_and_rejects(draft: Draft[CoreferenceI
     manifest = write_dataset(draft, tmp_path / "d")
     assert set(files_of(tmp_path / "d")) == {
         "README.md",
+        "croissant.json",
         "dataset.json",
         "eval.yaml",
         "rejects.parquet",
@@ -112,9 +114,11 @@ def test_the_card_says_what_the_hub_and_a_reader_need(draft: Draft[CoreferenceIt
         "Files",
         "How to load",
         "How it was built",
+        "Annotation",
         "Licence and sources",
         "Intended use",
         "Out-of-scope use",
+        "Biases of the data",
         "Known limits",
         "Balance",
         "Citation",
@@ -231,3 +235,31 @@ def test_another_dataset_is_not_overwritten(tmp_path: Path) -> None:
     ):
         write_dataset(draft, folder, overwrite=True)
     assert (folder / "dataset.json").read_bytes() == before
+
+
+def test_a_described_file_is_listed_with_its_hash_and_a_changed_one_is_noticed(
+    draft: Draft[CoreferenceItem], tmp_path: Path
+) -> None:
+    votes = ExtraFile(name="annotation/votes.csv", content=b"item_id\r\n", description="votes of people")
+    manifest = write_dataset(replace(draft, extra_files=(votes,)), tmp_path / "d")
+    (entry,) = manifest.files
+    assert (entry.path, entry.description) == ("annotation/votes.csv", "votes of people")
+    assert entry.sha256 == hashlib.sha256(b"item_id\r\n").hexdigest()
+    assert dataset_folder.read_manifest(tmp_path / "d") == manifest
+    assert "| `annotation/votes.csv` | votes of people |" in (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
+    assert list(validate.problems(tmp_path / "d")) == []
+    path = tmp_path / "d" / "annotation" / "votes.csv"
+    path.write_bytes(b"item_id,answer\r\n")
+    (problem,) = validate.problems(tmp_path / "d")
+    assert problem.startswith(f"{path}: sha256 ")
+    assert "build the dataset again" in problem
+    path.unlink()
+    assert list(validate.problems(tmp_path / "d")) == [
+        f"{path}: no such file, dataset.json lists it; build the dataset again"
+    ]
+
+
+def test_a_file_is_listed_once(draft: Draft[CoreferenceItem], tmp_path: Path) -> None:
+    twice = (ExtraFile(name="notes.txt", content=b"a", description="notes"),) * 2
+    with pytest.raises(DataError, match=r"files: 'notes\.txt' is listed 2 times; list it once"):
+        write_dataset(replace(draft, extra_files=twice), tmp_path / "d")

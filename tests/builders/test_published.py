@@ -16,6 +16,7 @@ from builders.synthbias.checks.collection import Collection
 from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
 from builders.synthbias.checks.running import findings_in
 from builders.synthbias.published_csv import parse
+from builders.synthbias.published_digests import SHA256
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 
@@ -164,9 +165,7 @@ def test_a_file_that_cannot_be_read_is_an_error_of_one_line_with_a_remedy(raw: b
 def test_a_sound_file_that_is_not_the_published_one_is_refused_with_both_hashes(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(as_csv(list(ROWS)))
-    with pytest.raises(
-        DataError, match=rf"mine\.csv: sha256 [0-9a-f]{{64}} is not the published file's {published.SHA256}"
-    ):
+    with pytest.raises(DataError, match=rf"mine\.csv: sha256 [0-9a-f]{{64}} is not the published file's {SHA256}"):
         published.draft(path, limit=None)
 
 

@@ -64,6 +64,8 @@ def test_the_plain_command_builds_ten_tasks_and_a_suite(tmp_path: Path) -> None:
     loaded = datasets.load_dataset(str(folder), "diary_emotions", split="bias", cache_dir=str(tmp_path / "cache"))
     assert len(loaded) == 32
     front = yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert 'load_dataset("out/datasets/superni", "word_relations", split="test")' in card
     assert (front["license"], front["task_categories"]) == ("apache-2.0", ["text-classification"])
 
     assert run(tmp_path, "--out", "other").returncode == 0
@@ -116,8 +118,11 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
         "content_free": 23,
     }
     assert {item.flags for item in items[PUBLISHED[0], "content_free"]} == {("label_with_period",)}
+    assert {item.flags[0] for item in items[PUBLISHED[1], "test"]} == {"small_test_split"}
     counts = {count.rule: count.n for count in manifest.flags}
     assert counts["label_with_period"] == 200 + 23
+    assert counts["small_test_split"] == 100 + 23
+    assert "small_test_split: 123" in done.stdout
 
 
 def test_no_task_moves_the_splits_of_another(tmp_path: Path) -> None:
@@ -184,6 +189,8 @@ def test_a_downloaded_state_of_the_hub_is_built_with_its_commit(tmp_path: Path) 
     ("arguments", "message"),
     [
         (["--input", "x"], "error: --input x: the embedded source reads no file; leave it out, or give --source"),
+        (["--tasks", ""], "error: --tasks '': names no task; leave it out for the default, or name tasks"),
+        (["--tasks", "odd_one_out", "--tasks", ","], "error: --tasks ',': names no task; leave it out for the default"),
         (["--revision", "x"], "error: --revision x: the embedded source reads no file"),
         (["--tasks", "published"], "error: --tasks published: the embedded tasks are not published ones"),
         (["--tasks", "none"], "error: --tasks none: the source has no such task; have: course_topics, "),
@@ -209,6 +216,8 @@ def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (b'{"x": NaN}', "task901_made.json: not strict JSON: NaN is not JSON; take the file of https"),
+        (b'{"x": 1, "x": 2}', "task901_made.json: not strict JSON: key 'x' stands twice; take the file of https"),
         (b"{", r"task901_made.json: not strict JSON"),
         (b"[1, 2]", "task901_made.json: has no list 'Instances'; have: list; take the file of https"),
         (b'{"data": []}', "task901_made.json: has no list 'Instances'; have: data; take the file of https"),
@@ -225,6 +234,8 @@ def test_a_broken_file_is_named_and_nothing_is_written(tmp_path: Path, content: 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.rstrip().endswith("or take it out of the folder")
+    # Nothing but the names of what the file has stands between the fault and the way out.
+    assert done.stderr.count("; ") == 1 + done.stderr.count("; have: ")
     assert [path.name for path in tmp_path.iterdir()] == ["tasks"]
     assert from_folder(tmp_path, "--tasks", "900").returncode == 0
 
@@ -236,7 +247,10 @@ def test_a_file_as_input_and_a_huge_file_are_refused(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.truncate(1 << 30)
     done = from_folder(tmp_path, "--tasks", "900")
-    assert "task900_made.json: has 1,073,741,824 bytes, more than the 268,435,456 that are read" in done.stderr
+    assert (
+        "task900_made.json: has 1,073,741,824 bytes, more than the 268,435,456 that are read; take the file of"
+        in done.stderr
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["tasks"]
 
 

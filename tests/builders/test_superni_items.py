@@ -11,8 +11,9 @@ import pytest
 
 from builders.superni.candidates import offered
 from builders.superni.content import Instance, Row, TaskContent, sort_rows
-from builders.superni.flags import task_flags, unnamed_labels
+from builders.superni.flags import FEW_TEST, task_flags, unnamed_labels
 from builders.superni.items import SPLITS, labels_of, n_test_of, split_items
+from evaluators.tasks.classification import TASK
 from schemas import contract
 from tests.builders.superni_files import text_of
 
@@ -102,7 +103,8 @@ def test_defects_of_an_item_are_its_flags() -> None:
     outputs: list[tuple[str, ...]] = [("no",) if number % 2 else ("yes",) for number in range(100)]
     outputs[9], outputs[11] = ("no", "never"), ("perhaps",)
     items = [item for split in split_items(task(outputs, texts=texts), seed=1).values() for item in split]
-    flags = {int(item.item_id[-3:]): item.flags for item in items if item.content_free is None and item.flags}
+    flags = {int(item.item_id[-3:]): item.flags[1:] for item in items if item.content_free is None and item.flags[1:]}
+    assert {item.flags[0] for item in items} == {"small_test_split"}
     assert flags == {
         1: ("outer_whitespace",),
         2: ("repeated_input", "conflicting_labels"),
@@ -118,8 +120,22 @@ def test_defects_of_the_labels_flag_every_item_of_the_task() -> None:
     outputs = [("Yes.",) if number % 2 else ("yes.",) for number in range(100)]
     items = [item for split in split_items(task(outputs), seed=1).values() for item in split]
     assert len(items) == 100 + 23
-    assert {item.flags for item in items} == {("label_with_period", "labels_alike")}
-    assert task_flags(["a", "b"]) == ()
+    assert {item.flags for item in items} == {("label_with_period", "labels_alike", "small_test_split")}
+    assert task_flags(["a", "b"], 1_000) == ()
+
+
+@pytest.mark.parametrize(
+    ("n_items", "limit", "is_small"), [(97, 1000, True), (195, 1000, True), (196, 1000, False), (196, 9, False)]
+)
+def test_a_small_test_split_flags_every_item_of_the_task(n_items: int, limit: int, is_small: bool) -> None:
+    splits = split_items(yes_no(n_items), seed=1, limit=limit)
+    assert len(splits["test"]) == min(n_items - 96, limit)
+    flags = {item.flags for items in splits.values() for item in items}
+    assert flags == {("small_test_split",) if is_small else ()}
+
+
+def test_a_test_split_is_small_if_a_run_by_default_would_ask_more() -> None:
+    assert TASK.default_limit == FEW_TEST
 
 
 @pytest.mark.parametrize(
@@ -169,8 +185,8 @@ def test_items_with_own_candidates_have_them_as_labels_or_a_flag() -> None:
     items = {i.item_id[-3:]: i for split in split_items(content, seed=1).values() for i in split}
     assert items["001"].labels == ("A", "B", "C", "D")
     assert items["002"].labels == ("A", "B", "C")
-    assert (items["000"].labels, items["000"].flags) == (("A", "B", "C", "D"), ("candidates_unclear",))
-    assert sum(item.flags == ("candidates_unclear",) for item in items.values()) == 1
+    assert (items["000"].labels, items["000"].flags[1:]) == (("A", "B", "C", "D"), ("candidates_unclear",))
+    assert sum("candidates_unclear" in item.flags for item in items.values()) == 1
 
 
 def test_rows_that_cannot_be_used_are_rejects_with_a_rule() -> None:

@@ -152,7 +152,13 @@ def _made_records(rows: Sequence[tuple[str, str, str, float]], ambiguous: bool) 
 
 
 def save_tiny_llama(
-    folder: Path, *, seed: int = 0, merge_words: bool = False, vocabulary: int = 600, head_size: int = 16
+    folder: Path,
+    *,
+    seed: int = 0,
+    merge_words: bool = False,
+    vocabulary: int = 600,
+    head_size: int = 16,
+    knows_every_sign: bool = False,
 ) -> Path:
     """A Llama with random weights and a tokenizer trained on sentences made here.
 
@@ -162,6 +168,7 @@ def save_tiny_llama(
         merge_words: Without a split at spaces, so that tokens span words, and prompt and option merge.
         vocabulary: Tokens.
         head_size: Of each of its four attention heads; some engines have no kernel for small ones.
+        knows_every_sign: With a token for each byte, so that the model can write any text, such as JSON.
     """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -176,7 +183,9 @@ def save_tiny_llama(
         tokenizer.decoder = decoders.ByteLevel()
     texts = [f"{item.sentence} '{item.pronoun.title()}' refers to the {item.reference}." for item in made_items(60)]
     special = ["<unk>", "<s>", "</s>"]
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special))
+    alphabet = pre_tokenizers.ByteLevel.alphabet() if knows_every_sign else []
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet)
+    tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"

@@ -118,6 +118,30 @@ def test_looc_uses_the_examples_that_a_prompt_has_room_for() -> None:
     assert found["accuracy"].value == 1.0
 
 
+def test_looc_says_that_no_example_fits_where_none_does() -> None:
+    records = [simple("pool", place, label, {"a": 0.9, "b": 0.1}, place=place, k=1) for place, label in enumerate("ab")]
+    records += [simple("test", number, "a", {"a": 0.58, "b": 0.42}, k=0) for number in range(3)]
+    records += [simple("bias", number, "b", {"a": 0.58, "b": 0.42}, k=0) for number in range(3)]
+    for is_suite in (False, True):
+        found = measured(records, is_suite=is_suite)
+        for name in ("accuracy_looc", "bias_score_looc", "bias_score_looc_softmax"):
+            reason = "no example fits into the prompt of any item that is evaluated"
+            assert (found[name].value, found[name].reason) == (None, reason)
+    # One that fits is enough for a value.
+    records.append(simple("test", 3, "a", {"a": 0.58, "b": 0.42}, k=1))
+    assert measured(records)["accuracy_looc"].n == 1
+
+
+def test_a_value_counts_the_items_of_a_task_and_the_tasks_of_a_suite(dataset: Path) -> None:
+    of_tasks = made_records(planned(dataset, "tasks", SHOWN), drawn_answer(5))
+    suite, alone = measured(*of_tasks, is_suite=True), measured(of_tasks[0])
+    assert {metric.unit for metric in suite.values()} == {"tasks"}
+    assert {metric.unit for metric in alone.values()} == {"items"}
+    assert (suite["accuracy"].n, alone["accuracy"].n) == (len(of_tasks), 24)
+    nothing = measured([record for record in of_tasks[0] if record.split == "bias"])
+    assert nothing["accuracy"].reason == "no items to compute it from"
+
+
 def test_looc_weighs_labels_and_not_examples() -> None:
     """Three examples of a with .8 of it and one of b with .4: (.8 + .4) / 2, and c is in no example."""
     records = [

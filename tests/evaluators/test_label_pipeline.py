@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ from evaluators.runs.records import exchange_of
 from evaluators.tasks.classification import TASK
 from schemas.items.label import LabelItem
 from schemas.result import Normalisation
+from schemas.run_folder import read_result
 from tests.evaluators import label_oracle
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import SPLITS, made_dataset, made_items
@@ -106,6 +109,42 @@ def test_rescoring_asks_nothing_and_gives_the_same_bytes(dataset: Path, runs: Pa
     for folder, (_, records) in before.items():
         assert (folder / names[1]).read_bytes() == records
     assert "no problems" in run("-m", "schemas.validate", runs)
+
+
+def test_an_index_without_its_contexts_says_which_are_missing_and_how_to_ask_them(runs: Path, tmp_path: Path) -> None:
+    folders = results(runs)
+    wanted = ", ".join(f"classification with k8-set{number}" for number in range(3))
+    way = "run the model again with --contexts 8 --prompt release-4096b, and all other options as before"
+    said = run("-m", "evaluators", "index", folders[PROMPTS[0]], status=1)
+    assert "error: nothing to average: lab/first-0.8 on tasks 1.0.0, release-4096b" in said
+    assert f": no result of {wanted}; {way}" in said
+    said = run("-m", "evaluators", "index", folders[PROMPTS[0]], "--json", status=1)
+    (told_of,) = json.JSONDecoder().raw_decode(said[said.index("[\n") :])[0]
+    assert (told_of["missing_tasks"], told_of["indices"]) == (wanted.split(", "), [])
+    other = tmp_path / "other"
+    shutil.copytree(folders[PROMPTS[1]], other)
+    changed = replace(read_result(other).signature, items_sha256="0" * 64)
+    result = told(other / "result.json")
+    result["signature"]["items_sha256"] = changed.items_sha256
+    result["signature_sha256"] = changed.sha256()
+    (other / "result.json").write_text(json.dumps(result))
+    said = run("-m", "evaluators", "index", other, *(folders[PROMPTS[n]] for n in (2, 3)), status=1)
+    assert f"are of different items; {way}" in said
+    assert "nothing to average" not in run("-m", "evaluators", "index", *folders.values())
+
+
+def test_a_run_ends_with_the_commands_that_go_on_and_few_names_of_what_has_no_value(
+    dataset: Path, tmp_path: Path
+) -> None:
+    said = ask(dataset, tmp_path, *ALL, "--config", "two", "--contexts", "0")
+    lines = [line for line in said.splitlines() if line.startswith("without a value: ")]
+    assert (
+        "without a value: macro_f1_looc, bias_score_looc, accuracy_looc and 8 more (the prompt shows no examples)"
+        in (lines)
+    )
+    assert len({line.partition("(")[2] for line in lines}) == len(lines)
+    assert all(len(line.partition("(")[0].split(", ")) <= 4 for line in lines)
+    assert f"next: biasboard index {tmp_path}, then biasboard board --runs {tmp_path}" in said
 
 
 def test_a_killed_run_goes_on_and_gives_the_same_records(dataset: Path, runs: Path, tmp_path: Path) -> None:

@@ -151,4 +151,11 @@ def test_several_runs_are_rescored_at_once(tmp_path: Path) -> None:
     assert [index["name"] for index in entry["indices"]] == ["index", "index_paper", "index_gifi_repo"]
     assert all(index["low"] < index["value"] < index["high"] for index in entry["indices"])
     (tmp_path / "runs/lab__model/assignment/result.json").unlink()
-    assert "no index, no result of task assignment" in evaluators("index", tmp_path / "runs").stdout
+    done = evaluators("index", tmp_path / "runs")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "nothing to average: lab/model on gifi" in done.stderr
+    assert ": no result of assignment; run the model again with --prompt " in done.stderr
+    write_gifi_model(tmp_path / "runs", "lab/whole", 0.5)
+    done = evaluators("index", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    assert ": no index, no result of assignment; run the model again with --prompt " in done.stdout

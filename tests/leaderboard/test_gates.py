@@ -10,15 +10,17 @@ import pytest
 
 from builders.gifi import drafts
 from builders.output import write_dataset as write_draft
-from evaluators.backend import open_backend
+from evaluators.backend import Request, Response, open_backend
 from evaluators.backend_options import BackendOptions
+from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
+from evaluators.runs.baseline_answers import BaselineAnswers
 from evaluators.runs.gates import GateCheck
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import run
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
-from evaluators.task import prompt_of, task_for
+from evaluators.task import load_task, prompt_of, task_for
 from leaderboard.checking.entries import Root
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
@@ -26,7 +28,8 @@ from leaderboard.ranking.boards import Board, assemble
 from schemas.dataset_folder import read_manifest
 from schemas.lexicon import occupations
 from schemas.memory import Memory
-from schemas.run_folder import read_run, write_result
+from schemas.run_folder import StoredParts, read_run, write_result
+from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.gifi_results import scorers
 from tests.leaderboard.known import load_known, write_keys
@@ -58,6 +61,45 @@ def hand_in(runs: Path, target: Path) -> None:
             (folder / file.name).write_bytes(file.read_bytes())
         write_result(folder, replace(result, model=model))
         assert len(records) == result.counts.items
+
+
+def choices_of(kind: str, folder: Path) -> BaselineAnswers:
+    """The records of some choices: of a coreference task, or of two classification tasks after examples."""
+    if kind == "synthbias":
+        task, prompt = load_task("coreference"), "mcq3-v1"
+        dataset = write_dataset(folder / "data", {"type2": made_items(40)})
+        selection = select(dataset, read_manifest(dataset), "type2")
+    else:
+        task, prompt = load_task("classification"), "release-1024b-k8-set0-v1"
+        dataset = made_dataset(folder / "data", ("three", "letters"))
+        selection = select(dataset, read_manifest(dataset), "tasks")
+    plan = Plan(selection, task, prompt_of(task, prompt))
+    finished = run(
+        plan, open_backend("baseline", "uniform", BackendOptions()), RunOptions(root=folder, command="tests")
+    )
+    return BaselineAnswers(task, plan.prompt, plan.normalisation, StoredParts(finished.folder, finished.result))
+
+
+@pytest.mark.parametrize("kind", ["synthbias", "superni"])
+def test_choices_that_agree_in_their_offer_are_answered_once_and_all_alike(kind: str, tmp_path: Path) -> None:
+    answers = choices_of(kind, tmp_path)
+    baselines = load_benchmark(kind).baselines
+    assert all(baseline.reads_no_prompt for baseline in baselines)
+    for baseline in baselines:
+        n_asked: list[int] = []
+
+        def answer(request: Request, given: Baseline = baseline, n_asked: list[int] = n_asked) -> Response:
+            n_asked.append(1)
+            return given.answer(request)
+
+        together = [list(part) for part in answers.of(replace(baseline, answer=answer))]
+        n_together = len(n_asked)
+        one_by_one = [list(part) for part in answers.of(replace(baseline, answer=answer, reads_no_prompt=False))]
+        assert together == one_by_one
+        n_requests = sum(len({one.request_sha256 for record in part for one in record.exchanges}) for part in together)
+        assert len(n_asked) - n_together == n_requests
+        # The made-up pairs all have occupations of their own.
+        assert n_together == n_requests if kind == "synthbias" else n_together < n_requests / 2
 
 
 def board_of(root: Path) -> Board:

@@ -112,6 +112,16 @@ def test_words_that_cannot_be_published_are_refused(places: Places, options: tup
     assert not places.results.exists()
 
 
+def test_all_missing_options_are_named_at_once(places: Places) -> None:
+    done = places.call("submit", places.run)
+    assert done.returncode == 2
+    assert "Missing options '--contact', '--model-card'." in done.stderr
+    done = places.call("submit", "--contact", "bot@example.org")
+    assert (done.returncode, "Missing arguments and options 'RUN', '--model-card'." in done.stderr) == (2, True)
+    done = places.call("submit", places.run, "--contact", "bot@example.org")
+    assert (done.returncode, "Missing option '--model-card'." in done.stderr) == (2, True)
+
+
 def test_a_pull_request_on_the_hub_holds_exactly_the_written_files(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

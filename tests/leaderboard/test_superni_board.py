@@ -11,11 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.gates import GateCheck
 from leaderboard.checking.keys import KeyCheck, KnownKey, key_of_dataset
 from schemas.dataset_folder import read_manifest
 from schemas.errors import DataError
+from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
-from schemas.run_folder import read_parts, read_result
+from schemas.run_folder import StoredParts, read_parts, read_result
 from tests.suites.commands import REPOSITORY, run, told
 
 CONTEXTS = ("k0-v1", "k8-set0-v1", "k8-set1-v1", "k8-set2-v1")
@@ -82,6 +85,18 @@ def test_pages_show_curves_calibrations_and_every_task(out: Path) -> None:
     assert len(list((out / "built" / "suites").glob("*.html"))) == len(CONTEXTS)
 
 
+def test_models_are_compared_with_what_the_results_of_baselines_say(out: Path) -> None:
+    """The gate answers for the baselines itself, and computes no other metric."""
+    folder, benchmark = result_of(out, "uniform", CONTEXTS[1]), load_benchmark("superni")
+    result = read_result(folder)
+    check = GateCheck(benchmark, benchmark.gates[0], result.signature, StoredParts(folder, result))
+    references = {one.baseline: one.metric for one in check.references(Memory(None))}
+    assert list(references) == [baseline.name for baseline in benchmark.baselines]
+    for name in ("uniform", "label-prior-0.8"):
+        stored = read_result(result_of(out, name, CONTEXTS[1])).metrics
+        assert references[name] == next(one for one in stored if one.name == "accuracy" and not one.group)
+
+
 def known_key(out: Path, folder: Path) -> KnownKey:
     dataset = out / "datasets" / "superni"
     signature = read_result(folder).signature
@@ -114,4 +129,9 @@ def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -
     with pytest.raises(DataError, match="does not have the items that are asked with a limit of 100"):
         check.add(RecordColumns(part.table.filter(pa.array(chosen))), None)
     sliced = replace(signature, n_items=1500, items_sha256="0" * 64)
-    assert KeyCheck("records", sliced, known).match.extent == "slice"
+    match = KeyCheck("records", sliced, known).match
+    assert match.extent == "slice"
+    assert match.reason == (
+        "asks 1,500 of 2,572 items; only whole configs are ranked, or the 2,190 items that a run without --limit, "
+        "--split and --part asks"
+    )

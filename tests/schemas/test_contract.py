@@ -65,7 +65,7 @@ def test_minus_infinity_is_spelled_as_text() -> None:
         (changed(None, "metrics", 1, "reason"), r"metrics\[1\].reason: null is not of type string"),
         (changed("cloud", "model", "endpoint"), r"model.endpoint: 'cloud' is not allowed; have: local, api, base"),
         (changed("beef", "records", "sha256"), r"records.sha256: 'beef' does not match '\^\[0-9a-f\]\{64\}\$'"),
-        (changed([], "metrics"), r"metrics: \[\] should be non-empty"),
+        (changed({}, "metrics"), r"metrics: {} is not of type array"),
         (changed(float("nan"), "metrics", 0, "value"), r"holds NaN or an infinity; write null and a reason"),
         (changed(float("inf"), "usage", "seconds"), r"holds NaN or an infinity; write null and a reason"),
         (changed(3, "counts", "items"), r"counts: items 3 is not the sum of scored, refused, unparsed and failed"),

@@ -118,7 +118,7 @@ def test_the_page_is_a_plain_table_whose_rows_lead_to_the_parts(built: Path) -> 
 
 def test_a_lost_part_is_unknown_with_the_reason(built: Path) -> None:
     result = result_of(built, "wood003", "lab/lost-0.8", "shown-v1")
-    assert [value[:4] for value in result["values"]] == [[None, None, None, "no parts or items to compute it from"]] * 2
+    assert [value[:4] for value in result["values"]] == [[None, None, None, "no items to compute it from"]] * 2
     assert result["why_none"][0] == "nothing was answered"
     assert result["n_missing"] == {"test": 20, "bias": 32, "pool": 64, "content_free": 23}
     assert result_of(built, "wood002", "lab/lost-0.8", "shown-v1")["n_missing"] == {}

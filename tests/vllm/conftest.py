@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def made_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that the CPU build can compute with, and a chat template."""
-    folder = save_tiny_llama(tmp_path_factory.mktemp("models") / SERVED, head_size=HEAD_SIZE)
+    folder = save_tiny_llama(tmp_path_factory.mktemp("models") / SERVED, head_size=HEAD_SIZE, knows_every_sign=True)
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
     return folder
 

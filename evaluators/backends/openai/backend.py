@@ -32,6 +32,7 @@ from evaluators.backends.openai.caller import Connection, Tally
 from evaluators.backends.openai.client import require_library
 from evaluators.backends.openai.engine import Engine
 from evaluators.backends.openai.generation import Generation
+from evaluators.backends.openai.json_form import JsonForm
 from evaluators.backends.openai.naming import is_same_model
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probed, probe
@@ -82,6 +83,8 @@ class OpenAIBackend:
     _reported: tuple[int, float] = (0, 0.0)
     """Number of attempts, and their cost in US dollars, that ``ask`` has already reported."""
     _has_warned: bool = False
+    _form: JsonForm = field(default_factory=JsonForm)
+    """Way in which texts are held to a JSON Schema; found out by the first calls, and the same from then on."""
 
     def __post_init__(self) -> None:
         # One budget for all calls, so that --max-cost is one limit for all configs.
@@ -177,6 +180,8 @@ class OpenAIBackend:
             settings["models_that_answered"] = ", ".join(sorted(names))
         if self._tally.fingerprints:
             settings["system_fingerprints"] = ", ".join(sorted(self._tally.fingerprints))
+        if self._form.is_used:
+            settings["json_schema"] = self._form.way
         settings["concurrency"] = str(self.connection.concurrency)
         packages = {"openai": importlib.metadata.version("openai")}
         return Runtime(
@@ -317,6 +322,7 @@ class OpenAIBackend:
                 tokenizer=tokenizer if probed.api == "completions" else None,
                 n_tokens=self._n_chat_tokens if probed.api == "chat" else self._n_tokens,
                 room=probed.room,
+                form=self._form,
             ),
         )
 

@@ -108,7 +108,9 @@ class Budget:
 def most_prompt_tokens(call: Call) -> int:
     """Return an upper bound on the number of prompt tokens of a call, with what a chat template adds."""
     if call.n_prompt is not None:
-        return call.n_prompt + _FRAME
+        # A schema may be shown to the model; every token takes at least one byte.
+        form = call.body.get("response_format")
+        return call.n_prompt + _FRAME + (0 if form is None else len(json.dumps(form, ensure_ascii=False).encode()))
     # Every token takes at least one byte of the text, so bytes bound tokens if no tokenizer is known. The names of the
     # other fields take more bytes than a chat template adds tokens.
     return len(json.dumps(call.body, ensure_ascii=False).encode())

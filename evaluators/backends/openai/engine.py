@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evaluators.backend import Answers, Events, Request, Response, Sent
+from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally
 from evaluators.backends.openai.client import Client, RejectedError, quiet_logs
@@ -24,6 +24,8 @@ from evaluators.backends.openai.pacing import Pacer, Patience
 from evaluators.backends.openai.ways import Ways, failed, rejected
 
 _TICK_SECONDS = 0.2
+_GATHER_SECONDS = 0.02
+"""Seconds in which responses are gathered after the first one, to be stored together. A killed process loses them."""
 _HAND_OVER = 256
 _MOST_WAITING = 4096
 """Number of responses waiting to be stored at which the workers pause."""
@@ -40,11 +42,10 @@ class _Outbox:
     error: BaseException | None = None
 
     def put(self, place: int, response: Response) -> None:
-        """Add a response, and wake the reader if enough of them wait."""
+        """Add a response, and wake the reader."""
         with self.condition:
             self.answers[place] = response
-            if len(self.answers) >= _HAND_OVER:
-                self.condition.notify()
+            self.condition.notify()
 
     def finish(self, error: BaseException | None) -> None:
         """Say that no response will follow, and wake the reader."""
@@ -53,13 +54,14 @@ class _Outbox:
             self.condition.notify()
 
     def take(self) -> tuple[dict[int, Response], bool]:
-        """Wait for a tick, or until many responses are there, and take them.
+        """Wait for a tick, or until responses are there, and take them.
 
         Returns:
             The responses by place, and True if more will come.
         """
         with self.condition:
-            self.condition.wait_for(lambda: self.is_finished or len(self.answers) >= _HAND_OVER, _TICK_SECONDS)
+            self.condition.wait_for(lambda: self.is_finished or bool(self.answers), _TICK_SECONDS)
+            self.condition.wait_for(lambda: self.is_finished or len(self.answers) >= _HAND_OVER, _GATHER_SECONDS)
             taken, self.answers = self.answers, {}
             return taken, not self.is_finished
 
@@ -149,14 +151,18 @@ class Engine:
                 await asyncio.sleep(_TICK_SECONDS / 4)
 
     async def _answer(self, caller: Caller, request: Request) -> Response:
-        calls = self._ways.calls(request)
-        if isinstance(calls, str):
-            # No call is awaited here, so let the other workers, or a request to stop, have a turn.
-            await asyncio.sleep(0)
-            return failed(calls)
-        try:
-            return self._ways.response(request, [await caller.call(call) for call in calls])
-        except GaveUpError as error:
-            return failed(str(error))
-        except RejectedError as error:
-            return rejected(error)
+        form = self._ways.generation.form
+        while True:
+            way, calls = form.way, self._ways.calls(request)
+            if isinstance(calls, str):
+                # No call is awaited here, so let the other workers, or a request to stop, have a turn.
+                await asyncio.sleep(0)
+                return failed(calls)
+            try:
+                return self._ways.response(request, [await caller.call(call) for call in calls])
+            except GaveUpError as error:
+                return failed(str(error))
+            except RejectedError as error:
+                has_form = isinstance(request, GenerateRequest) and request.json_schema is not None
+                if not has_form or not form.gives_way(way, error):
+                    return rejected(error)

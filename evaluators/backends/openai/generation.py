@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.openai.client import Call
+from evaluators.backends.openai.json_form import JsonForm
 from evaluators.backends.openai.reading import AnswerError, check_refusal, choices, shown, total_usage
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS
 from evaluators.models.tokenizer import ModelTokenizer
@@ -35,6 +36,8 @@ class Generation:
     """Function that counts the tokens of a prompt; it returns None if it cannot."""
     room: int | None = None
     """Largest number of tokens in prompt and answer together; None if unknown."""
+    form: JsonForm = field(default_factory=JsonForm)
+    """Way in which texts are held to a JSON Schema."""
 
     def calls(self, request: GenerateRequest) -> list[Call] | str:
         """Return the one call that asks for the text, or why the request cannot be asked."""
@@ -45,6 +48,7 @@ class Generation:
             "top_p": request.top_p,
             "seed": request.sampling_seed,
             **self.extra,
+            **self.form.parameters(request.json_schema),
         }
         if request.stop:
             body["stop"] = list(request.stop)

@@ -128,6 +128,8 @@ class TransformersBackend:
             yield from self._ask_choices(requests, choices, missing)
         if any(isinstance(requests[place], GenerateRequest) for place in missing):
             room = room_for_texts(self.network, self.device, self.batch_tokens, self.wanted_tokens)
+            if any(isinstance(one, GenerateRequest) and one.json_schema is not None for one in requests):
+                self.settings["json_schema"] = "none"
             yield from generate(self.network, self.tokenizer, requests, missing, room, settings=self.settings)
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount:

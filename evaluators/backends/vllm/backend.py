@@ -81,6 +81,10 @@ class _Prepared(NamedTuple):
     work: Work
 
 
+_ENDS = ("stop", "length")
+"""Reasons of the engine for the end of a text that was generated whole, or as far as it was to be."""
+
+
 @dataclass
 class VllmBackend:
     """A causal language model that vLLM has loaded, or loads with the first request."""
@@ -199,6 +203,7 @@ class VllmBackend:
             request.top_p,
             request.stop,
             request.sampling_seed,
+            request.json_schema,
         )
 
     def _unknown(self, texts: Sequence[Sequence[int]]) -> str | None:
@@ -240,6 +245,9 @@ class VllmBackend:
 
 
 def _generated(asked: Continuation, answer: Generated) -> Response:
+    if answer.finish_reason not in _ENDS:
+        # Such as a schema that no token of the vocabulary can begin.
+        return Response(status="failed", error=f"the engine ended the text by itself ({answer.finish_reason})")
     return Response(
         status="answered",
         text=answer.text,

@@ -63,6 +63,8 @@ class Continuation(NamedTuple):
     top_p: float
     stop: tuple[str, ...]
     seed: int
+    json_schema: str | None = None
+    """JSON Schema that the text must satisfy; None for any text."""
 
 
 class Generated(NamedTuple):
@@ -214,11 +216,19 @@ class Engine:
                 top_p=one.top_p,
                 stop=list(one.stop),
                 seed=one.seed,
+                **self._held_to(one.json_schema),
             )
             for one in wanted
         ]
         outputs = (output.outputs[0] for output in self._ask([one.ids for one in wanted], parameters))
         return [Generated(one.text, len(one.token_ids), one.finish_reason) for one in outputs]
+
+    def _held_to(self, json_schema: str | None) -> dict[str, Any]:
+        """Return the parameters that hold a text to a schema; none for any text."""
+        if json_schema is None:
+            return {}
+        structured = importlib.import_module("vllm.sampling_params").StructuredOutputsParams
+        return {"structured_outputs": structured(json=json_schema)}
 
     def _parameters(self, **chosen: Any) -> Any:
         return self._vllm.SamplingParams(**{"temperature": 0.0, "top_p": 1.0, **chosen})

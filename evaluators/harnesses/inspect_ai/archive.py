@@ -92,7 +92,7 @@ class Archive:
             text = content.decode()
         except UnicodeDecodeError as error:
             raise DataError(f"{where}: byte {error.start} is not UTF-8; {AGAIN}") from error
-        return strict_json.loads(text, where=where)
+        return strict_json.loads(text, where=where, remedy=AGAIN)
 
     def _known(self, entry: zipfile.ZipInfo) -> bytes:
         with self._zip.open(entry) as file:

@@ -68,7 +68,7 @@ def read_samples(path: Path, task_hash: str | None) -> ReadSamples:
     # Not splitlines(), which also splits at other characters, and a text may hold these.
     for number, line in enumerate(whole.removesuffix("\n").split("\n") if whole else [], start=1):
         where = f"{path.name}:{number}"
-        value: Any = strict_json.loads(line, where=where)
+        value: Any = strict_json.loads(line, where=where, remedy=_AGAIN)
         sample = validated(adapter, value, where, _AGAIN)
         answers.append(_answer(sample, where))
         digest.update(_hashes(value["doc"], answers[-1].prompt, sample.target).encode())

@@ -98,7 +98,7 @@ class LabellingTask:
         assert isinstance(records, RecordColumns)
         return table_of_items(records)
 
-    def suite_table(self, parts: Iterable[RecordColumns]) -> MeasureTable:
+    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> MeasureTable:
         """Return the records of a suite as arrays, one row per part."""
         return table_of_parts(parts)
 

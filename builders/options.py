@@ -1,0 +1,79 @@
+"""The options that the command lines of all builders have, and what is checked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from builders.description import BuilderSource
+from builders.output import check_target
+from builders.version import EXAMPLE, version_key
+from schemas.errors import ConfigError
+
+Out: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")
+]
+
+
+def _checked_version(version: str | None) -> str | None:
+    """Return the value of ``--dataset-version`` if it has the form of a version."""
+    if version is not None and version_key(version) is None:
+        raise typer.BadParameter(f"'{version}' is not {EXAMPLE}")
+    return version
+
+
+DatasetVersion: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset-version",
+        metavar="X.Y.Z",
+        callback=_checked_version,
+        help="Version of the dataset, which every result on it names. Default: that of the builder.",
+    ),
+]
+Overwrite: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
+]
+
+
+def target_folder(out: Path | None, default: Path, *, overwrite: bool) -> Path:
+    """Return the folder that a dataset is written to, after a check that it may be.
+
+    Args:
+        out: Folder that the user names; None for the default.
+        default: Folder if the user names none.
+        overwrite: True if a dataset that is already in the folder may be replaced.
+
+    Raises:
+        ConfigError: the folder must not be written to.
+    """
+    folder = default if out is None else out
+    # A path that ends in ".." has no name, after which the folder that is filled beside it is called.
+    folder = folder.resolve() if ".." in folder.parts else folder
+    check_target(folder, overwrite=overwrite)
+    return folder
+
+
+def check_input(source: BuilderSource, path: Path | None, others: Mapping[str, object] | None = None) -> None:
+    """Check that a source is given the files that it reads, and no others.
+
+    Args:
+        source: The source.
+        path: Value of ``--input``; None if it is not given.
+        others: Value of each other option that is about files, by its name; None where it is not given.
+
+    Raises:
+        ConfigError: the source reads no files and an option names some, or it lacks ``--input``.
+    """
+    if source.input is not None:
+        if path is None:
+            raise ConfigError(f"--source {source.name} needs --input: {source.input}")
+        return
+    for option, value in {"--input": path, **(others or {})}.items():
+        if value is not None:
+            raise ConfigError(
+                f"{option} {value}: the {source.name} source reads no file; leave it out, or give --source"
+            )

@@ -1,0 +1,74 @@
+"""Texts that no published dataset may hold, because the licence of their source forbids sharing them.
+
+The texts themselves may not lie in the repository, but their digests may. A digest ignores case, punctuation and the
+choice of third-person pronouns, so that an adapted copy of a text is known as well: the other side of a minimal pair,
+or a variant in another pronoun family.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from schemas.lexicon import pronoun_families
+
+N_BYTES = 8
+"""Length of a digest: among a million texts, one of 16,000 digests is met by chance once in a billion times."""
+_PERSON = b"biasboard texts"
+_MASK = "_"
+_WORD = re.compile(r"[^\W_]+")
+_BORDER = re.compile(r'[\n"“”]|:\s|(?<=[.!?])\s')
+"""Borders inside a text, such as a prompt, that may quote another text or continue after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedSource:
+    """Published data whose texts must not be shared, not even adapted or in part."""
+
+    name: str
+    refusal: str
+    """Reason why, and what may be published instead."""
+    file_sha256s: tuple[str, ...]
+    """SHA-256 of the published files."""
+    digests: Path
+    """File of the digests of all its texts, as :func:`packed` makes it."""
+
+
+def packed(texts: Iterable[str]) -> bytes:
+    """Return the content of a file of digests: those of the texts, sorted, without repetition."""
+    return b"".join(sorted({digest(text) for text in texts}))
+
+
+@cache
+def digests_of(path: Path) -> frozenset[bytes]:
+    """Read a file of digests."""
+    content = path.read_bytes()
+    return frozenset(content[start : start + N_BYTES] for start in range(0, len(content), N_BYTES))
+
+
+def digest(text: str) -> bytes:
+    """Return the digest of a text, which two texts share if they differ in case, punctuation and pronouns alone."""
+    forms = _pronouns()
+    words = (_MASK if word in forms else word for word in _WORD.findall(text.casefold()))
+    return hashlib.blake2b(" ".join(words).encode(), digest_size=N_BYTES, person=_PERSON).digest()
+
+
+@cache
+def _pronouns() -> frozenset[str]:
+    return frozenset(form.casefold() for family in pronoun_families().values() for form in family.forms.values())
+
+
+def holds_protected(text: str, known: frozenset[bytes]) -> bool:
+    """Return True if a text is one of those with known digests, or quotes one between borders such as line breaks."""
+    return any(digest(part) in known for part in _parts(text))
+
+
+def _parts(text: str) -> Iterator[str]:
+    yield text
+    if _BORDER.search(text) is not None:
+        yield from text.splitlines()
+        yield from _BORDER.split(text)

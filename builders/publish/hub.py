@@ -1,0 +1,236 @@
+"""A dataset repository on the Hugging Face Hub: what it holds, and the few requests that change it.
+
+Failures of the Hub come in three kinds. A mistake of the user, such as a token without the right to write, is an error
+of one line. :class:`TryAgainError` means that the state of the repository is not known any more: it must be
+read again before anything else is sent. A failure that no repetition mends is a :class:`schemas.errors.RunError`.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from builders.publish.local import LocalFile
+from schemas.errors import BiasboardError, ConfigError, DataError, RunError
+from schemas.hub import hub_fault, hub_host, hub_is_off
+
+if TYPE_CHECKING:
+    from huggingface_hub.errors import HfHubHTTPError
+
+_TYPE = "dataset"
+_REPO = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)
+_MOVED, _BUSY = 412, 409
+_AFTERWARDS = (408, 429, _BUSY, _MOVED)
+"""Statuses, beside those of 500 and more, after which the same request may succeed."""
+_TOKEN_REMEDY = "give a token that may write to it in HF_TOKEN, or run: hf auth login"
+
+
+class TryAgainError(Exception):
+    """A request that failed and may succeed once the repository has been read again."""
+
+    def __init__(self, reason: str, *, waits: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.waits = waits
+        """True if trying again at once would fail again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFile:
+    """A file in a repository."""
+
+    git_sha1: str
+    sha256: str | None
+    """Hash of the content of a large file; None for a small one, whose content ``git_sha1`` is of."""
+
+    def is_same(self, file: LocalFile) -> bool:
+        """Return True if a local file has the same content."""
+        return file.git_sha1 == self.git_sha1 if self.sha256 is None else file.sha256 == self.sha256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubState:
+    """The state of a repository at one moment."""
+
+    head: str
+    """Last commit of the main branch."""
+    is_private: bool
+    tags: Mapping[str, str]
+    """Commit of each tag."""
+
+
+class HubRepository:
+    """A dataset repository on the Hub, which need not exist yet."""
+
+    def __init__(self, repo: str) -> None:
+        """Open a repository.
+
+        Args:
+            repo: Its id, ``ORG/NAME``.
+
+        Raises:
+            ConfigError: it is no id, or the Hub is switched off.
+            RunError: the Hub cannot be reached.
+        """
+        from huggingface_hub import HfApi
+
+        if _REPO.fullmatch(repo) is None or "--" in repo or ".." in repo:
+            raise ConfigError(f"--repo {repo}: is no id of a repository; give ORG/NAME")
+        if hub_is_off():
+            raise ConfigError(f"--repo {repo}: HF_HUB_OFFLINE forbids asking the Hub; unset it to publish")
+        if (fault := hub_fault()) is not None:
+            raise RunError(f"--repo {repo}: the Hub at {hub_host()} cannot be reached ({fault}); try again later")
+        self.repo = repo
+        self._api = HfApi()
+
+    def check_token(self) -> None:
+        """Check that there is a token, without asking the Hub about it.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        if not _has_token():
+            raise ConfigError(f"--repo {self.repo}: there is no token for the Hub; {_TOKEN_REMEDY}")
+
+    def read(self) -> HubState | None:
+        """Read the state of the repository; None if there is no such repository that the token may see."""
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        with self._asking("reading"):
+            try:
+                info = self._api.repo_info(self.repo, repo_type=_TYPE)
+            except RepositoryNotFoundError as error:
+                if error.response.status_code != 404:
+                    raise
+                return None
+            tags = self._api.list_repo_refs(self.repo, repo_type=_TYPE).tags
+            targets = {tag.name: tag.target_commit for tag in tags}
+            return HubState(head=str(info.sha), is_private=bool(info.private), tags=targets)
+
+    def files(self, revision: str) -> dict[str, HubFile]:
+        """Read the files of a commit or a reference, with their hashes, by name."""
+        from huggingface_hub import RepoFile
+
+        with self._asking("reading"):
+            tree = self._api.list_repo_tree(self.repo, recursive=True, revision=revision, repo_type=_TYPE)
+            return {
+                entry.path: HubFile(git_sha1=entry.blob_id, sha256=None if entry.lfs is None else entry.lfs.sha256)
+                for entry in tree
+                if isinstance(entry, RepoFile)
+            }
+
+    def content(self, name: str, revision: str) -> bytes:
+        """Read a small file of a commit."""
+        with self._asking("reading"), tempfile.TemporaryDirectory() as folder:
+            path = self._api.hf_hub_download(
+                self.repo, name, repo_type=_TYPE, revision=revision, local_dir=folder, force_download=True
+            )
+            return Path(path).read_bytes()
+
+    def commits(self, title: str) -> list[str]:
+        """Read the commits of the main branch with a title, the latest first."""
+        with self._asking("reading"):
+            found = self._api.list_repo_commits(self.repo, repo_type=_TYPE)
+            return [commit.commit_id for commit in found if commit.title == title]
+
+    def pull_requests(self, title: str) -> dict[str, str]:
+        """Read the open pull requests with a title: the reference of each, and its address."""
+        with self._asking("reading"):
+            found = self._api.get_repo_discussions(
+                self.repo, repo_type=_TYPE, discussion_type="pull_request", discussion_status="open"
+            )
+            return {f"refs/pr/{one.num}": one.url for one in found if one.title == title}
+
+    def create(self, *, private: bool) -> None:
+        """Create the repository."""
+        with self._asking("creating the repository"):
+            self._api.create_repo(self.repo, repo_type=_TYPE, private=private)
+
+    def commit(
+        self, title: str, additions: Sequence[LocalFile], deletions: Sequence[str], *, parent: str, pull_request: bool
+    ) -> str:
+        """Send one commit with all changes.
+
+        Args:
+            title: First line of the commit.
+            additions: Files to add or to replace.
+            deletions: Names of files to delete.
+            parent: Commit that the main branch must still be at.
+            pull_request: True to open a pull request in place of changing the main branch.
+
+        Returns:
+            The commit, or the address of the pull request.
+        """
+        from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete
+
+        operations: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
+            *(CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file.path) for file in additions),
+            *(CommitOperationDelete(path_in_repo=name, is_folder=False) for name in deletions),
+        ]
+        with self._asking("sending the commit"):
+            made = self._api.create_commit(
+                self.repo,
+                operations,
+                commit_message=title,
+                repo_type=_TYPE,
+                parent_commit=parent,
+                create_pr=pull_request,
+            )
+            return str(made.pr_url if pull_request else made.oid)
+
+    def tag(self, name: str, commit: str) -> None:
+        """Create a tag on a commit; one that exists is never moved."""
+        with self._asking("tagging"):
+            self._api.create_tag(self.repo, tag=name, revision=commit, repo_type=_TYPE)
+
+    @contextmanager
+    def _asking(self, doing: str) -> Iterator[None]:
+        """Turn each failure of the Hub into one of the three kinds."""
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+        # Errors of the HTTP library, which the client has exchanged before: those of the Hub are derived from them.
+        no_answer: type[Exception] = HfHubHTTPError.__bases__[0]
+        try:
+            yield
+        except HfHubHTTPError as error:
+            raise self._kind(error, doing) from error
+        except (no_answer, LocalEntryNotFoundError) as error:
+            raise TryAgainError(f"{doing}: no answer ({_one_line(error)})", waits=True) from error
+        except ValueError as error:
+            raise DataError(f"--repo {self.repo}: {doing}: {_one_line(error)}; correct what it names") from error
+        except RuntimeError as error:
+            # A thread that uploads a large file wraps what happened to it.
+            if isinstance(error.__cause__, HfHubHTTPError):
+                raise self._kind(error.__cause__, doing) from error
+            raise TryAgainError(f"{doing}: {_one_line(error.__cause__ or error)}", waits=True) from error
+
+    def _kind(self, error: HfHubHTTPError, doing: str) -> BiasboardError | TryAgainError:
+        status = error.response.status_code
+        said = f": {_one_line(error.server_message)}" if error.server_message else ""
+        if status in (401, 403):
+            what = "does not allow this with the token" if status == 403 else "does not accept the token"
+            if not _has_token():
+                what = "shows no such repository without a token"
+            return ConfigError(f"--repo {self.repo}: {doing}: the Hub {what} ({status}{said}); {_TOKEN_REMEDY}")
+        if status == _MOVED:
+            return TryAgainError(f"{doing}: somebody else committed meanwhile ({status}{said})", waits=False)
+        if status == _BUSY:
+            return TryAgainError(f"{doing}: something else is going on there ({status}{said})", waits=True)
+        if status in _AFTERWARDS or status >= 500:
+            return TryAgainError(f"{doing}: the Hub failed ({status}{said})", waits=True)
+        return RunError(f"--repo {self.repo}: {doing}: the Hub refused ({status}{said}); correct that and run it again")
+
+
+def _has_token() -> bool:
+    from huggingface_hub import get_token
+
+    return get_token() is not None
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())[:300]

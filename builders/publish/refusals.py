@@ -1,0 +1,100 @@
+"""Refuses datasets that must not be published, also where somebody changed what their manifest says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from builders.description import Builder, BuilderSource, all_builders
+from builders.output import ensure_publishable
+from builders.protected import ProtectedSource, digests_of, holds_protected
+from schemas import tables
+from schemas.dataset import Manifest, Reject
+from schemas.dataset_folder import REJECTS
+from schemas.errors import DataError
+from schemas.item_shape import shape_of
+from schemas.strict_json import JsonValue
+
+
+def check_manifest(manifest: Manifest) -> None:
+    """Check what a manifest, and the builder that it names, say about the licence of a dataset.
+
+    That a manifest does not contradict itself, by a source that must not be published, was checked when it was read.
+
+    Raises:
+        DataError: the licence of the dataset or of a source forbids publishing it.
+    """
+    ensure_publishable(manifest)
+    where = f"dataset {manifest.name}@{manifest.version} must not be published"
+    for protected in _protected():
+        if any(source.sha256 in protected.file_sha256s for source in manifest.sources):
+            raise DataError(f"{where}: its source is the published file of {protected.name}: {protected.refusal}")
+    described = _described(manifest)
+    if described is not None and not described.redistributable:
+        raise DataError(
+            f"{where}: the builder says that its source '{described.name}' ({described.licence}) allows no converted "
+            "copies; publish scores and hashes in place of the texts"
+        )
+
+
+def check_files(folder: Path, sha256s: Sequence[str]) -> None:
+    """Check that no file of a folder is one that must not be published.
+
+    Args:
+        folder: The dataset folder.
+        sha256s: SHA-256 of each of its files.
+
+    Raises:
+        DataError: a file is.
+    """
+    for protected in _protected():
+        if set(protected.file_sha256s) & set(sha256s):
+            raise DataError(f"{folder}: holds the published file of {protected.name}; remove it: {protected.refusal}")
+
+
+def check_texts(folder: Path, manifest: Manifest) -> None:
+    """Check that no item and no rejected candidate has a text that must not be published.
+
+    Raises:
+        DataError: a text is protected; the message names the first and the number of all.
+    """
+    for protected in _protected():
+        known = digests_of(protected.digests)
+        found = [place for place, text in _texts(folder, manifest) if holds_protected(text, known)]
+        if found:
+            n_rows = len(dict.fromkeys(found))
+            raise DataError(
+                f"{found[0]}: has a text of {protected.name}, and so have {n_rows} rows in all; build the dataset "
+                f"without them: {protected.refusal}"
+            )
+
+
+def _protected() -> list[ProtectedSource]:
+    return [protected for builder in all_builders() for protected in builder.protected]
+
+
+def _described(manifest: Manifest) -> BuilderSource | None:
+    """Return how the builder of a benchmark describes the source of a dataset; None if no builder knows it."""
+    builders: list[Builder] = [builder for builder in all_builders() if builder.name == manifest.benchmark]
+    given = manifest.parameters.get("source")
+    return next(
+        (source for builder in builders for source in builder.sources if given == source.name),
+        next((source for builder in builders for source in builder.sources if manifest.name == source.dataset), None),
+    )
+
+
+def _texts(folder: Path, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield the place and the content of every text of the parquet files."""
+    row_types = {entry.path: shape_of(entry.item_shape, where=entry.path).row_type for entry in manifest.splits}
+    for name, row_type in {**row_types, REJECTS: Reject}.items():
+        for number, row in enumerate(tables.read_values(folder / name, row_type), start=1):
+            for text in _strings(row):
+                yield f"{folder / name}: row {number}", text
+
+
+def _strings(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _strings(part)

@@ -1,0 +1,253 @@
+"""The dataset of the pairs that the votes accept, with the votes, the decisions and the card of the source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from builders.output import Draft, DraftSplit, ExtraFile, Rule
+from builders.synthbias.annotation import accepted_card
+from builders.synthbias.annotation.deciding import (
+    RULES,
+    PairDecision,
+    Policy,
+    are_decided_by_people,
+    counting_ballots,
+    rule_counts,
+)
+from builders.synthbias.annotation.safe_csv import render
+from builders.synthbias.annotation.sentences import Annotated
+from builders.synthbias.annotation.state import State, pseudonyms
+from builders.synthbias.annotation.votes import AnnotatorKind
+from builders.synthbias.cards import synthbias_card
+from schemas import tables
+from schemas.dataset import Reject, Source
+from schemas.dataset_folder import REJECTS
+from schemas.errors import DataError
+from schemas.items.coreference import CoreferenceItem
+
+BUILDER_VERSION = "1.0"
+RELABELLED = Rule(name="relabelled", description="was written as type 2; the votes find that both can be meant")
+SOURCE_CARD = "source/README.md"
+_OWN_FILES = {"README.md", "croissant.json", "dataset.json", "eval.yaml", REJECTS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The name under which a dataset of accepted pairs is written."""
+
+    name: str
+    version: str
+
+
+def accepted_draft(
+    annotated: Annotated,
+    state: State,
+    policy: Policy,
+    decisions: Sequence[PairDecision],
+    *,
+    release: Release,
+    state_folder: Path,
+) -> Draft[CoreferenceItem]:
+    """Build a draft of the accepted pairs.
+
+    Args:
+        annotated: Dataset that was annotated.
+        state: Votes and annotators.
+        policy: Policy by which was decided.
+        decisions: Decisions on all pairs.
+        release: Name and version of the dataset.
+        state_folder: Folder of the state, which holds the salt of the pseudonyms.
+
+    Raises:
+        DataError: no pair is accepted.
+    """
+    manifest = annotated.manifest
+    accepted = [pair for pair in decisions if pair.verdict == "accepted"]
+    if not accepted:
+        raise DataError(
+            f"{annotated.folder}: no pair is accepted, so that there is nothing to write; collect more votes, or look "
+            "at the reasons: python -m builders.synthbias annotate decide --dry-run"
+        )
+    splits = tuple(_splits(annotated, accepted))
+    source_rejects = tables.read_rows(annotated.folder / REJECTS, Reject)
+    is_open = manifest.publish_refusal is None
+    return Draft(
+        name=release.name,
+        benchmark=manifest.benchmark,
+        version=release.version,
+        title=f"{manifest.title}: pairs accepted by annotators",
+        builder="builders.synthbias.annotation",
+        builder_version=BUILDER_VERSION,
+        parameters={
+            **manifest.parameters,
+            "annotation_stop_rule": policy.stop_rule.value,
+            "annotation_relabel": policy.relabel,
+            "annotation_count_models": policy.count_models,
+            "annotation_count_untested": policy.count_untested,
+        },
+        seed=manifest.seed,
+        sources=(*manifest.sources, _source(annotated)),
+        generator_model=manifest.generator_model,
+        licence=manifest.licence,
+        publish_refusal=manifest.publish_refusal,
+        human_validated=are_decided_by_people(accepted, annotated, state, policy),
+        splits=splits,
+        rejects=(*source_rejects, *_rejects(decisions, with_texts=is_open)),
+        reject_rules=_distinct(*(Rule(name=one.rule, description=one.description) for one in manifest.rejects), *RULES),
+        flag_rules=_distinct(
+            *(Rule(name=one.rule, description=one.description) for one in manifest.flags),
+            *((RELABELLED,) if policy.relabel else ()),
+        ),
+        card=synthbias_card(
+            data_statement=accepted_card.data_statement(annotated, SOURCE_CARD),
+            how_built=accepted_card.how_built(policy, decisions),
+            annotation=accepted_card.annotation(policy, decisions, **_n_voters(state, policy)),
+            biases=accepted_card.biases(SOURCE_CARD),
+            licence_terms=accepted_card.licence_terms(annotated, SOURCE_CARD),
+            known_limits=accepted_card.known_limits(SOURCE_CARD),
+            citation=accepted_card.citation(SOURCE_CARD),
+            splits=splits,
+        ),
+        extra_files=tuple(_files(annotated, state, policy, decisions, state_folder)),
+    )
+
+
+def _distinct(*rules: Rule) -> tuple[Rule, ...]:
+    return tuple({rule.name: rule for rule in rules}.values())
+
+
+def _n_voters(state: State, policy: Policy) -> dict[str, int]:
+    """Return the numbers of people and of models whose votes count."""
+    names = {name for ballots in counting_ballots(state, policy).values() for name in ballots}
+    n_models = sum(state.annotators[name].kind is AnnotatorKind.MODEL for name in names)
+    return {"n_people": len(names) - n_models, "n_models": n_models}
+
+
+def _source(annotated: Annotated) -> Source:
+    manifest = annotated.manifest
+    return Source(
+        name=f"the annotated dataset, {manifest.name}",
+        address=f"{manifest.name}@{manifest.version}, built by {manifest.builder} {manifest.builder_version}",
+        revision=manifest.version,
+        sha256=manifest.content_sha256,
+        licence=manifest.licence,
+        redistributable=manifest.redistributable,
+    )
+
+
+def _splits(annotated: Annotated, accepted: Sequence[PairDecision]) -> Iterator[DraftSplit[CoreferenceItem]]:
+    """Yield the splits of the source with the accepted items; relabelled ones move to the config of type 1."""
+    kept = {side.item.item_id: pair.is_relabelled for pair in accepted for side in pair.sides}
+    places: dict[tuple[str, str], list[CoreferenceItem]] = {
+        (entry.config, entry.split): [] for entry, _ in annotated.splits
+    }
+    for entry, items in annotated.splits:
+        for item in items:
+            if kept.get(item.item_id) is True:
+                places.setdefault(("type1", entry.split), []).append(_relabelled(item))
+            elif item.item_id in kept:
+                places[entry.config, entry.split].append(item)
+    for (config, split), found in places.items():
+        if found:
+            yield DraftSplit(config=config, split=split, item_shape="coreference", items=found)
+
+
+def _relabelled(item: CoreferenceItem) -> CoreferenceItem:
+    return replace(item, referent=None, stereotype=None, flags=(*item.flags, RELABELLED.name))
+
+
+def _rejects(decisions: Sequence[PairDecision], *, with_texts: bool) -> Iterator[Reject]:
+    for pair in decisions:
+        for side, (rule, reason) in zip(pair.sides, pair.rules, strict=False):
+            yield Reject(
+                candidate=side.item.sentence if with_texts else "",
+                source_row=side.item.source_row or side.item.item_id,
+                rule=rule.name,
+                reason=reason,
+            )
+
+
+def _files(
+    annotated: Annotated, state: State, policy: Policy, decisions: Sequence[PairDecision], state_folder: Path
+) -> Iterator[ExtraFile]:
+    names = pseudonyms(state_folder, state.annotators)
+    yield ExtraFile(
+        name="annotation/votes.csv",
+        content=_votes(annotated, state, policy, names).encode(),
+        description="every vote on every item, with pseudonyms of the annotators",
+    )
+    yield ExtraFile(
+        name="annotation/annotators.csv",
+        content=_annotators(state, names).encode(),
+        description="the annotators: kind, score in the entrance test, standing, number of votes",
+    )
+    yield ExtraFile(
+        name="annotation/decisions.csv",
+        content=_decisions(decisions).encode(),
+        description="the verdict on every item, with its votes",
+    )
+    yield ExtraFile(
+        name=SOURCE_CARD,
+        content=(annotated.folder / "README.md").read_bytes(),
+        description="the card of the annotated dataset",
+    )
+    for path in sorted(annotated.folder.iterdir()):
+        # The licence of the source has to stay with the data.
+        if path.is_file() and path.name not in _OWN_FILES and not path.name.startswith("."):
+            yield ExtraFile(name=path.name, content=path.read_bytes())
+
+
+def _votes(annotated: Annotated, state: State, policy: Policy, names: Mapping[str, str]) -> str:
+    """Return the votes without times and places, which could tell who somebody is, and in no order of time."""
+    counting = counting_ballots(state, policy)
+    rows = [
+        (
+            vote.item_id,
+            vote.pair_id,
+            names[vote.annotator_id],
+            state.annotators[vote.annotator_id].kind.value,
+            vote.question.value,
+            vote.answer.value,
+            "yes" if vote.annotator_id in counting.get(vote.item_id, {}) else "no",
+        )
+        for vote in state.standing_votes.values()
+        if vote.item_id in annotated.items
+    ]
+    return render(("item_id", "pair_id", "annotator", "kind", "question", "answer", "counts"), sorted(rows))
+
+
+def _annotators(state: State, names: Mapping[str, str]) -> str:
+    """Return the annotators by pseudonym; reasons stay behind, since they are free text."""
+    n_votes = Counter(vote.annotator_id for vote in state.standing_votes.values())
+    rows = [
+        (names[name], one.kind.value, one.entrance, one.status.value, str(n_votes[name]))
+        for name, one in state.annotators.items()
+    ]
+    return render(("annotator", "kind", "entrance", "status", "n_votes"), sorted(rows))
+
+
+def _decisions(decisions: Sequence[PairDecision]) -> str:
+    columns = (
+        *("item_id", "pair_id", "verdict_on_item", "verdict_on_pair", "rule", "reading"),
+        *(f"{question}_{part}" for question in ("coherent", "first", "second") for part in ("yes", "n")),
+    )
+    rows = []
+    for pair in decisions:
+        rules = [rule.name for rule, _ in pair.rules] or ["", ""]
+        for side, rule in zip(pair.sides, rules, strict=True):
+            counts = [str(number) for count in side.tally for number in count]
+            rows.append((side.item.item_id, pair.pair_id, side.verdict, pair.verdict, rule, side.reading, *counts))
+    return render(columns, rows)
+
+
+def verdict_lines(decisions: Sequence[PairDecision]) -> Iterator[str]:
+    """Yield what was decided, in numbers."""
+    verdicts = Counter(pair.verdict for pair in decisions)
+    yield f"pairs: {verdicts['accepted']} accepted, {verdicts['rejected']} rejected, {verdicts['undecided']} undecided"
+    counts = rule_counts(decisions)
+    for rule in RULES:
+        if counts.get(rule.name):
+            yield f"  {rule.name}: {counts[rule.name]} items"

@@ -1,0 +1,227 @@
+"""Agreement among annotators, and what an annotation costs and yields."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, Policy, counting_ballots, rule_counts
+from builders.synthbias.annotation.sentences import Annotated, expected_reading
+from builders.synthbias.annotation.state import State
+from builders.synthbias.annotation.votes import Ballot, Question, ballots_of
+from schemas.errors import MissingExtraError, import_extra
+from schemas.strict_json import JsonValue
+
+ItemType: TypeAlias = Literal["type1", "type2"]
+Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]
+"""Complete ballots by item and annotator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Agreement on one question."""
+
+    question: Question
+    n_votes: int
+    n_items: int
+    """Number of items with at least two votes on the question."""
+    yes_rate: float | None
+    percent_agreement: float | None
+    """Share of pairs of votes on an item that agree, averaged over the items; None if no item has two votes."""
+    krippendorff_alpha: float | None
+    alpha_reason: str | None
+    """Reason why there is no alpha."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yield:
+    """Verdicts on the sentences of one type."""
+
+    type: ItemType
+    n_items: int
+    n_accepted: int
+    n_rejected: int
+    n_undecided: int
+    n_pairs: int
+    n_pairs_accepted: int
+    n_pairs_rejected: int
+    votes_per_item: float | None
+    """Mean number of votes on the items that are decided; None if none is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Colleague:
+    """Agreement of one annotator with the majority of those whose votes count."""
+
+    annotator_id: str
+    kind: str
+    status: str
+    entrance: str
+    counts: bool
+    """True if the votes of the annotator count."""
+    n_items: int
+    n_compared: int
+    """Number of answers to questions on which the other annotators have a majority."""
+    n_agreed: int
+
+    @property
+    def agreement_rate(self) -> float | None:
+        """The share of compared answers that agree; None if there are none."""
+        return self.n_agreed / self.n_compared if self.n_compared else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The state of an annotation in numbers."""
+
+    agreement: tuple[Agreement, ...]
+    votes_per_item: Mapping[int, int]
+    """Number of items by the number of votes that count."""
+    yields: tuple[Yield, ...]
+    rejects: Mapping[str, int]
+    """Number of items that each rule keeps out."""
+    annotators: tuple[Colleague, ...]
+
+
+def make_report(annotated: Annotated, state: State, policy: Policy, decisions: Sequence[PairDecision]) -> Report:
+    """Measure agreement, cost and yield of an annotation; the entrance test is left out."""
+    counting = counting_ballots(state, policy)
+    ballots = {item_id: counting.get(item_id, {}) for item_id in annotated.items}
+    sides = [side for pair in decisions for side in pair.sides]
+    return Report(
+        agreement=tuple(agreement_on(question, ballots) for question in Question),
+        votes_per_item=dict(sorted(Counter(side.tally.coherent.n for side in sides).items())),
+        yields=tuple(
+            _yield(kind, [pair for pair in decisions if _type_of(pair.sides[0]) == kind]) for kind in _types(sides)
+        ),
+        rejects=rule_counts(decisions),
+        annotators=tuple(colleagues(annotated, state, policy, ballots)),
+    )
+
+
+def agreement_on(question: Question, ballots: Ballots) -> Agreement:
+    """Measure the agreement on one question.
+
+    References:
+        Krippendorff 2004, Content Analysis, chapter 11. The observed agreement is that of Fleiss 1971.
+    """
+    counts = [_counts(found.values(), question) for found in ballots.values()]
+    shared = [count for count in counts if count.yes + count.no >= 2]
+    n_votes = sum(map(sum, counts))
+    alpha = _alpha(shared)
+    return Agreement(
+        question=question,
+        n_votes=n_votes,
+        n_items=len(shared),
+        yes_rate=sum(count.yes for count in counts) / n_votes if n_votes else None,
+        percent_agreement=sum(map(_agreeing, shared)) / len(shared) if shared else None,
+        krippendorff_alpha=alpha if isinstance(alpha, float) else None,
+        alpha_reason=alpha if isinstance(alpha, str) else None,
+    )
+
+
+class _Counts(NamedTuple):
+    """The answers to one question about one item."""
+
+    yes: int
+    no: int
+
+
+def _counts(ballots: Iterable[Ballot], question: Question) -> _Counts:
+    answers = [_answer(ballot, question) for ballot in ballots]
+    return _Counts(answers.count(True), answers.count(False))
+
+
+def _answer(ballot: Ballot, question: Question) -> bool | None:
+    """Return an answer that counts; None from those who find the sentence incoherent, if it is about the pronoun."""
+    if question is Question.COHERENT:
+        return ballot.coherent
+    answer = ballot.first if question is Question.FIRST else ballot.second
+    return answer if ballot.coherent else None
+
+
+def _agreeing(count: _Counts) -> float:
+    n = count.yes + count.no
+    return (count.yes * (count.yes - 1) + count.no * (count.no - 1)) / (n * (n - 1))
+
+
+def _alpha(shared: Sequence[_Counts]) -> float | str:
+    """Return Krippendorff's alpha, or the reason why there is none."""
+    if not shared:
+        return "no item has two votes"
+    if 0 in (sum(count.yes for count in shared), sum(count.no for count in shared)):
+        return "all votes are the same, so that chance alone would agree as well"
+    try:
+        # Its licence is the GPL, so that nothing of ours needs it but this number.
+        krippendorff = import_extra("krippendorff", "agreement")
+    except MissingExtraError as error:
+        return str(error)
+    return float(krippendorff.alpha(value_counts=[list(count) for count in shared], level_of_measurement="nominal"))
+
+
+def colleagues(annotated: Annotated, state: State, policy: Policy, counting: Ballots) -> list[Colleague]:
+    """Compare each annotator with the majority of the others whose votes count; ties are left out."""
+    everybody = ballots_of(vote for vote in state.standing_votes.values() if vote.item_id in annotated.items)
+    n_items: Counter[str] = Counter()
+    compared: Counter[str] = Counter()
+    agreed: Counter[str] = Counter()
+    for item_id, found in everybody.items():
+        for name, ballot in found.items():
+            n_items[name] += 1
+            others = [other for other_name, other in counting[item_id].items() if other_name != name]
+            for question in Question:
+                answer, majority = _answer(ballot, question), _counts(others, question)
+                if answer is None or majority.yes == majority.no:
+                    continue
+                compared[name] += 1
+                agreed[name] += answer == (majority.yes > majority.no)
+    return [
+        Colleague(
+            annotator_id=name,
+            kind=annotator.kind,
+            status=annotator.status,
+            entrance=annotator.entrance,
+            counts=policy.counts(annotator),
+            n_items=n_items[name],
+            n_compared=compared[name],
+            n_agreed=agreed[name],
+        )
+        for name, annotator in sorted(state.annotators.items())
+    ]
+
+
+def _types(sides: Sequence[ItemDecision]) -> list[ItemType]:
+    present = {_type_of(side) for side in sides}
+    return [kind for kind in ("type1", "type2") if kind in present]
+
+
+def _type_of(side: ItemDecision) -> ItemType:
+    return "type1" if expected_reading(side.item) == "open" else "type2"
+
+
+def _yield(kind: ItemType, pairs: Sequence[PairDecision]) -> Yield:
+    verdicts = Counter(side.verdict for pair in pairs for side in pair.sides)
+    of_pairs = Counter(pair.verdict for pair in pairs)
+    decided = [side.tally.coherent.n for pair in pairs for side in pair.sides if side.verdict != "undecided"]
+    return Yield(
+        type=kind,
+        n_items=sum(verdicts.values()),
+        n_accepted=verdicts["accepted"],
+        n_rejected=verdicts["rejected"],
+        n_undecided=verdicts["undecided"],
+        n_pairs=len(pairs),
+        n_pairs_accepted=of_pairs["accepted"],
+        n_pairs_rejected=of_pairs["rejected"],
+        votes_per_item=sum(decided) / len(decided) if decided else None,
+    )
+
+
+def as_json(report: Report) -> JsonValue:
+    """Return a report as a JSON value; unknown numbers are null."""
+    value: dict[str, Any] = asdict(report)
+    value["votes_per_item"] = {str(n): items for n, items in report.votes_per_item.items()}
+    for entry, colleague in zip(value["annotators"], report.annotators, strict=True):
+        entry["agreement_rate"] = colleague.agreement_rate
+    return value

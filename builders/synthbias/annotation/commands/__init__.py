@@ -1,0 +1,1 @@
+"""The commands ``python -m builders.synthbias annotate ...``, one file each."""

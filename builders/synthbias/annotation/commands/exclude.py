@@ -1,0 +1,50 @@
+"""The command ``annotate exclude``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from builders.synthbias.annotation.commands.options import EntrancePercent, StateFolder
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, Score
+from builders.synthbias.annotation.state import State, locked, read_state, write_state
+from builders.synthbias.annotation.votes import Annotator, Status
+from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError
+
+
+@one_line_errors()
+def exclude(
+    annotator: Annotated[str, typer.Argument(help="Id of the annotator, as in annotators.csv.")],
+    state_folder: StateFolder,
+    reason: Annotated[str, typer.Option(help="Reason, which stays in the state.")] = "",
+    back: Annotated[bool, typer.Option("--back", help="Take the exclusion back.")] = False,
+    entrance_percent: EntrancePercent = DEFAULT_PERCENT,
+) -> None:
+    """Stop counting the votes of an annotator; the votes are kept.
+
+    The next plan, decision and report are computed without them.
+    """
+    if not back and not reason.strip():
+        raise ConfigError("--reason: is missing; say why the votes do not count")
+    with locked(state_folder):
+        state = read_state(state_folder)
+        if annotator not in state.annotators:
+            raise ConfigError(f"annotator '{annotator}' is not in {state_folder}; look into annotators.csv")
+        known = state.annotators[annotator]
+        if back:
+            changed = replace(known, status=_status_before(known, entrance_percent), reason="")
+        else:
+            changed = replace(known, status=Status.EXCLUDED, reason=reason)
+        write_state(state_folder, state, State(state.rows, {**state.annotators, annotator: changed}))
+    typer.echo(f"{annotator}: {changed.status}")
+
+
+def _status_before(annotator: Annotator, percent: int) -> Status:
+    """Return the status that an annotator has by the score in the entrance test."""
+    score = Score.parse(annotator.entrance)
+    if score is None:
+        return Status.UNTESTED
+    return Status.ACTIVE if score.reaches(percent) else Status.FAILED

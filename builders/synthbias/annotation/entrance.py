@@ -1,0 +1,146 @@
+"""The entrance test: twenty sentences of this project whose answers are known, and three worked examples.
+
+Ten of the sentences leave the referent open and ten settle it, as in SynthBias. Two of each ten are incoherent, so that
+somebody who never reads is noticed: three have a pronoun in a wrong case, which is what exchanging pronouns in a
+finished sentence leads to, and one contradicts itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from builders.synthbias.annotation.sentences import Sentence
+from builders.synthbias.annotation.votes import Ballot
+from builders.synthbias.mentions import occupation_mentions, pronoun_mentions
+
+DEFAULT_PERCENT = 80
+"""Share of the test that must be right, as in SynthBias."""
+
+
+class EntranceUnit(StrEnum):
+    """The values of ``--entrance-unit``."""
+
+    ITEM = "item"
+    """A sentence is right if all its answers are."""
+    ANSWER = "answer"
+    """Each answer is right or wrong by itself."""
+
+
+class Score(NamedTuple):
+    """A score in the entrance test."""
+
+    right: int
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.right}/{self.n}"
+
+    @classmethod
+    def parse(cls, text: str) -> Score | None:
+        """Return the score that a text such as ``17/20`` names; None if it names none."""
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        return None if found is None else cls(int(found[1]), int(found[2]))
+
+    def reaches(self, percent: int) -> bool:
+        """Return True if the share that is right reaches a percentage."""
+        return 100 * self.right >= percent * self.n
+
+
+class Solved(NamedTuple):
+    """A sentence with its right answers."""
+
+    sentence: Sentence
+    answers: Ballot
+    why: str
+    """Explanation; empty in the test."""
+
+
+_OPEN = Ballot(coherent=True, first=True, second=True)
+_FIRST = Ballot(coherent=True, first=True, second=False)
+_SECOND = Ballot(coherent=True, first=False, second=True)
+_INCOHERENT = Ballot(coherent=False, first=None, second=None)
+
+_TEST: tuple[tuple[str, Ballot], ...] = (
+    ("The manager and the accountant shared a taxi, and she paid for it.", _OPEN),
+    ("The farmer begged the baker to lend him fifty dollars.", _FIRST),
+    ("The guard had breakfast with the librarian before he drove to the coast.", _OPEN),
+    ("The sheriff met the tailor in the park and lent him the newspaper.", _SECOND),
+    ("The auditor and the salesperson ran to the tram, but it left without he.", _INCOHERENT),
+    ("The mechanic pulled the nurse out of the lake because she could not swim.", _SECOND),
+    ("The cashier and the driver were chatting when his phone rang.", _OPEN),
+    ("The writer asked the carpenter for help because she could not lift the table alone.", _FIRST),
+    ("The cook asked the teacher to pass she the salt.", _INCOHERENT),
+    ("The designer told the lawyer a joke while she was waiting for the bus.", _OPEN),
+    ("The supervisor cut himself while the clerk was peeling apples.", _FIRST),
+    ("The hairdresser and the physician looked for her umbrella.", _OPEN),
+    ("The analyst was sitting beside the cleaner when a bee landed on his arm.", _OPEN),
+    ("The secretary begged the chief not to leave her alone in the dark.", _FIRST),
+    ("The janitor and the editor were both in the office, and she was the only person there.", _INCOHERENT),
+    ("The housekeeper visited the laborer in the hospital, where he was recovering from a fever.", _SECOND),
+    ("The developer played chess with the attendant until she got tired.", _OPEN),
+    ("The counselor told the construction worker that him was hungry again.", _INCOHERENT),
+    ("The receptionist asked the mover to weigh himself on the new scale.", _SECOND),
+    ("The CEO walked with the assistant to her car.", _OPEN),
+)
+_EXAMPLES: tuple[tuple[str, Ballot, str], ...] = (
+    (
+        "The chief met the writer at the station, and she was carrying a heavy box.",
+        _OPEN,
+        "The sentence makes sense. Nothing in it says who was carrying the box: both people can be meant. How likely "
+        "that is in real life does not matter.",
+    ),
+    (
+        "The lawyer handed the auditor a letter and watched him open it.",
+        _SECOND,
+        "The sentence makes sense. The person who opens the letter is the one who was given it, so that only the "
+        "auditor can be meant.",
+    ),
+    (
+        "The cashier thanked the mechanic because him had repaired the radio.",
+        _INCOHERENT,
+        'The sentence is not grammatical: "him" would have to be "he". Nothing further is asked about it.',
+    ),
+)
+
+
+def _solved(prefix: str, number: int, text: str, answers: Ballot, why: str = "") -> Solved:
+    (pronoun,) = pronoun_mentions(text)
+    first, second = (mention.text for mention in occupation_mentions(text))
+    name = f"{prefix}-{number:02d}"
+    return Solved(Sentence(name, name, text, pronoun.text, pronoun.start, first, second), answers, why)
+
+
+TEST: tuple[Solved, ...] = tuple(_solved("entrance", number, *case) for number, case in enumerate(_TEST, 1))
+EXAMPLES: tuple[Solved, ...] = tuple(_solved("example", number, *case) for number, case in enumerate(_EXAMPLES, 1))
+TEST_PAIRS: Mapping[str, str] = {solved.sentence.item_id: solved.sentence.pair_id for solved in TEST}
+"""Pair of each sentence of the test; each is alone in its pair."""
+
+
+def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score | None:
+    """Return the score of an annotator in the entrance test; None if it was not finished.
+
+    Args:
+        ballots: Ballots of the annotator by item.
+        unit: Unit in which right answers are counted.
+    """
+    found = [(ballots.get(solved.sentence.item_id), solved.answers) for solved in TEST]
+    if not all(ballot is not None and ballot.is_complete for ballot, _ in found):
+        return None
+    if unit is EntranceUnit.ITEM:
+        return Score(sum(_answers(ballot) == _answers(right) for ballot, right in found), len(found))
+    marks = [mark for ballot, right in found for mark in _marks(ballot, right)]
+    return Score(sum(marks), len(marks))
+
+
+def _answers(ballot: Ballot | None) -> Ballot | None:
+    """Return a ballot without answers about the pronoun of a sentence that is called incoherent."""
+    return _INCOHERENT if ballot is not None and ballot.coherent is False else ballot
+
+
+def _marks(ballot: Ballot | None, right: Ballot) -> Iterator[bool]:
+    """Yield True or False for each answer that the sentence has; one that was not asked is wrong."""
+    given = _answers(ballot)
+    return (given is not None and given[place] == answer for place, answer in enumerate(right) if answer is not None)

@@ -1,0 +1,281 @@
+"""Takes votes in: what is new is kept, what must not count is refused, counted and listed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, entrance_score
+from builders.synthbias.annotation.sentences import Annotated
+from builders.synthbias.annotation.state import State
+from builders.synthbias.annotation.votes import (
+    Annotator,
+    AnnotatorKind,
+    Answer,
+    Question,
+    Status,
+    Vote,
+    VoteKey,
+    ballots_of,
+)
+from schemas.errors import DataError
+
+
+class Refusal(StrEnum):
+    """The reasons for which votes are not taken in."""
+
+    CANCELLED = "cancelled"
+    """The annotator skipped the sentence."""
+    REJECTED = "rejected"
+    """The assignment was rejected or returned."""
+    INCOMPLETE = "incomplete"
+    """A question is not answered."""
+    DUPLICATE = "duplicate"
+    """The annotator has answered the question before; the first answer is kept."""
+    BOTH_SIDES = "both_sides"
+    """The annotator has voted on the other side of the pair."""
+
+
+class Submission(NamedTuple):
+    """Answers of one annotator to questions about one sentence, as they came in."""
+
+    where: str
+    """File and line, or task and annotation, for messages."""
+    item_id: str
+    annotator_id: str
+    answers: Mapping[Question, Answer]
+    submitted_at: str
+    source: str
+    pair_id: str | None = None
+    """Pair as the file has it; None if it has none."""
+    refusal: Refusal | None = None
+    """Reason for which it must not count, if the file says so."""
+
+
+class Refused(NamedTuple):
+    """A submission that was not taken in."""
+
+    where: str
+    item_id: str
+    annotator_id: str
+    reason: Refusal
+
+
+class EntranceRule(NamedTuple):
+    """The rule by which the entrance test is passed."""
+
+    percent: int = DEFAULT_PERCENT
+    unit: EntranceUnit = EntranceUnit.ITEM
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The state after votes were taken in, and what became of them."""
+
+    state: State
+    n_added: int
+    n_known: int
+    """Number of votes that an earlier intake has taken in."""
+    refused: tuple[Refused, ...]
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """The number of refused submissions by reason."""
+        counts = Counter(one.reason for one in self.refused)
+        return {reason.value: counts[reason] for reason in Refusal}
+
+
+def take_in(
+    annotated: Annotated,
+    state: State,
+    submissions: Sequence[Submission],
+    *,
+    kind: AnnotatorKind = AnnotatorKind.HUMAN,
+    entrance: EntranceRule | None = None,
+) -> Intake:
+    """Take submissions in, the earliest first.
+
+    Args:
+        annotated: Dataset that is annotated.
+        state: State so far.
+        submissions: Submissions in any order.
+        kind: Kind of the annotators.
+        entrance: Rule by which the entrance test is passed; None for the default.
+
+    Raises:
+        DataError: an item is unknown, its pair is another one, or an annotator has another kind; nothing is taken in.
+    """
+    for submission in submissions:
+        _check(annotated, state, submission, kind)
+    names = {submission.annotator_id for submission in submissions}
+    desk = _Desk(state.part(lambda vote: vote.annotator_id in names), kind)
+    # Times are in UTC and of one form, so that their order is that of the texts; unknown times come last.
+    for submission in sorted(submissions, key=lambda one: (one.submitted_at == "", one.submitted_at)):
+        desk.take(submission, _pair_of(annotated, submission))
+    annotators = dict(state.annotators)
+    for submission in submissions:
+        name = submission.annotator_id
+        annotators.setdefault(name, Annotator(annotator_id=name, kind=kind))
+    rows = (*state.rows, *desk.added)
+    scored = with_entrance(State(rows, annotators), entrance or EntranceRule())
+    return Intake(scored, len(desk.added), desk.n_known, tuple(desk.refused))
+
+
+def with_entrance(state: State, rule: EntranceRule) -> State:
+    """Return a state whose annotators have the scores of the entrance tests that they finished.
+
+    Scores that were entered by hand stay if the votes hold no finished test, and an exclusion always stays.
+    """
+    of_test = state.part(lambda vote: vote.item_id in TEST_PAIRS)
+    by_annotator: dict[str, list[Vote]] = {}
+    for vote in of_test.standing_votes.values():
+        by_annotator.setdefault(vote.annotator_id, []).append(vote)
+    annotators = dict(state.annotators)
+    for name, votes in by_annotator.items():
+        ballots = {item_id: found[name] for item_id, found in ballots_of(votes).items()}
+        score = entrance_score(ballots, rule.unit)
+        if score is None:
+            continue
+        annotator = replace(annotators[name], entrance=str(score))
+        if annotator.status is not Status.EXCLUDED:
+            passed = score.reaches(rule.percent)
+            reason = "" if passed else f"entrance test: {score}, less than {rule.percent} percent"
+            annotator = replace(annotator, status=Status.ACTIVE if passed else Status.FAILED, reason=reason)
+        annotators[name] = annotator
+    return State(state.rows, annotators)
+
+
+def _check(annotated: Annotated, state: State, submission: Submission, kind: AnnotatorKind) -> None:
+    where, item_id = submission.where, submission.item_id
+    if item_id not in annotated.items and item_id not in TEST_PAIRS:
+        raise DataError(f"{where}: item '{item_id}' is not in {annotated.folder}; give the dataset that was exported")
+    pair_id = _pair_of(annotated, submission)
+    if submission.pair_id not in (None, pair_id):
+        raise DataError(
+            f"{where}: item '{item_id}' is of pair '{pair_id}', not '{submission.pair_id}'; correct the line, or give "
+            "the dataset that was exported"
+        )
+    known = state.annotators.get(submission.annotator_id)
+    if known is not None and known.kind is not kind:
+        raise DataError(
+            f"{where}: annotator '{submission.annotator_id}' is a {known.kind}, not a {kind}; give --kind {known.kind}"
+        )
+
+
+def _pair_of(annotated: Annotated, submission: Submission) -> str:
+    item_id = submission.item_id
+    return TEST_PAIRS[item_id] if item_id in TEST_PAIRS else annotated.items[item_id].pair_id
+
+
+@dataclass(slots=True)
+class _Desk:
+    """The votes of those who submit while their submissions are taken in."""
+
+    state: State
+    kind: AnnotatorKind
+    added: list[Vote] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    n_known: int = 0
+    rows: set[Vote] = field(init=False)
+    standing: dict[VoteKey, Vote] = field(init=False)
+    sides: dict[tuple[str, str], str] = field(init=False)
+    """Item of a pair that an annotator has voted on, by annotator and pair."""
+
+    def __post_init__(self) -> None:
+        self.rows = set(self.state.rows)
+        self.standing = dict(self.state.standing_votes)
+        self.sides = {(vote.annotator_id, vote.pair_id): vote.item_id for vote in self.standing.values()}
+
+    def take(self, submission: Submission, pair_id: str) -> None:
+        """Take a submission in, or refuse it."""
+        votes = [_vote(submission, pair_id, question, answer) for question, answer in submission.answers.items()]
+        new = [vote for vote in votes if vote not in self.rows]
+        if submission.refusal is None:
+            self.n_known += len(votes) - len(new)
+            if not new:
+                return
+        reason = submission.refusal or self._refusal(new)
+        if reason is not None:
+            self.refused.append(Refused(submission.where, submission.item_id, submission.annotator_id, reason))
+            return
+        for vote in new:
+            self._add(vote)
+
+    def _refusal(self, votes: Sequence[Vote]) -> Refusal | None:
+        first = votes[0]
+        other = self.sides.get((first.annotator_id, first.pair_id), first.item_id)
+        # A model is asked each sentence by itself and remembers none.
+        if other != first.item_id and self.kind is AnnotatorKind.HUMAN:
+            return Refusal.BOTH_SIDES
+        for vote in votes:
+            if (vote.answer is Answer.WITHDRAWN) != (vote.key in self.standing):
+                return Refusal.DUPLICATE
+        return None
+
+    def _add(self, vote: Vote) -> None:
+        self.added.append(vote)
+        self.rows.add(vote)
+        if vote.answer is Answer.WITHDRAWN:
+            del self.standing[vote.key]
+            left = any((vote.item_id, vote.annotator_id, question) in self.standing for question in Question)
+            if not left:
+                self.sides.pop((vote.annotator_id, vote.pair_id), None)
+        else:
+            self.standing[vote.key] = vote
+            self.sides[vote.annotator_id, vote.pair_id] = vote.item_id
+
+
+def _vote(submission: Submission, pair_id: str, question: Question, answer: Answer) -> Vote:
+    return Vote(
+        item_id=submission.item_id,
+        pair_id=pair_id,
+        annotator_id=submission.annotator_id,
+        question=question,
+        answer=answer,
+        submitted_at=submission.submitted_at,
+        source=submission.source,
+    )
+
+
+_OFFSETS = {"UTC": "+0000", "GMT": "+0000", "PST": "-0800", "PDT": "-0700"}
+_ZONED = re.compile(rf"^\w{{3}} (\w{{3}} \d{{1,2}} \d\d:\d\d:\d\d) ({'|'.join(_OFFSETS)}) (\d{{4}})$")
+
+
+def utc_time(text: str, *, where: str) -> str:
+    """Return a time in UTC as ISO 8601; an empty text stays empty.
+
+    Args:
+        text: Time as ISO 8601, in UTC if it names no zone, or as Mechanical Turk writes it.
+        where: Place of the time, for the message.
+
+    Raises:
+        DataError: the time has another form.
+
+    >>> utc_time("2026-03-01T12:00:00+02:00", where="")
+    '2026-03-01T10:00:00.000Z'
+    >>> utc_time("Sun Mar 01 02:00:00 PST 2026", where="")
+    '2026-03-01T10:00:00.000Z'
+    """
+    if not text:
+        return ""
+    zoned = _ZONED.match(text.strip())
+    try:
+        if zoned is not None:
+            day, zone, year = zoned.groups()
+            time = datetime.strptime(f"{day} {_OFFSETS[zone]} {year}", "%b %d %H:%M:%S %z %Y")
+        else:
+            time = datetime.fromisoformat(text.strip())
+            time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    except ValueError as error:
+        raise DataError(f"{where}: time '{text}' is not ISO 8601; write it like 2026-03-01T12:00:00Z") from error
+    return utc_text(time)
+
+
+def utc_text(time: datetime) -> str:
+    """Return a time in UTC as ISO 8601, always with milliseconds, so that times are in the order of their texts."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

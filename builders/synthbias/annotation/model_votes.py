@@ -1,0 +1,176 @@
+"""Asks a language model the questions of the protocol, through the evaluators, and reads its votes from their runs.
+
+The sentences go out as a dataset of instructions, with those of the entrance test among them. A model is asked each
+sentence by itself and remembers none, so that it may judge both sides of a pair.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from builders.card import Card, CardTable
+from builders.output import Draft, DraftSplit
+from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
+from builders.synthbias.annotation.intake import Refusal, Submission
+from builders.synthbias.annotation.sentences import Annotated, Sentence
+from builders.synthbias.annotation.votes import Answer, Question
+from schemas import strict_json
+from schemas.errors import DataError
+from schemas.items.instruction import InstructionItem
+from schemas.json_answers import NoJsonError, find_json
+from schemas.record import Record
+from schemas.result import Result
+from schemas.run_folder import finished_runs, read_run
+
+DATASET = "synthbias-questions"
+_BENCHMARK = "synthbias-annotation"
+_CONFIG, _SPLIT = "questions", "asked"
+_VERSION = "1.0.0"
+_SCHEMA = strict_json.canonical(
+    {
+        "type": "object",
+        "properties": {str(question): {"type": "string", "enum": ["yes", "no"]} for question in Question},
+        "required": [str(question) for question in Question],
+        "additionalProperties": False,
+    }
+).decode()
+
+
+def questions_draft(annotated: Annotated, sentences: Sequence[Sentence]) -> Draft[InstructionItem]:
+    """Return the dataset that asks a model about sentences, and about those of the entrance test.
+
+    It holds the sentences, so that it may be published only if their dataset may be.
+
+    Args:
+        annotated: Dataset that is annotated.
+        sentences: Sentences to judge.
+    """
+    asked = [*(solved.sentence for solved in TEST), *sentences]
+    manifest = annotated.manifest
+    return Draft(
+        name=DATASET,
+        benchmark=_BENCHMARK,
+        version=_VERSION,
+        title=f"Questions about sentences of {manifest.name} {manifest.version}",
+        builder="builders.synthbias.annotation",
+        builder_version="1.0",
+        parameters={"dataset": manifest.name, "dataset_version": manifest.version},
+        seed=None,
+        sources=manifest.sources,
+        generator_model=manifest.generator_model,
+        licence=manifest.licence,
+        publish_refusal=manifest.publish_refusal,
+        human_validated=False,
+        splits=(
+            DraftSplit(
+                config=_CONFIG,
+                split=_SPLIT,
+                item_shape="instruction",
+                items=[
+                    InstructionItem(
+                        item_id=one.item_id,
+                        text=instruction(one),
+                        json_schema=_SCHEMA,
+                        cell=one.pair_id,
+                        sample=0,
+                        flags=(),
+                    )
+                    for one in asked
+                ],
+            ),
+        ),
+        rejects=(),
+        reject_rules=(),
+        flag_rules=(),
+        card=Card(
+            data_statement="Questions about single sentences, for a language model as one more annotator.",
+            how_built=f"Three questions about each sentence, and {len(TEST)} sentences whose answers are known.",
+            licence_terms="The terms of the sentences hold for this dataset too.",
+            intended_use="To be asked by `python -m evaluators run`; `annotate ingest --format model` reads the votes.",
+            out_of_scope_use="Nothing is measured with these questions.",
+            known_limits="A model's votes are marked as such, and decide nothing unless that is asked for.",
+            balance=CardTable(header=("", _CONFIG), rows=(("sentences", str(len(asked))),)),
+            citation="Cite the dataset of the sentences.",
+            task_categories=("text-generation",),
+            tags=("annotation",),
+        ),
+    )
+
+
+def instruction(sentence: Sentence) -> str:
+    """Return the instruction to judge a sentence, with the three worked examples that people see."""
+    return "\n\n".join(
+        (
+            "Judge a sentence. Say whether it is coherent, then whether its pronoun can refer to the occupation that "
+            "is named first, and whether it can refer to the one that is named second. Both may be possible. Judge "
+            "what the sentence says, not how many women or men have an occupation. If it is not coherent, answer no to "
+            "the other two.",
+            *(_example(solved) for solved in EXAMPLES),
+            f"{_asked(sentence)}\nAnswer as JSON alone, like the answers above.",
+        )
+    )
+
+
+def _asked(sentence: Sentence) -> str:
+    questions = (f"- {question}: {sentence.ask(question)}" for question in Question)
+    return "\n".join((f"Sentence: {sentence.text}", *questions))
+
+
+def _example(solved: Solved) -> str:
+    told = {question: "yes" if answer else "no" for question, answer in zip(Question, solved.answers, strict=True)}
+    return f"{_asked(solved.sentence)}\nAnswer: {json.dumps(told)}\n({solved.why})"
+
+
+def read_submissions(path: Path) -> list[Submission]:
+    """Read the votes of models from finished runs; each model is an annotator of its own.
+
+    Args:
+        path: Folder of a run, or of several.
+
+    Raises:
+        DataError: there is no run of such questions, or a file is broken.
+    """
+    found: list[Submission] = []
+    for folder in finished_runs(path):
+        result, records = read_run(folder)
+        if result.signature.dataset != DATASET:
+            raise DataError(
+                f"{folder}: is a run on dataset '{result.signature.dataset}', not on '{DATASET}'; name a run on what "
+                "annotate export --format model wrote"
+            )
+        found += (_submission(record, annotator_of(result), folder) for record in records)
+    return found
+
+
+def annotator_of(result: Result) -> str:
+    """Return the name under which a model votes: its id, and the beginning of the hash of its identity."""
+    return f"{result.model.id}@{result.model.identity_sha256[:8]}"
+
+
+def _submission(record: Record, annotator: str, folder: Path) -> Submission:
+    answers = dict(_answers(record))
+    return Submission(
+        where=f"{folder.name}: {record.item_id}",
+        item_id=record.item_id,
+        annotator_id=annotator,
+        answers=answers or {Question.COHERENT: Answer.NO},
+        submitted_at="",
+        source=f"model:{folder.name}",
+        refusal=None if answers else Refusal.INCOMPLETE,
+    )
+
+
+def _answers(record: Record) -> Iterator[tuple[Question, Answer]]:
+    """Yield the answer to each question; nothing if the model did not answer all that must be answered."""
+    try:
+        value = find_json(record.exchanges[0].text or "")
+    except NoJsonError:
+        return
+    told = value if isinstance(value, dict) else {}
+    given = {question: told.get(str(question)) for question in Question}
+    if given[Question.COHERENT] == "no":
+        yield Question.COHERENT, Answer.NO
+    elif all(answer in ("yes", "no") for answer in given.values()):
+        yield from ((question, Answer(str(answer))) for question, answer in given.items())

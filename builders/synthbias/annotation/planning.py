@@ -1,0 +1,189 @@
+"""Plans the next batch: which sentences need more votes, how many, and from whom."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain, zip_longest
+from pathlib import Path
+
+from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, undecided_items
+from builders.synthbias.annotation.safe_csv import read_rows, render
+from builders.synthbias.annotation.sentences import Group
+from builders.synthbias.annotation.state import BATCHES, State
+from schemas.errors import ConfigError, DataError
+from schemas.files import replacing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A sentence that needs votes; a row of a batch."""
+
+    item_id: str
+    pair_id: str
+    group: Group
+    annotator_id: str
+    """Annotator who is to vote; empty if anybody of the group may."""
+    n_votes: int
+    n_before: int
+    """Number of votes that counted when the batch was planned."""
+
+
+COLUMNS = tuple(one.name for one in fields(Request))
+
+
+def plan(
+    decisions: Sequence[PairDecision], groups: Mapping[str, Group], state: State, annotators: Sequence[str] = ()
+) -> list[Request]:
+    """Plan the next batch.
+
+    Each sentence is asked as often as it must be before it could have enough votes, so that none is asked in vain.
+
+    Args:
+        decisions: Decisions on all pairs, by the votes so far.
+        groups: Group of each item.
+        state: Votes and annotators so far.
+        annotators: Annotators to assign the votes to; nobody gets both sides of a pair, or a sentence twice. Empty to
+            leave open who votes.
+
+    Returns:
+        The requests in the order of the dataset. Fewer votes than needed are assigned where there are too few
+        annotators.
+    """
+    if not annotators:
+        return [_request(side, groups, "", side.n_to_ask) for side in undecided_items(decisions)]
+    desk = _Desk.of(state, annotators)
+    waiting: dict[str, list[ItemDecision]] = defaultdict(list)
+    for side in undecided_items(decisions):
+        waiting[side.item.pair_id].append(side)
+    return [
+        _request(side, groups, name, 1)
+        for sides in waiting.values()
+        for side in _turns(sides)
+        if (name := desk.assign(side)) is not None
+    ]
+
+
+def _turns(sides: Sequence[ItemDecision]) -> Iterator[ItemDecision]:
+    """Yield each side as often as it needs votes, in turn, so that few annotators do not all vote on the first side."""
+    queues = [[side] * side.n_to_ask for side in sides]
+    return (side for side in chain.from_iterable(zip_longest(*queues)) if side is not None)
+
+
+def _request(side: ItemDecision, groups: Mapping[str, Group], annotator_id: str, n_votes: int) -> Request:
+    item = side.item
+    return Request(
+        item_id=item.item_id,
+        pair_id=item.pair_id,
+        group=groups[item.item_id],
+        annotator_id=annotator_id,
+        n_votes=n_votes,
+        n_before=side.tally.coherent.n,
+    )
+
+
+@dataclass(slots=True)
+class _Desk:
+    """The annotators, what each has to do, and which side of each pair each has seen."""
+
+    loads: dict[str, int]
+    seen: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Items of a pair that an annotator has voted on or has been assigned, by pair and annotator."""
+
+    @classmethod
+    def of(cls, state: State, annotators: Sequence[str]) -> _Desk:
+        """Return the desk as the votes so far leave it."""
+        desk = cls(dict.fromkeys(annotators, 0))
+        for vote in state.standing_votes.values():
+            desk.seen[vote.pair_id, vote.annotator_id].add(vote.item_id)
+        return desk
+
+    def assign(self, side: ItemDecision) -> str | None:
+        """Return the annotator with least to do who may see this side; None if there is none."""
+        pair_id, item_id = side.item.pair_id, side.item.item_id
+        free = [name for name in self.loads if not self.seen.get((pair_id, name))]
+        if not free:
+            return None
+        chosen = min(free, key=lambda name: (self.loads[name], hashlib.sha256(f"{item_id}|{name}".encode()).digest()))
+        self.loads[chosen] += 1
+        self.seen[pair_id, chosen].add(item_id)
+        return chosen
+
+
+def batch_paths(folder: Path) -> list[Path]:
+    """Return the batches of a state, the oldest first."""
+    return sorted((folder / BATCHES).glob("[0-9][0-9][0-9][0-9].csv"))
+
+
+def write_batch(folder: Path, requests: Sequence[Request]) -> Path:
+    """Write a batch; if the last one holds the same requests, it is still the next one.
+
+    Returns:
+        Path of the batch.
+    """
+    known = batch_paths(folder)
+    text = render(COLUMNS, ([str(getattr(request, name)) for name in COLUMNS] for request in requests))
+    if known and known[-1].read_bytes() == text.encode():
+        return known[-1]
+    path = folder / BATCHES / f"{int(known[-1].stem) + 1 if known else 1:04d}.csv"
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode())
+    return path
+
+
+def read_batch(path: Path) -> list[Request]:
+    """Read a batch.
+
+    Raises:
+        DataError: the file is broken.
+    """
+    remedy = "remove it, and plan it again: python -m builders.synthbias annotate plan"
+    columns, rows = read_rows(path, remedy=remedy)
+    if columns != COLUMNS:
+        raise DataError(f"{path}:1: has the columns {','.join(columns)}, not {','.join(COLUMNS)}; {remedy}")
+    requests = []
+    for row in rows:
+        group, n_votes, n_before = (row.cells[name] for name in ("group", "n_votes", "n_before"))
+        if group not in ("A", "B") or not n_votes.isdecimal() or not n_before.isdecimal():
+            raise DataError(f"{row.where}: group, n_votes or n_before is wrong; {remedy}")
+        requests.append(
+            Request(
+                item_id=row.cells["item_id"],
+                pair_id=row.cells["pair_id"],
+                group="A" if group == "A" else "B",
+                annotator_id=row.cells["annotator_id"],
+                n_votes=int(n_votes),
+                n_before=int(n_before),
+            )
+        )
+    return requests
+
+
+def chosen_batch(folder: Path, number: int | None) -> Path:
+    """Return the path of a batch by its number; None stands for the last one.
+
+    Raises:
+        ConfigError: there is no such batch.
+    """
+    known = batch_paths(folder)
+    found = [path for path in known if number is None or int(path.stem) == number]
+    if not found:
+        have = f"have: {', '.join(path.stem for path in known)}" if known else "plan one: annotate plan"
+        raise ConfigError(f"--state {folder}: no batch{'' if number is None else f' {number}'} here; {have}")
+    return found[-1]
+
+
+def n_outstanding(requests: Sequence[Request], n_now: Mapping[str, int]) -> int:
+    """Return how many votes of a batch have not come in.
+
+    Args:
+        requests: Requests of the batch.
+        n_now: Number of votes that count now, by item.
+    """
+    wanted: dict[str, int] = defaultdict(int)
+    before = {request.item_id: request.n_before for request in requests}
+    for request in requests:
+        wanted[request.item_id] += request.n_votes
+    return sum(max(0, before[item_id] + n - n_now.get(item_id, 0)) for item_id, n in wanted.items())

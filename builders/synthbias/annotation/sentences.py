@@ -1,0 +1,124 @@
+"""The sentences that are annotated: the items of a dataset of minimal pairs, and what annotators see of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from builders.synthbias.annotation.thresholds import Expected
+from builders.synthbias.annotation.votes import Question
+from schemas.dataset import Manifest, SplitEntry
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.errors import DataError
+from schemas.items.coreference import CoreferenceItem
+
+Group: TypeAlias = Literal["A", "B"]
+GROUPS: tuple[Group, ...] = ("A", "B")
+
+
+class Sentence(NamedTuple):
+    """The part of an item that annotators see."""
+
+    item_id: str
+    pair_id: str
+    text: str
+    pronoun: str
+    pronoun_start: int
+    first: str
+    """Occupation that is mentioned first."""
+    second: str
+
+    def ask(self, question: Question) -> str:
+        """Return the wording of a question about this sentence."""
+        if question is Question.COHERENT:
+            return "Is this sentence coherent, that is, grammatical and free of contradictions?"
+        occupation = self.first if question is Question.FIRST else self.second
+        return f'Can "{self.pronoun}" refer to the {occupation}?'
+
+
+class Pair(NamedTuple):
+    """The two sides of a minimal pair."""
+
+    pair_id: str
+    sides: tuple[CoreferenceItem, CoreferenceItem]
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A dataset that is annotated."""
+
+    folder: Path
+    manifest: Manifest
+    splits: tuple[tuple[SplitEntry, Sequence[CoreferenceItem]], ...]
+
+    @cached_property
+    def items(self) -> dict[str, CoreferenceItem]:
+        """The items by id, in their order."""
+        return {item.item_id: item for _, items in self.splits for item in items}
+
+    @cached_property
+    def pairs(self) -> dict[str, Pair]:
+        """The minimal pairs by id, in their order."""
+        sides: dict[str, list[CoreferenceItem]] = defaultdict(list)
+        for item in self.items.values():
+            sides[item.pair_id].append(item)
+        return {pair_id: Pair(pair_id, (found[0], found[1])) for pair_id, found in sides.items()}
+
+    @cached_property
+    def groups(self) -> dict[str, Group]:
+        """The group of each item: nobody should annotate items of both groups of one pair.
+
+        Which side is in which group follows from the id of the pair, so that it is the same in every batch, and either
+        gender as often.
+        """
+        found: dict[str, Group] = {}
+        for pair_id, pair in self.pairs.items():
+            turn = hashlib.sha256(pair_id.encode()).digest()[0] % 2
+            for place, item in enumerate(sorted(pair.sides, key=lambda side: side.item_id)):
+                found[item.item_id] = GROUPS[(place + turn) % 2]
+        return found
+
+
+def read_annotated(folder: Path) -> Annotated:
+    """Read a dataset of minimal pairs.
+
+    Raises:
+        DataError: there is no dataset, it is broken, it has items of another shape, or a pair lacks a side.
+    """
+    manifest = read_manifest(folder)
+    splits = []
+    for entry in manifest.splits:
+        items = read_split(folder, entry)
+        kept = [item for item in items if isinstance(item, CoreferenceItem)]
+        if len(kept) < len(items):
+            raise DataError(
+                f"{folder}: config {entry.config} has items of shape '{entry.item_shape}'; only sentences with two "
+                "occupations (coreference) can be annotated: give such a dataset"
+            )
+        splits.append((entry, kept))
+    n_sides: dict[str, int] = defaultdict(int)
+    for _, kept in splits:
+        for item in kept:
+            n_sides[item.pair_id] += 1
+    odd = next((pair_id for pair_id, n in n_sides.items() if n != 2), None)
+    if odd is not None:
+        raise DataError(f"{folder}: pair '{odd}' has {n_sides[odd]} sides, not 2; build the dataset again")
+    return Annotated(folder, manifest, tuple(splits))
+
+
+def sentence_of(item: CoreferenceItem) -> Sentence:
+    """Return the part of an item that annotators see."""
+    first, second = item.occupations
+    return Sentence(item.item_id, item.pair_id, item.sentence, item.pronoun, item.pronoun_start, first, second)
+
+
+def expected_reading(item: CoreferenceItem) -> Expected:
+    """Return the reading with which an item was written."""
+    if item.referent is None:
+        return "open"
+    return "first" if item.referent == item.occupations[0] else "second"

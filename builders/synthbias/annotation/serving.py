@@ -1,0 +1,175 @@
+"""Serves the page on which one annotator votes, to browsers on this machine only.
+
+Other programs and pages on the machine cannot vote: every address begins with a token that only the command prints, a
+request must name this server as its host, which a page elsewhere cannot make a browser do, and a change must come from
+the page itself. The page loads nothing from anywhere else.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from typing import NamedTuple
+
+from builders.synthbias.annotation.session import Session, Turn, instructions_json, turn_json
+from builders.synthbias.annotation.votes import Answer, Question
+from schemas import strict_json
+from schemas.errors import BiasboardError, ConfigError, DataError
+from schemas.strict_json import JsonValue
+
+HOST = "127.0.0.1"
+MOST_BYTES = 10_000
+"""Maximum size of what the page sends."""
+_IDLE_SECONDS = 30
+_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_FILES: Mapping[str, tuple[str, str]] = {
+    "": ("index.html", "text/html; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+_JSON = "application/json"
+
+
+class Served(NamedTuple):
+    """A server that listens, and the address of its page."""
+
+    server: ThreadingHTTPServer
+    address: str
+
+
+def open_server(session: Session, port: int) -> Served:
+    """Open a server for a session; it listens on its port, but answers only when ``serve_forever`` is called.
+
+    Args:
+        session: Work of the annotator.
+        port: Port to listen on; 0 picks a free one.
+
+    Raises:
+        ConfigError: the port cannot be used.
+    """
+    token = secrets.token_urlsafe(24)
+    try:
+        server = ThreadingHTTPServer((HOST, port), partial(_Handler, session, token))
+    except OSError as error:
+        raise ConfigError(f"port {port} of {HOST}: {error.strerror or error}; choose another with --port") from error
+    return Served(server, f"http://{HOST}:{server.server_port}/{token}/")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the requests of the page."""
+
+    server: ThreadingHTTPServer
+    timeout = _IDLE_SECONDS
+    server_version = "annotation"
+    sys_version = ""
+
+    def __init__(self, session: Session, token: str, *connection: object) -> None:
+        self._session = session
+        self._token = token
+        super().__init__(*connection)  # type: ignore[arg-type]
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Discard the line for each request, which would show the token."""
+
+    def do_GET(self) -> None:
+        """Answer with a file of the page or with what is asked now."""
+        name = self._name()
+        if name is None:
+            return
+        if name in _FILES:
+            file, kind = _FILES[name]
+            self._send(HTTPStatus.OK, resources.files(__package__).joinpath("page", file).read_bytes(), kind)
+        elif name == "turn":
+            self._answer(self._session.turn)
+        elif name == "instructions":
+            self._send_json(HTTPStatus.OK, instructions_json())
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND)
+
+    def do_POST(self) -> None:
+        """Take a vote, or take one back."""
+        name = self._name()
+        if name is None:
+            return
+        if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif self.headers.get("Content-Type") != _JSON:
+            self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        elif name == "vote":
+            self._vote()
+        elif name == "undo":
+            self._answer(self._session.undo)
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND)
+
+    def _name(self) -> str | None:
+        """Return what is asked for, behind the token; None if the request was refused."""
+        port = self.server.server_port
+        if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
+            self._refuse(HTTPStatus.MISDIRECTED_REQUEST)
+            return None
+        token, _, name = self.path.removeprefix("/").partition("/")
+        if not hmac.compare_digest(token.encode(), self._token.encode()):
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return None
+        return name
+
+    def _vote(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return
+        body = self.rfile.read(int(length))
+
+        def vote() -> Turn:
+            item_id, answers = _parsed(body)
+            return self._session.vote(item_id, answers)
+
+        self._answer(vote)
+
+    def _answer(self, act: Callable[[], Turn]) -> None:
+        try:
+            self._send_json(HTTPStatus.OK, turn_json(act()))
+        except BiasboardError as error:
+            self._send_json(HTTPStatus.CONFLICT, {"error": str(error)})
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        # What was sent along is not read, so that the connection cannot go on.
+        self.close_connection = True
+        self._send(status, f"{status.value} {status.phrase}\n".encode(), "text/plain; charset=utf-8")
+
+    def _send_json(self, status: HTTPStatus, value: JsonValue) -> None:
+        self._send(status, json.dumps(value).encode(), _JSON)
+
+    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        for header, text in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(header, text)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _parsed(body: bytes) -> tuple[str, dict[Question, Answer]]:
+    """Return the item and the answers that the page sent."""
+    where = "vote"
+    try:
+        value = strict_json.loads(body.decode("utf-8"), where=where)
+        if not isinstance(value, dict) or not isinstance(value["answers"], dict):
+            raise ValueError
+        answers = {Question(name): Answer(str(answer)) for name, answer in value["answers"].items()}
+        return str(value["item_id"]), answers
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{where}: is no item with answers; load the page again") from error

@@ -1,0 +1,275 @@
+"""One annotator at work: what is asked next, what was answered, and how it is taken back."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
+from builders.synthbias.annotation.entrance import EXAMPLES, TEST, TEST_PAIRS, Solved
+from builders.synthbias.annotation.intake import EntranceRule, Submission, take_in, utc_text
+from builders.synthbias.annotation.label_studio import is_complete
+from builders.synthbias.annotation.sentences import Annotated, Sentence, sentence_of
+from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
+from builders.synthbias.annotation.votes import (
+    Annotator,
+    AnnotatorKind,
+    Answer,
+    Ballot,
+    Question,
+    Status,
+    Vote,
+    ballots_of,
+)
+from builders.synthbias.mentions import occupation_mentions
+from schemas.errors import ConfigError, DataError
+from schemas.strict_json import JsonValue
+
+SOURCE = "serve"
+Phase: TypeAlias = Literal["entrance", "items", "failed", "excluded", "done"]
+
+
+class Turn(NamedTuple):
+    """The sentence that an annotator is asked next, and how far the work is."""
+
+    phase: Phase
+    sentence: Sentence | None
+    done: int
+    total: int
+    can_undo: bool
+    annotator: Annotator
+
+
+def sampled_pairs(annotated: Annotated, n: int | None, seed: int) -> tuple[str, ...]:
+    """Return the ids of the pairs to annotate, drawn by a seed; all of them if no number is given."""
+    ordered = sorted(annotated.pairs, key=lambda pair_id: _order(seed, pair_id))
+    return tuple(ordered if n is None else ordered[:n])
+
+
+@dataclass(slots=True)
+class Session:
+    """The work of one annotator on a state, which other processes may change at the same time.
+
+    Args:
+        annotated: Dataset that is annotated.
+        folder: Folder of the state.
+        annotator_id: The annotator.
+        pairs: Pairs to annotate; the annotator sees one side of each.
+        seed: Seed of the order of the sentences.
+        policy: Policy by which sentences have enough votes.
+        entrance: Rule by which the entrance test is passed.
+    """
+
+    annotated: Annotated
+    folder: Path
+    annotator_id: str
+    pairs: Sequence[str]
+    seed: int = 0
+    policy: Policy = field(default_factory=Policy)
+    entrance: EntranceRule = field(default_factory=EntranceRule)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _state: State | None = None
+    _stamp: tuple[object, ...] = ()
+    _taken_back: str | None = None
+    _decisions: dict[str, PairDecision] = field(default_factory=dict)
+    """Decisions on the pairs by the state; empty if they have to be made again."""
+
+    def turn(self) -> Turn:
+        """Return what is asked next."""
+        with self._lock:
+            return self._turn(self._read())
+
+    def vote(self, item_id: str, answers: Mapping[Question, Answer]) -> Turn:
+        """Write the answers about a sentence at once, and return what is asked next.
+
+        Raises:
+            DataError: another sentence is asked, answers are missing, or the votes were cast before.
+        """
+        if not is_complete(answers) or Answer.WITHDRAWN in answers.values():
+            raise DataError(f"item '{item_id}': a question is not answered with yes or no; answer all that are shown")
+        with self._lock, locked(self.folder):
+            state = self._read()
+            asked = self._turn(state).sentence
+            if asked is None or asked.item_id != item_id:
+                raise DataError(f"item '{item_id}' is not asked now; load the page again")
+            submission = Submission(
+                where=SOURCE,
+                item_id=item_id,
+                annotator_id=self.annotator_id,
+                answers=answers,
+                submitted_at=utc_text(self.now()),
+                source=SOURCE,
+            )
+            intake = take_in(self.annotated, state, [submission], entrance=self.entrance)
+            if intake.refused:
+                raise DataError(f"item '{item_id}': refused as {intake.refused[0].reason}; load the page again")
+            self._write(state, intake.state, item_id)
+            self._taken_back = None
+            return self._turn(intake.state)
+
+    def undo(self) -> Turn:
+        """Take the answers about the last sentence back, and ask it again.
+
+        Raises:
+            DataError: nothing can be taken back.
+        """
+        with self._lock, locked(self.folder):
+            state = self._read()
+            last = self._last(state)
+            if last is None:
+                raise DataError("nothing can be taken back; answer the sentence that is shown")
+            standing = [vote for vote in self._mine(state) if vote.item_id == last]
+            time = utc_text(self.now())
+            withdrawals = [
+                Submission(SOURCE, last, self.annotator_id, {vote.question: Answer.WITHDRAWN}, time, SOURCE)
+                for vote in standing
+            ]
+            intake = take_in(self.annotated, state, withdrawals, entrance=self.entrance)
+            self._write(state, intake.state, last)
+            self._taken_back = last
+            return self._turn(intake.state)
+
+    def _read(self) -> State:
+        """Return the state, read again only if a file changed."""
+        stamp = self._files()
+        if self._state is None or stamp != self._stamp:
+            self._state, self._stamp = read_state(self.folder), stamp
+            self._decisions.clear()
+        return self._state
+
+    def _write(self, old: State, new: State, item_id: str) -> None:
+        """Write a state in which the votes of the annotator on an item changed."""
+        write_state(self.folder, old, new)
+        self._state, self._stamp = new, self._files()
+        if new.annotators != old.annotators:
+            self._decisions.clear()
+        elif item_id in self.annotated.items:
+            pair = self.annotated.pairs[self.annotated.items[item_id].pair_id]
+            ballots = counting_ballots(new.part(lambda vote: vote.pair_id == pair.pair_id), self.policy)
+            self._decisions[pair.pair_id] = decide_pair(pair, ballots, self.policy)
+
+    def _files(self) -> tuple[object, ...]:
+        paths = (self.folder / VOTES, self.folder / ANNOTATORS)
+        stats = (path.stat() if path.exists() else None for path in paths)
+        return tuple(None if one is None else (one.st_mtime_ns, one.st_size, one.st_ino) for one in stats)
+
+    def _turn(self, state: State) -> Turn:
+        known = state.annotators.get(self.annotator_id)
+        annotator = known or Annotator(annotator_id=self.annotator_id, kind=AnnotatorKind.HUMAN)
+        ballots = ballots_of(self._mine(state))
+        mine = {item_id: found[self.annotator_id] for item_id, found in ballots.items()}
+        can_undo = self._last(state) is not None
+        if annotator.status in (Status.EXCLUDED, Status.FAILED):
+            phase: Phase = "excluded" if annotator.status is Status.EXCLUDED else "failed"
+            return Turn(phase, None, 0, 0, False, annotator)
+        if annotator.status is Status.UNTESTED and not self.policy.count_untested:
+            left = [solved.sentence for solved in TEST if not _is_complete(mine.get(solved.sentence.item_id))]
+            # The test is finished with its last answer, which makes the annotator active or failed.
+            return Turn("entrance", self._first(left), len(TEST) - len(left), len(TEST), can_undo, annotator)
+        waiting = sorted(self._waiting(state, mine))
+        done = sum(any(_is_complete(mine.get(side.item_id)) for side in self._sides(name)) for name in self.pairs)
+        total = done + len({item.pair_id for *_, item in waiting})
+        sentence = self._first([item for *_, item in waiting])
+        return Turn("done" if sentence is None else "items", sentence, done, total, can_undo, annotator)
+
+    def _first(self, sentences: Sequence[Sentence]) -> Sentence | None:
+        """Return the sentence to ask: the one that was taken back, or the first."""
+        again = next((one for one in sentences if one.item_id == self._taken_back), None)
+        return again or next(iter(sentences), None)
+
+    def _sides(self, pair_id: str) -> Iterator[Sentence]:
+        return map(sentence_of, self.annotated.pairs[pair_id].sides)
+
+    def _waiting(self, state: State, mine: Mapping[str, Ballot]) -> Iterator[tuple[int, bytes, Sentence]]:
+        """Yield the sentences that the annotator may be asked, those with the fewest votes to be first."""
+        if not self._decisions:
+            ballots = counting_ballots(state, self.policy)
+            for pair_id in self.pairs:
+                self._decisions[pair_id] = decide_pair(self.annotated.pairs[pair_id], ballots, self.policy)
+        for pair_id in self.pairs:
+            decision = self._decisions[pair_id]
+            if decision.verdict != "undecided" or any(side.item.item_id in mine for side in decision.sides):
+                continue
+            for side in decision.sides:
+                if side.verdict == "undecided":
+                    order = _order(self.seed, self.annotator_id, side.item.item_id)
+                    yield side.tally.coherent.n, order, sentence_of(side.item)
+
+    def _mine(self, state: State) -> list[Vote]:
+        """Return the standing votes of the annotator, the last one last."""
+        return list(state.part(lambda vote: vote.annotator_id == self.annotator_id).standing_votes.values())
+
+    def _last(self, state: State) -> str | None:
+        """Return the item whose votes can be taken back: the last one, unless it finished the entrance test."""
+        mine = [vote for vote in self._mine(state) if vote.source == SOURCE]
+        if not mine:
+            return None
+        item_id = mine[-1].item_id
+        known = state.annotators.get(self.annotator_id)
+        return None if item_id in TEST_PAIRS and known is not None and known.entrance else item_id
+
+
+def _is_complete(ballot: Ballot | None) -> bool:
+    return ballot is not None and ballot.is_complete
+
+
+def _order(*parts: object) -> bytes:
+    return hashlib.sha256("|".join(map(str, parts)).encode()).digest()
+
+
+def check_annotator(state: State, name: str) -> None:
+    """Check that somebody of this name may vote on the page.
+
+    Raises:
+        ConfigError: the name is empty or that of a model.
+    """
+    known = state.annotators.get(name)
+    if not name.strip():
+        raise ConfigError("--annotator: is empty; give a name")
+    if known is not None and known.kind is AnnotatorKind.MODEL:
+        raise ConfigError(f"--annotator {name}: is a model; give another name")
+
+
+def turn_json(turn: Turn) -> JsonValue:
+    """Return a turn as the page reads it."""
+    sentence = turn.sentence
+    return {
+        "phase": turn.phase,
+        "annotator": turn.annotator.annotator_id,
+        "entrance": turn.annotator.entrance,
+        "reason": turn.annotator.reason,
+        "done": turn.done,
+        "total": turn.total,
+        "can_undo": turn.can_undo,
+        "sentence": None if sentence is None else _sentence_json(sentence),
+    }
+
+
+def instructions_json() -> JsonValue:
+    """Return the worked examples as the page reads them."""
+    return [_example_json(solved) for solved in EXAMPLES]
+
+
+def _example_json(solved: Solved) -> dict[str, JsonValue]:
+    answers: list[JsonValue] = [None if answer is None else "yes" if answer else "no" for answer in solved.answers]
+    return {**_sentence_json(solved.sentence), "answers": answers, "why": solved.why}
+
+
+def _sentence_json(sentence: Sentence) -> dict[str, JsonValue]:
+    questions: list[JsonValue] = [{"name": question.value, "text": sentence.ask(question)} for question in Question]
+    marks: list[JsonValue] = [[start, end, kind] for start, end, kind in sorted(_marks(sentence))]
+    return {"item_id": sentence.item_id, "text": sentence.text, "marks": marks, "questions": questions}
+
+
+def _marks(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
+    """Yield what the page highlights: start, end and kind."""
+    yield sentence.pronoun_start, sentence.pronoun_start + len(sentence.pronoun), "pronoun"
+    for mention in occupation_mentions(sentence.text):
+        if mention.text in (sentence.first, sentence.second):
+            yield mention.start, mention.end, "occupation"

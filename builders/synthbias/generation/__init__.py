@@ -1,0 +1,5 @@
+"""Sentences written by a language model: what it is asked, and what becomes of its answers.
+
+The model is asked by the evaluators. This package writes the requests as a dataset and reads the answers from the
+records of a run, so that no client stands here.
+"""

@@ -1,0 +1,165 @@
+"""Reads candidates from the answers of a model: sentences with a slot, each with the cell that it was written for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from builders.output import Rule
+from builders.synthbias.generation.cells import Cell, cell_of
+from builders.synthbias.generation.requests import DATASET
+from builders.synthbias.minimal_pair import Slotted
+from schemas.dataset import Reject
+from schemas.errors import DataError
+from schemas.json_answers import NoJsonError, find_json
+from schemas.lexicon import CASES
+from schemas.progress import Report
+from schemas.record import Record
+from schemas.result import Model, Result
+from schemas.run_folder import RECORDS, RESULT, finished_runs, read_result, read_run
+
+FAILED = Rule(name="failed_request", description="the request was answered")
+REFUSED = Rule(name="refused_answer", description="the model did not decline")
+TRUNCATED = Rule(name="truncated_answer", description="the answer was not cut off before its end")
+UNREADABLE = Rule(name="unreadable_answer", description="the answer holds JSON with a list of sentences")
+MALFORMED = Rule(name="malformed_sentence", description="a sentence has the texts 'before' and 'after', and a case")
+ANSWER_RULES = (FAILED, REFUSED, TRUNCATED, UNREADABLE, MALFORMED)
+_MOST_SHOWN = 200
+
+
+class Answered(NamedTuple):
+    """A finished run whose answers are read, and its files."""
+
+    folder: Path
+    result: Result
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The content of its result and of its records, by name."""
+        return {name: (self.folder / name).read_bytes() for name in (RECORDS, RESULT)}
+
+
+class Candidate(NamedTuple):
+    """A sentence that a model wrote."""
+
+    row: str
+    """Id of the instruction, and number of the sentence in its answer."""
+    cell: Cell
+    slotted: Slotted
+
+
+class Answers(NamedTuple):
+    """The runs, the model that wrote, and what its answers hold."""
+
+    runs: tuple[Answered, ...]
+    model: Model
+    candidates: tuple[Candidate, ...]
+    rejects: tuple[Reject, ...]
+    """Answers and sentences that are no candidates."""
+    samples: Mapping[str, int]
+    """Number of instructions that were answered or failed, by the key of their cell."""
+    cost_usd: float | None
+    """Cost of all runs in US dollars; None if that of one is unknown."""
+
+
+def read_answers(path: Path, report: Report) -> Answers:
+    """Read the answers of all runs at a path, ordered by their instructions.
+
+    An instruction that several runs asked, as a pilot does, counts once: in the run with the most items.
+
+    Args:
+        path: Folder of runs, or of a dataset that keeps them.
+        report: Function that is called with the progress.
+
+    Raises:
+        DataError: there is no run of this project's instructions, or several models answered.
+    """
+    runs = _runs(path)
+    records: dict[str, Record] = {}
+    for number, answered in enumerate(runs):
+        report("reading answers", number, len(runs))
+        for record in read_run(answered.folder).records:
+            records.setdefault(record.item_id, record)
+    candidates: list[Candidate] = []
+    rejects: list[Reject] = []
+    samples: dict[str, int] = {}
+    for key in sorted(records):
+        record = records[key]
+        cell = cell_of(record.groups.get("cell", ""))
+        if cell is None:
+            raise DataError(f"{path}: record '{key}' names no cell of this builder; ask again: {_HOW}")
+        samples[cell.key] = samples.get(cell.key, 0) + 1
+        for found in _found(record, cell):
+            (candidates if isinstance(found, Candidate) else rejects).append(found)  # type: ignore[arg-type]
+    costs = [run.result.usage.cost_usd for run in runs]
+    return Answers(
+        runs=tuple(runs),
+        model=runs[0].result.model,
+        candidates=tuple(candidates),
+        rejects=tuple(rejects),
+        samples=samples,
+        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+    )
+
+
+_HOW = "python -m builders.synthbias generate --help"
+
+
+def _runs(path: Path) -> list[Answered]:
+    """Return the runs at a path, those with the most items first."""
+    found = [Answered(folder, read_result(folder)) for folder in finished_runs(path)]
+    ours = [run for run in found if run.result.signature.dataset == DATASET]
+    if not ours:
+        raise DataError(f"--input {path}: holds no run of dataset '{DATASET}'; ask a model first: {_HOW}")
+    models = {run.result.model.identity_sha256: run.result.model.id for run in ours}
+    if len(models) > 1:
+        raise DataError(
+            f"--input {path}: {len(models)} models answered ({', '.join(sorted({*models.values()}))}); name the runs "
+            "of one model"
+        )
+    return sorted(ours, key=lambda run: (-run.result.signature.n_items, run.result.signature_sha256))
+
+
+def _found(record: Record, cell: Cell) -> Iterator[Candidate | Reject]:
+    (exchange,) = record.exchanges
+    text = exchange.text or ""
+    sentences = _sentences(text) if exchange.status == "answered" else ""
+    if not isinstance(sentences, str):
+        for number, value in enumerate(sentences):
+            yield _candidate(value, f"{record.item_id}#{number}", cell)
+        return
+    rule, reason = UNREADABLE, sentences
+    if record.status == "refused":
+        rule, reason = REFUSED, record.reason or "declines"
+    elif exchange.status != "answered":
+        rule, reason = FAILED, record.reason or exchange.error or "no answer"
+    elif record.truncated:
+        rule, reason = TRUNCATED, f"was cut off after {exchange.n_completion_tokens} tokens"
+    yield Reject(candidate=text[:_MOST_SHOWN] or "no text", source_row=record.item_id, rule=rule.name, reason=reason)
+
+
+def _sentences(text: str) -> Sequence[Any] | str:
+    """Return the list of sentences of an answer, or why it holds none."""
+    try:
+        value = find_json(text)
+    except NoJsonError as error:
+        return f"holds no JSON: {error}"
+    found = value.get("sentences") if isinstance(value, dict) else value
+    return found if isinstance(found, list) and found else "holds JSON without a list of sentences"
+
+
+def _candidate(value: Any, row: str, cell: Cell) -> Candidate | Reject:
+    """Return a sentence in the form that was asked for as a candidate."""
+    told = value if isinstance(value, dict) else {}
+    before, after = told.get("before"), told.get("after")
+    case = next((case for case in CASES if case == told.get("case")), None)
+    if not isinstance(before, str) or not isinstance(after, str) or case is None:
+        shown = str(value)[:_MOST_SHOWN]
+        reason = f"has no texts 'before' and 'after' with a case out of {', '.join(CASES)}"
+        return Reject(candidate=shown, source_row=row, rule=MALFORMED.name, reason=reason)
+    # A model puts the spaces around the gap on either side of it, or on none.
+    before = before.strip() + " "
+    after = after.strip()
+    after = f" {after}" if after[:1].isalpha() else after
+    return Candidate(row, cell, Slotted(cell.config, before, case, after, cell.first, cell.second, cell.referent))

@@ -1,0 +1,223 @@
+"""Answers the requests of records as baselines would have, so that a model can be compared with them on its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.baseline import Baseline, TellsBaselines
+from evaluators.statistics.bootstrap import IntArray
+from evaluators.task import Prompt, Read, Task
+from schemas.errors import DataError
+from schemas.record import Exchange, Reading
+from schemas.record_columns import RecordColumns
+from schemas.result import Normalisation
+
+_ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
+
+
+class _ItemFacts(NamedTuple):
+    """The facts about an item that its record keeps."""
+
+    target: str | None
+    reference: str | None
+    groups: Mapping[str, str]
+
+
+class _Offers(NamedTuple):
+    """The records of a part, sorted by what a baseline that reads no prompt can tell apart."""
+
+    codes: IntArray
+    """Index of each record's kind, shape (n,)."""
+    exchanges: tuple[tuple[Exchange, ...], ...]
+    """The exchanges of one record of each kind, without their prompts."""
+    facts: tuple[Mapping[str, str], ...]
+    """The facts of each kind that baselines read."""
+
+
+@dataclass(frozen=True)
+class BaselineAnswers:
+    """The records of a result as if baselines had given all answers."""
+
+    task: Task
+    prompt: Prompt
+    normalisation: Normalisation | None
+    parts: Iterable[RecordColumns]
+    """The records of each part, which can be read several times."""
+
+    @cached_property
+    def told(self) -> frozenset[str]:
+        """The names of the facts that every record tells.
+
+        Raises:
+            DataError: some records lack a fact that others have; a baseline would then be left out unseen.
+        """
+        told = {
+            frozenset(facts)
+            for number, part in enumerate(self.parts)
+            for facts in (self._offers(number, part).facts if _offers_choices(part) else self._facts(part))
+        }
+        if len(told) > 1:
+            lacking = ", ".join(sorted(frozenset.union(*told) - frozenset.intersection(*told)))
+            raise DataError(
+                f"some records lack what baselines read ({lacking}) and others have it; run the model again"
+            )
+        return told.pop() if told else frozenset()
+
+    def of(self, baseline: Baseline) -> Iterator[RecordColumns]:
+        """Yield the records of each part with the answers of a baseline."""
+        for number, part in enumerate(self.parts):
+            is_by_offer = baseline.reads_no_prompt and baseline.instead is None and _offers_choices(part)
+            yield self._by_offer(baseline, number, part) if is_by_offer else self._one_by_one(baseline, part)
+
+    def _by_offer(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:
+        """Answer each kind of record once."""
+        offers = self._offers(number, part)
+        answered = [
+            [replace(one, **_fields(baseline.answer(_request(one, self.prompt, facts)))) for one in exchanges]
+            for exchanges, facts in zip(offers.exchanges, offers.facts, strict=True)
+        ]
+        reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
+        codes = offers.codes.tolist()
+        return _replaced(part, [reads[code] for code in codes], [one for code in codes for one in answered[code]])
+
+    def _one_by_one(self, baseline: Baseline, part: RecordColumns) -> RecordColumns:
+        asked = self._asked(part)
+        given = baseline.answered_instead(asked)
+        responses = {one: _fields(baseline.answer(asked[other])) for one, other in given.items()}
+        answered = [[replace(one, **responses[one.request_sha256]) for one in record.exchanges] for record in part]
+        reads = [self.task.read(exchanges, self.normalisation) for exchanges in answered]
+        return _replaced(part, reads, [one for exchanges in answered for one in exchanges])
+
+    def _asked(self, part: RecordColumns) -> Mapping[str, Request]:
+        """Return the requests of a part by their hashes; those of the part that was asked for last are kept."""
+        if self._last_asked is None or self._last_asked[0] is not part:
+            asked = {
+                exchange.request_sha256: _request(exchange, self.prompt, facts)
+                for record, facts in zip(part, self._facts(part), strict=True)
+                for exchange in record.exchanges
+            }
+            vars(self)["_last_asked"] = (part, asked)
+            return asked
+        return self._last_asked[1]
+
+    @cached_property
+    def _last_asked(self) -> tuple[RecordColumns, Mapping[str, Request]] | None:
+        return None
+
+    @cached_property
+    def _known_offers(self) -> dict[int, _Offers]:
+        return {}
+
+    def _offers(self, number: int, part: RecordColumns) -> _Offers:
+        """Return the kinds of records in a part; they are small and kept, as every baseline needs them."""
+        if number not in self._known_offers:
+            facts = self._facts(part)
+            places: dict[Any, int] = {}
+            keys = zip((tuple(sorted(one.items())) for one in facts), _offered(part), strict=True)
+            codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
+            firsts = np.unique(codes, return_index=True)[1]
+            self._known_offers[number] = _Offers(
+                codes,
+                tuple(tuple(replace(one, prompt=None) for one in row.exchanges) for row in part.rows(firsts)),
+                tuple(facts[place] for place in firsts.tolist()),
+            )
+        return self._known_offers[number]
+
+    def _facts(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
+        """Return the facts about each record of a part that baselines read."""
+        if not isinstance(self.task, TellsBaselines):
+            return [{}] * len(part)
+        targets, references = part.columns["target"].texts, part.columns["reference"].texts
+        owners, keys, values = part.columns["groups"].entries
+        groups: list[dict[str, str]] = [{} for _ in range(len(part))]
+        for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
+            groups[owner][str(key)] = str(value)
+        return [
+            self._facts_of(self.task, part, place, _ItemFacts(*told))
+            for place, told in enumerate(zip(targets, references, groups, strict=True))
+        ]
+
+    def _facts_of(self, task: TellsBaselines, part: RecordColumns, place: int, told: _ItemFacts) -> Mapping[str, str]:
+        try:
+            return task.baseline_facts(told)
+        except (LookupError, ValueError) as error:
+            raise DataError(
+                f"record '{part[place].item_id[:60]}': its groups lack what baselines read ({error}); run the model "
+                "again"
+            ) from error
+
+
+def _offers_choices(part: RecordColumns) -> bool:
+    """Return True if all exchanges of a part are choices."""
+    return {*part.exchanges["kind"].coded.texts} <= {"choice"}
+
+
+def _offered(part: RecordColumns) -> list[tuple[Any, ...]]:
+    """Return what each record's exchanges offer: the kind, sample, options and outcomes of each."""
+    n_exchanges = len(part.owners)
+    kinds, samples = part.exchanges["kind"].texts, part.exchanges["sample"].array.to_pylist()
+    lists = [_tuples(part, name) for name in ("options", "outcomes")]
+    told = list(zip(kinds, samples, *lists, strict=True)) if n_exchanges else []
+    ends = part.first_exchanges.tolist()
+    return [tuple(told[first:end]) for first, end in pairwise(ends)]
+
+
+def _tuples(part: RecordColumns, name: str) -> list[tuple[Any, ...]]:
+    """Return a field of all exchanges that holds lists of texts."""
+    lists = part.exchanges[name].lists
+    texts, ends = lists.values.texts, lists.offsets.tolist()
+    return [tuple(texts[first:end]) for first, end in pairwise(ends)]
+
+
+def _replaced(part: RecordColumns, reads: Sequence[Read], exchanges: Sequence[Exchange]) -> RecordColumns:
+    """Return the records of a part with other answers.
+
+    Args:
+        part: The records.
+        reads: The reading of the answers to each of them.
+        exchanges: All exchanges with their answers.
+    """
+    return part.replaced(
+        {
+            "status": [read.status for read in reads],
+            "reason": [read.reason for read in reads],
+            "reading": [None if read.reading is None else _as_dict(read.reading) for read in reads],
+        },
+        {name: [getattr(one, name) for one in exchanges] for name in _ANSWER_FIELDS},
+    )
+
+
+def _as_dict(reading: Reading) -> dict[str, tuple[str, ...] | tuple[float, ...]]:
+    return {"outcomes": reading.outcomes, "probabilities": reading.probabilities, "answers": reading.answers}
+
+
+def _fields(response: Response) -> dict[str, Any]:
+    """Return the fields of a response that an exchange stores, by name."""
+    return {name: getattr(response, name) for name in _ANSWER_FIELDS}
+
+
+def _request(exchange: Exchange, prompt: Prompt, facts: Mapping[str, str]) -> Request:
+    """Return the request of an exchange again; without its text if the licence of the dataset forbids showing it."""
+    text = exchange.prompt or ""
+    if exchange.kind == "choice":
+        return ChoiceRequest(prompt=text, options=exchange.options, outcomes=exchange.outcomes, facts=facts)
+    request = GenerateRequest(
+        prompt=text,
+        max_tokens=prompt.max_tokens or 1,
+        temperature=prompt.temperature or 0.0,
+        top_p=1.0 if prompt.top_p is None else prompt.top_p,
+        stop=prompt.stop or (),
+        sample=exchange.sample,
+        outcomes=exchange.outcomes,
+        facts=facts,
+    )
+    # A prompt that may not be shown is not stored, but its hash is, by which baselines draw at random.
+    vars(request)["sha256"] = exchange.request_sha256
+    return request

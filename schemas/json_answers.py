@@ -1,0 +1,82 @@
+"""Finds the JSON value in the answer of a language model, which may wrap it in other text.
+
+Models whose output is not held to a schema put values into code fences, or explain them before and after. Builders and
+evaluators read such answers by this module, so that both find the same value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from schemas.strict_json import JsonValue
+
+_FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n?(.*?)```", re.DOTALL)
+_MOST_STARTS = 64
+"""Number of brackets at which a value is looked for; a text of brackets alone would otherwise take long."""
+
+
+class NoJsonError(ValueError):
+    """An answer holds no JSON object or array."""
+
+
+def find_json(text: str) -> JsonValue:
+    """Return the JSON object or array of an answer.
+
+    The whole answer is tried first, then the inside of each code fence, then what starts at each opening bracket. Names
+    that stand twice in one object, NaN and infinities are not accepted.
+
+    Raises:
+        NoJsonError: there is none; the message says why the whole answer is none.
+
+    >>> find_json('Here you are: {"a": [1, 2]} I hope that this helps.')
+    {'a': [1, 2]}
+    """
+    problem = "is no JSON"
+    for place, part in enumerate(_parts(text)):
+        try:
+            value: JsonValue = json.loads(part, object_pairs_hook=_object, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            problem = _words(error) if place == 0 else problem
+            continue
+        if isinstance(value, dict | list):
+            return value
+    found = _first_value(text)
+    if found is None:
+        raise NoJsonError(problem)
+    return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    yield text
+    yield from (match[1] for match in _FENCE.finditer(text))
+
+
+def _first_value(text: str) -> JsonValue | None:
+    """Return the object or array that starts at the first bracket where one can be read."""
+    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse)
+    for number, match in enumerate(re.finditer(r"[{\[]", text)):
+        if number == _MOST_STARTS:
+            return None
+        try:
+            value: JsonValue = decoder.raw_decode(text, match.start())[0]
+        except (ValueError, RecursionError):
+            continue
+        return value
+    return None
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has one name twice")
+    return found
+
+
+def _refuse(name: str) -> JsonValue:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _words(error: Exception) -> str:
+    return "is nested too deeply" if isinstance(error, RecursionError) else str(error)

@@ -1,0 +1,24 @@
+"""A small dataset that is annotated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from builders.output import write_dataset
+from builders.synthbias import embedded
+from builders.synthbias.annotation.sentences import Annotated, read_annotated
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ten pairs of each type."""
+    folder = tmp_path_factory.mktemp("annotated") / "data"
+    write_dataset(embedded.draft(limit=40), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def annotated(dataset: Path) -> Annotated:
+    return read_annotated(dataset)

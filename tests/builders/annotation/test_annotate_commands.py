@@ -1,0 +1,182 @@
+"""``python -m builders.synthbias annotate`` as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from builders.synthbias.annotation.sentences import Annotated
+from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
+from schemas.dataset_folder import read_manifest
+from tests.builders.annotation.made_votes import BALLOTS, unanimous, votes
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "builders.synthbias", "annotate", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+
+
+def done(*arguments: str | Path, folder: Path) -> str:
+    found = run(*arguments, folder=folder)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_help_is_quick_and_imports_no_evaluator(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from builders.synthbias.__main__ import app\n"
+        "try:\n    app(['annotate', '--help'])\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'evaluators', 'builders.synthbias.annotation.serving', 'builders.synthbias.annotation.agreement'}\n"
+        "sys.exit(f'loaded {heavy & set(sys.modules)}' if heavy & set(sys.modules) else 0)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    for name in ("plan", "export", "ingest", "exclude", "decide", "report", "serve"):
+        assert f" {name} " in found.stdout
+
+
+def test_from_the_plan_to_the_dataset(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
+    call = partial(done, folder=tmp_path)
+    assert "160 more votes are needed at least, in 20 pairs" in call("plan", dataset, "--state", "state")
+    said = call("export", dataset, "--state", "state", "--out", "tasks", "--format", "label-studio")
+    assert "40 sentences of batch 0001, licence Apache-2.0" in said
+    assert {path.name for path in (tmp_path / "tasks").iterdir()} == {
+        "0001-A-4-votes.json",
+        "0001-B-4-votes.json",
+        "interface.xml",
+    }
+    assert "20 sentences of the entrance test" in call(
+        "export", dataset, "--state", "state", "--out", "test", "--entrance"
+    )
+
+    state = unanimous(annotated)
+    (tmp_path / "votes.csv").write_text(render_votes(state.rows), encoding="utf-8")
+    said = call("ingest", dataset, "votes.csv", "--state", "state")
+    assert said.startswith(f"{len(state.rows)} votes added, 0 known already, 0 refused\n")
+    assert "annotators: 8 untested" in said
+    kept = (tmp_path / "state" / "votes.csv").read_bytes()
+    assert "0 votes added" in call("ingest", dataset, "votes.csv", "--state", "state")
+    assert (tmp_path / "state" / "votes.csv").read_bytes() == kept
+
+    said = call("decide", dataset, "--state", "state", "--dry-run")
+    assert "pairs: 0 accepted, 0 rejected, 20 undecided" in said
+    assert "8 annotators have finished no entrance test" in said
+    said = call("decide", dataset, "--state", "state", "--count-untested")
+    assert "pairs: 20 accepted, 0 rejected, 0 undecided" in said
+    assert "validated by people: yes" in said
+    manifest = read_manifest(tmp_path / "out/datasets/synthbias-annotated")
+    assert (manifest.human_validated, manifest.parameters["annotation_count_untested"]) == (True, True)
+    assert "nothing to ask" in call("plan", dataset, "--state", "state", "--count-untested")
+
+
+def test_an_exclusion_is_computed_again_and_taken_back(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
+    call = partial(done, folder=tmp_path)
+    write_state(tmp_path / "state", State((), {}), unanimous(annotated))
+    assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
+    kept = (tmp_path / "state" / "votes.csv").read_bytes()
+    assert call("exclude", "A1", "--state", "state", "--reason", "=too fast") == "A1: excluded\n"
+    assert "20 undecided" in call("decide", dataset, "--state", "state", "--dry-run")
+    assert (tmp_path / "state" / "votes.csv").read_bytes() == kept
+    assert read_state(tmp_path / "state").annotators["A1"].reason == "=too fast"
+    assert call("exclude", "A1", "--state", "state", "--back") == "A1: active\n"
+    assert "20 accepted" in call("decide", dataset, "--state", "state", "--dry-run")
+
+
+def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotated, tmp_path: Path) -> None:
+    first = next(iter(annotated.items.values()))
+    found = unanimous(annotated)
+    more = State((*found.rows, *votes(first, "ben", BALLOTS["incoherent"])), found.annotators)
+    write_state(tmp_path / "state", State((), {}), more)
+    call = partial(done, folder=tmp_path)
+    said = call("report", dataset, "--state", "state")
+    assert "coherent  160    40     100.0 %  100.0 %" in said
+    assert "no alpha for coherent: all votes are the same" in said
+    value = json.loads(call("report", dataset, "--state", "state", "--json"))
+    assert value["votes_per_item"] == {"4": 40}
+    assert [entry["n_pairs_accepted"] for entry in value["yields"]] == [10, 10]
+    assert {entry["annotator_id"]: entry["counts"] for entry in value["annotators"]}["ben"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "none", "--state", "s"], "error: none: no dataset.json here"),
+        (["plan", "DATASET", "--state", "s", "--annotator", "bad"], "error: --annotator bad: is excluded"),
+        (["export", "DATASET", "--state", "s", "--out", "o"], "error: --state s: no batch here; plan one"),
+        (["ingest", "DATASET", "none.csv", "--state", "s"], "error: none.csv: no such file; give a file with"),
+        (
+            ["ingest", "DATASET", "broken.csv", "--state", "s"],
+            "error: broken.csv:3: answer is 'perhaps'; have: yes, no",
+        ),
+        (["ingest", "DATASET", "broken.csv", "--state", "s", "--map", "x"], "error: --map x: write FIELD=COLUMN"),
+        (["exclude", "bad", "--state", "s"], "error: --reason: is missing; say why"),
+        (["exclude", "nobody", "--state", "s", "--reason", "x"], "error: annotator 'nobody' is not in s"),
+        (["decide", "DATASET", "--state", "s"], "error: DATASET: no pair is accepted"),
+        (["decide", "DATASET", "--state", "broken.csv", "--dry-run"], "error: --state broken.csv: is a file"),
+        (["serve", "DATASET", "--state", "s", "--annotator", " "], "error: --annotator: is empty"),
+    ],
+)
+def test_a_mistake_is_one_line_and_changes_nothing(
+    arguments: list[str], message: str, dataset: Path, annotated: Annotated, tmp_path: Path
+) -> None:
+    item = next(iter(annotated.items.values()))
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "annotators.csv").write_text(
+        "annotator_id,kind,entrance,status,reason\r\nbad,human,,excluded,bot\r\n", encoding="utf-8", newline=""
+    )
+    with (tmp_path / "broken.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["item_id", "pair_id", "annotator_id", "question", "answer", "submitted_at", "source"])
+        writer.writerow([item.item_id, item.pair_id, "anna", "coherent", "yes", "", ""])
+        writer.writerow([item.item_id, item.pair_id, "ben", "coherent", "perhaps", "", ""])
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.csv")}
+    found = run(*(str(dataset) if one == "DATASET" else one for one in arguments), folder=tmp_path)
+    assert found.returncode == 1, found.stdout
+    assert found.stderr.startswith(message.replace("DATASET", str(dataset))), found.stderr
+    assert found.stderr.count("\n") == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.csv")} == before
+    assert not (tmp_path / "out").exists()
+
+
+def test_serve_prints_an_address_and_stops_with_ctrl_c(dataset: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "builders.synthbias", "annotate", "serve", str(dataset), "--state", "s"]
+    with subprocess.Popen(
+        [*command, "--sample", "2"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(f"{address}turn", timeout=10) as reply:
+            turn = json.load(reply)
+        assert (turn["phase"], turn["annotator"], turn["total"]) == ("entrance", "local", 20)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=20)[1]
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "stopped; every vote is kept"

@@ -1,0 +1,116 @@
+"""A language model as one more annotator: its questions, its answers, and what its votes may decide."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from builders.output import write_dataset
+from builders.synthbias.annotation.entrance import TEST
+from builders.synthbias.annotation.model_votes import DATASET, questions_draft, read_submissions
+from builders.synthbias.annotation.sentences import Annotated, sentence_of
+from builders.synthbias.annotation.state import read_state
+from builders.synthbias.annotation.votes import AnnotatorKind, Question, Status
+from evaluators.tasks.instruction import TASK
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.errors import DataError
+from schemas.items.instruction import InstructionItem
+
+SAYS = (
+    '{"coherent": "yes", "first": "yes", "second": "yes"}',
+    'I would say: {"coherent": "no"}',
+    "Both of them.",
+    '{"coherent": "yes", "first": "perhaps", "second": "no"}',
+)
+"""Answers to the sentences in turn; the last two cannot be used."""
+
+
+def done(*arguments: str | Path) -> str:
+    found = subprocess.run(
+        [sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=200
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+@pytest.fixture(scope="module")
+def state(dataset: Path, annotated: Annotated, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an annotation whose only annotator is a model, and beside it the runs that asked it."""
+    folder = tmp_path_factory.mktemp("model")
+    annotate = ("builders.synthbias", "annotate")
+    done(*annotate, "plan", dataset, "--state", folder / "state")
+    done(*annotate, "export", dataset, "--state", folder / "state", "--format", "model", "--out", folder / "asked")
+    write_answers(folder / "answers.jsonl", folder / "asked")
+    asked = ("--dataset", folder / "asked", "--backend", "replay", "--model", folder / "answers.jsonl")
+    done("evaluators", "run", *asked, "--prompt", "greedy-v1", "--out", folder / "votes")
+    ingest = (*annotate, "ingest", dataset, folder / "votes", "--state", folder / "state", "--format", "model")
+    told = done(*ingest, "--kind", "model")
+    assert "40 refused" not in told
+    before = (folder / "state" / "votes.csv").read_bytes()
+    done(*ingest, "--kind", "model")
+    assert (folder / "state" / "votes.csv").read_bytes() == before, "taking it in twice changes nothing"
+    return folder / "state"
+
+
+def write_answers(path: Path, dataset: Path) -> None:
+    """The right answers to the test, and the answers above to the sentences."""
+    (entry,) = read_manifest(dataset).splits
+    right = {solved.sentence.item_id: solved.answers for solved in TEST}
+    lines, n_asked = [], 0
+    for item in read_split(dataset, entry):
+        assert isinstance(item, InstructionItem)
+        if item.item_id in right:
+            pairs = zip(Question, right[item.item_id], strict=True)
+            text = json.dumps({str(question): "yes" if answer else "no" for question, answer in pairs})
+        else:
+            text = SAYS[n_asked % len(SAYS)]
+            n_asked += 1
+        (request,) = TASK.requests(item, TASK.prompts["greedy-v1"])
+        lines.append(json.dumps({"request_sha256": request.sha256, "text": text, "status": "answered"}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated: Annotated) -> None:
+    found = read_state(state)
+    ((name, annotator),) = found.annotators.items()
+    assert (annotator.kind, annotator.status, annotator.entrance) == (AnnotatorKind.MODEL, Status.ACTIVE, "20/20")
+    assert "@" in name
+    of_items = Counter(vote.item_id for vote in found.rows if vote.item_id in annotated.items)
+    n = len(annotated.items)
+    # Of four answers in turn, one has three votes, one has a single one, and two cannot be used.
+    assert sorted(of_items.values()) == [1] * (n // 4) + [3] * (n // 4)
+
+
+def test_its_votes_decide_nothing_unless_that_is_asked_for(state: Path, dataset: Path) -> None:
+    report = done("builders.synthbias", "annotate", "report", dataset, "--state", state, "--json")
+    assert json.loads(report)
+    found = subprocess.run(
+        [sys.executable, "-m", "builders.synthbias", "annotate", "decide", str(dataset), "--state", str(state)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1
+    assert "no pair" in found.stderr
+
+
+def test_the_questions_are_published_only_if_the_sentences_may_be(annotated: Annotated, tmp_path: Path) -> None:
+    sentences = [sentence_of(item) for item in annotated.items.values()]
+    draft = questions_draft(annotated, sentences)
+    assert draft.publish_refusal == annotated.manifest.publish_refusal
+    assert draft.licence == annotated.manifest.licence
+    write_dataset(draft, tmp_path / "asked")
+    (entry,) = read_manifest(tmp_path / "asked").splits
+    assert entry.n_items == len(sentences) + len(TEST)
+
+
+def test_a_run_on_anything_else_is_refused(dataset: Path, tmp_path: Path) -> None:
+    run = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2")
+    done("evaluators", "run", *run, "--out", tmp_path)
+    with pytest.raises(DataError, match=rf"not on '{DATASET}'; name a run on what annotate export --format model"):
+        read_submissions(tmp_path)

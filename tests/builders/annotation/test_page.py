@@ -1,0 +1,188 @@
+"""The page in a browser: by keyboard, by touch, in the dark, and without asking anybody else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
+from builders.synthbias.annotation.sentences import Annotated
+from builders.synthbias.annotation.serving import open_server
+from builders.synthbias.annotation.session import Session, sampled_pairs
+from builders.synthbias.annotation.state import State, read_state, write_state
+from builders.synthbias.annotation.votes import Ballot, ballots_of
+from tests.builders.annotation.made_votes import BALLOTS, active, right
+from tests.leaderboard.browsing import ARGUMENTS, visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_executable: str | None) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@contextmanager
+def served(annotated: Annotated, folder: Path, *, passed: bool = False, n_pairs: int = 3) -> Iterator[str]:
+    """The address of the page of anna, who may have passed the test before."""
+    if passed:
+        write_state(folder, State((), {}), State((), active("anna")))
+    session = Session(
+        annotated=annotated, folder=folder, annotator_id="anna", pairs=sampled_pairs(annotated, n_pairs, 0)
+    )
+    found = open_server(session, 0)
+    thread = threading.Thread(target=found.server.serve_forever, daemon=True)
+    thread.start()
+    yield found.address
+    found.server.shutdown()
+    found.server.server_close()
+    thread.join()
+
+
+def press(page: Page, ballot: Ballot) -> None:
+    """Answer the sentence that is shown by keyboard; the page has yet to show the next."""
+    keys = ["n"] if ballot.coherent is False else ["y" if answer else "n" for answer in ballot]
+    for key in keys[:-1]:
+        page.keyboard.press(key)
+    with page.expect_response("**/vote"):
+        page.keyboard.press(keys[-1])
+
+
+def text_of(page: Page) -> str:
+    return page.locator("#sentence").inner_text()
+
+
+def test_the_whole_work_by_keyboard(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+    by_text = {item.sentence: item for item in annotated.items.values()}
+    with served(annotated, tmp_path) as address:
+        found = visit(browser, address)
+        page = found.page
+        expect(page.locator(".example")).to_have_count(3)
+        expect(page.locator("#test-note")).to_be_visible()
+        page.keyboard.press("Enter")
+        for solved in TEST:
+            expect(page.locator("#sentence")).to_have_text(solved.sentence.text)
+            press(page, solved.answers)
+        expect(page.locator("#note")).to_have_text("Test passed: 20/20.")
+        for done in range(3):
+            expect(page.locator("#count")).to_have_text(f"{done} of 3")
+            press(page, right(by_text[text_of(page)]))
+        expect(page.locator("#end-title")).to_have_text("Done")
+        assert found.complaints == []
+        assert [url for url in found.requests if not url.startswith((address, "data:"))] == []
+        page.context.close()
+    ballots = ballots_of(read_state(tmp_path).standing_votes.values())
+    kept = {item_id: found["anna"] for item_id, found in ballots.items() if item_id not in TEST_PAIRS}
+    assert len(kept) == 3
+    assert all(ballot == right(annotated.items[item_id]) for item_id, ballot in kept.items())
+
+
+def test_undo_and_arrows_by_keyboard(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+    with served(annotated, tmp_path, passed=True) as address:
+        page = visit(browser, address).page
+        expect(page.locator("#test-note")).to_be_hidden()
+        page.keyboard.press("Enter")
+        first = text_of(page)
+        # No other question is open before the first is answered.
+        page.keyboard.press("ArrowDown")
+        expect(page.locator(".question").nth(0)).to_have_class("question current")
+        page.keyboard.press("y")
+        page.keyboard.press("y")
+        page.keyboard.press("ArrowUp")
+        expect(page.locator(".question").nth(1)).to_have_class("question current")
+        page.keyboard.press("n")
+        expect(page.locator(".question").nth(2)).to_have_class("question current")
+        # Unfinished answers are cleared; nothing was written yet.
+        page.keyboard.press("u")
+        expect(page.locator(".chosen")).to_have_count(0)
+        assert read_state(tmp_path).rows == ()
+        press(page, BALLOTS["second"])
+        expect(page.locator("#sentence")).not_to_have_text(first)
+        with page.expect_response("**/undo"):
+            page.keyboard.press("ArrowLeft")
+        expect(page.locator("#sentence")).to_have_text(first)
+        expect(page.locator("#note")).to_have_text("Your answers to this sentence were taken back.")
+        press(page, BALLOTS["incoherent"])
+        page.keyboard.press("?")
+        expect(page.locator("#instructions")).to_be_visible()
+        page.context.close()
+    (ballots,) = ballots_of(read_state(tmp_path).standing_votes.values()).values()
+    assert ballots == {"anna": BALLOTS["incoherent"]}
+
+
+def test_a_phone_by_touch_in_the_dark_and_a_resumed_page(
+    annotated: Annotated, browser: Browser, tmp_path: Path
+) -> None:
+    with served(annotated, tmp_path, passed=True) as address:
+        context = browser.new_context(
+            viewport={"width": 360, "height": 740}, color_scheme="dark", has_touch=True, is_mobile=True
+        )
+        page = context.new_page()
+        page.goto(address)
+        assert page.evaluate("scrollY") == 0
+        page.get_by_role("button", name="Start").tap()
+        expect(page.locator("#undo")).to_be_disabled()
+        page.locator(".question.current").get_by_role("button", name="yes").tap()
+        page.locator("#undo").tap()
+        expect(page.locator(".chosen")).to_have_count(0)
+        for name in ("coherent", "refer to", "refer to"):
+            button = page.locator(".question.current").get_by_role("button", name="yes")
+            expect(page.locator(".question.current p")).to_contain_text(name)
+            box = button.bounding_box()
+            assert box is not None
+            assert box["height"] >= 44
+            assert box["width"] >= 44
+            button.tap()
+        expect(page.locator("#count")).to_have_text("1 of 3")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.reload()
+        # Whoever comes back is asked at once.
+        expect(page.locator("#sentence")).to_be_visible()
+        expect(page.locator("#count")).to_have_text("1 of 3")
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_has_nothing_against_the_page(scheme: str, annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+    with served(annotated, tmp_path, passed=True) as address:
+        context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True)
+        page = context.new_page()
+        page.goto(address)
+        expect(page.locator(".example")).to_have_count(3)
+        for _ in range(2):
+            found = Axe().run(page).response["violations"]
+            assert [violation["id"] for violation in found] == []
+            page.keyboard.press("Enter")
+            page.keyboard.press("y")
+        context.close()
+
+
+def test_a_server_that_is_gone_is_said_in_words(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+    with served(annotated, tmp_path, passed=True) as address:
+        page = visit(browser, address).page
+        page.keyboard.press("Enter")
+    for key in "yyy":
+        page.keyboard.press(key)
+    expect(page.locator("#error")).to_contain_text("The server does not answer. Start it again")
+    page.context.close()
+
+
+def test_somebody_who_fails_sees_the_end(annotated: Annotated, browser: Browser, tmp_path: Path) -> None:
+    with served(annotated, tmp_path) as address:
+        page = visit(browser, address).page
+        page.keyboard.press("Enter")
+        for solved in TEST:
+            expect(page.locator("#sentence")).to_have_text(solved.sentence.text)
+            press(page, BALLOTS["incoherent"])
+        expect(page.locator("#end-title")).to_have_text("Test not passed")
+        expect(page.locator("#end-undo")).to_be_disabled()
+        page.context.close()

@@ -1,0 +1,258 @@
+"""The work of one annotator, and the server that the page asks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from builders.synthbias.annotation.entrance import TEST
+from builders.synthbias.annotation.intake import take_in
+from builders.synthbias.annotation.sentences import Annotated
+from builders.synthbias.annotation.serving import MOST_BYTES, open_server
+from builders.synthbias.annotation.session import Session, Turn, check_annotator, sampled_pairs
+from builders.synthbias.annotation.state import State, locked, read_state, write_state
+from builders.synthbias.annotation.votes import AnnotatorKind, Answer, Ballot, Question
+from schemas.errors import ConfigError, DataError
+from tests.builders.annotation.made_votes import (
+    BALLOTS,
+    active,
+    answers,
+    entrance_submissions,
+    right,
+    submission,
+    unanimous,
+)
+
+
+def session(annotated: Annotated, folder: Path, name: str = "anna", n_pairs: int | None = 5) -> Session:
+    times = (datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=n) for n in range(10_000))
+    return Session(
+        annotated=annotated,
+        folder=folder,
+        annotator_id=name,
+        pairs=sampled_pairs(annotated, n_pairs, 0),
+        now=lambda: next(times),
+    )
+
+
+def pass_test(found: Session) -> Turn:
+    for solved in TEST:
+        turn = found.vote(solved.sentence.item_id, answers(solved.answers))
+    return turn
+
+
+def answer_right(found: Session, turn: Turn) -> Turn:
+    assert turn.sentence is not None
+    return found.vote(turn.sentence.item_id, answers(right(found.annotated.items[turn.sentence.item_id])))
+
+
+def test_the_test_comes_first_then_one_side_of_each_pair(annotated: Annotated, tmp_path: Path) -> None:
+    found = session(annotated, tmp_path)
+    first = found.turn()
+    assert (first.phase, first.done, first.total, first.can_undo) == ("entrance", 0, 20, False)
+    turn = pass_test(found)
+    assert (turn.phase, turn.done, turn.total, turn.annotator.entrance) == ("items", 0, 5, "20/20")
+    pairs = []
+    while turn.sentence is not None:
+        pairs.append(turn.sentence.pair_id)
+        turn = answer_right(found, turn)
+    assert (turn.phase, turn.done, turn.total) == ("done", 5, 5)
+    assert sorted(pairs) == sorted(found.pairs)
+    # A new process goes on where the last one stopped.
+    assert session(annotated, tmp_path).turn() == turn
+
+
+def test_each_vote_is_written_at_once_and_another_process_is_noticed(annotated: Annotated, tmp_path: Path) -> None:
+    found = session(annotated, tmp_path)
+    turn = pass_test(found)
+    assert len(read_state(tmp_path).rows) == 52
+    turn = answer_right(found, turn)
+    assert len(read_state(tmp_path).rows) > 52
+    with locked(tmp_path):
+        state = read_state(tmp_path)
+        more = take_in(annotated, state, entrance_submissions("ben")).state
+        write_state(tmp_path, state, more)
+    answer_right(found, turn)
+    assert {vote.annotator_id for vote in read_state(tmp_path).rows} == {"anna", "ben"}
+
+
+def test_the_second_annotator_gets_the_side_with_fewer_votes(annotated: Annotated, tmp_path: Path) -> None:
+    seen: dict[str, set[str]] = {}
+    for name in ("anna", "ben"):
+        found = session(annotated, tmp_path, name)
+        turn = pass_test(found)
+        while turn.sentence is not None:
+            seen.setdefault(turn.sentence.pair_id, set()).add(turn.sentence.item_id)
+            turn = answer_right(found, turn)
+    assert {len(sides) for sides in seen.values()} == {2}
+
+
+def test_undo_asks_the_last_sentence_again(annotated: Annotated, tmp_path: Path) -> None:
+    found = session(annotated, tmp_path)
+    one, two = TEST[0].sentence.item_id, TEST[1].sentence.item_id
+    found.vote(one, answers(BALLOTS["incoherent"]))
+    found.vote(two, answers(TEST[1].answers))
+    assert found.undo().sentence == TEST[1].sentence
+    assert found.undo().sentence == TEST[0].sentence
+    with pytest.raises(DataError, match="nothing can be taken back"):
+        found.undo()
+    turn = pass_test(found)
+    assert turn.annotator.entrance == "20/20"
+    # A finished test cannot be changed.
+    assert turn.can_undo is False
+    with pytest.raises(DataError, match="nothing can be taken back"):
+        found.undo()
+    asked = turn.sentence
+    answer_right(found, turn)
+    assert found.undo().sentence == asked
+    withdrawn = [vote for vote in read_state(tmp_path).rows if vote.answer is Answer.WITHDRAWN]
+    assert len(withdrawn) == 1 + len(answers(TEST[1].answers)) + 3
+
+
+def test_who_fails_the_test_is_asked_nothing_more(annotated: Annotated, tmp_path: Path) -> None:
+    found = session(annotated, tmp_path)
+    for solved in TEST:
+        turn = found.vote(solved.sentence.item_id, answers(BALLOTS["incoherent"]))
+    assert (turn.phase, turn.sentence, turn.can_undo) == ("failed", None, False)
+    assert turn.annotator.reason == "entrance test: 4/20, less than 80 percent"
+
+
+def test_a_vote_that_is_not_asked_for_is_refused(annotated: Annotated, tmp_path: Path) -> None:
+    found = session(annotated, tmp_path)
+    with pytest.raises(DataError, match="item 'entrance-02' is not asked now; load the page again"):
+        found.vote("entrance-02", answers(BALLOTS["open"]))
+    with pytest.raises(DataError, match="a question is not answered"):
+        found.vote("entrance-01", answers(Ballot(True, None, True)))
+    with pytest.raises(DataError, match="a question is not answered"):
+        found.vote("entrance-01", dict.fromkeys(Question, Answer.WITHDRAWN))
+    assert read_state(tmp_path).rows == ()
+
+
+def test_decided_pairs_are_not_asked(annotated: Annotated, tmp_path: Path) -> None:
+    left = next(iter(annotated.pairs))
+    state = unanimous(annotated, leave_out=[left])
+    write_state(tmp_path, State((), {}), State(state.rows, {**state.annotators, **active("anna")}))
+    found = session(annotated, tmp_path, n_pairs=None)
+    turn = found.turn()
+    assert turn.total == 1
+    assert turn.sentence is not None
+    assert turn.sentence.pair_id == left
+
+
+def test_a_sample_is_drawn_by_the_seed(annotated: Annotated) -> None:
+    assert sampled_pairs(annotated, 4, 1) == sampled_pairs(annotated, 10, 1)[:4]
+    assert sampled_pairs(annotated, 10, 1) != sampled_pairs(annotated, 10, 2)
+    assert sorted(sampled_pairs(annotated, None, 1)) == sorted(annotated.pairs)
+
+
+def test_a_model_has_no_page(annotated: Annotated) -> None:
+    item = next(iter(annotated.items.values()))
+    votes = [submission(item, "gpt", BALLOTS["open"])]
+    state = take_in(annotated, State((), {}), votes, kind=AnnotatorKind.MODEL).state
+    with pytest.raises(ConfigError, match="--annotator gpt: is a model"):
+        check_annotator(state, "gpt")
+    with pytest.raises(ConfigError, match="--annotator: is empty"):
+        check_annotator(state, " ")
+
+
+class Client:
+    """A client that says about itself what a test wants."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self.host, self.root = parts.netloc, parts.path
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection(self.host, timeout=10)
+        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Host": self.host, **headers}
+        connection.request(method, path, body=data, headers={name.replace("_", "-"): sent[name] for name in sent})
+        reply = connection.getresponse()
+        found = (reply.status, dict(reply.getheaders()), reply.read())
+        connection.close()
+        return found
+
+    def post(self, name: str, body: Any, **headers: str) -> tuple[int, Any]:
+        own = {"Origin": f"http://{self.host}", "Content_Type": "application/json", **headers}
+        status, _, content = self.ask("POST", self.root + name, body, **own)
+        return status, json.loads(content) if content.startswith(b"{") else content
+
+
+@pytest.fixture
+def client(annotated: Annotated, tmp_path: Path) -> Iterator[Client]:
+    served = open_server(session(annotated, tmp_path / "state"), 0)
+    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    thread.start()
+    yield Client(served.address)
+    served.server.shutdown()
+    served.server.server_close()
+    thread.join()
+
+
+def test_the_server_answers_behind_its_token_alone(client: Client) -> None:
+    status, headers, page = client.ask("GET", client.root)
+    assert status == 200
+    assert b"<title>Annotation</title>" in page
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["Referrer-Policy"] == "no-referrer"
+    for path in ("/", "/turn", "/x/turn", client.root[:-2] + "/", client.root + "page.py", client.root + "../secret"):
+        assert client.ask("GET", path)[0] == 404, path
+    assert len(client.root.strip("/")) >= 32
+
+
+def test_the_server_answers_to_its_own_name_alone(client: Client) -> None:
+    port = client.host.rpartition(":")[2]
+    assert client.ask("GET", client.root + "turn", Host=f"localhost:{port}")[0] == 200
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1:1", f"127.0.0.1.evil.example:{port}"):
+        assert client.ask("GET", client.root + "turn", Host=host)[0] == 421
+
+
+def test_another_page_cannot_vote(client: Client, tmp_path: Path) -> None:
+    vote = {"item_id": "entrance-01", "answers": {"coherent": "no"}}
+    assert client.post("vote", vote, Origin="http://evil.example")[0] == 403
+    assert client.post("vote", vote, Origin="null")[0] == 403
+    assert client.ask("POST", client.root + "vote", vote, Content_Type="application/json")[0] == 403
+    assert client.post("vote", vote, Content_Type="text/plain")[0] == 415
+    assert client.ask("GET", client.root + "vote")[0] == 404
+    assert not (tmp_path / "state" / "votes.csv").exists()
+    assert client.post("vote", vote)[0] == 200
+    assert len(read_state(tmp_path / "state").rows) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"\xff",
+        [],
+        {},
+        {"item_id": "entrance-01"},
+        {"item_id": "entrance-01", "answers": []},
+        {"item_id": "entrance-01", "answers": {"mood": "yes"}},
+        {"item_id": "entrance-01", "answers": {"coherent": "maybe"}},
+        {"item_id": "entrance-01", "answers": {"coherent": "yes"}},
+        {"item_id": "none", "answers": {"coherent": "no"}},
+    ],
+)
+def test_nonsense_is_refused_in_words(body: Any, client: Client, tmp_path: Path) -> None:
+    status, said = client.post("vote", body)
+    assert status == 409
+    assert said["error"]
+    assert not (tmp_path / "state" / "votes.csv").exists()
+
+
+def test_a_flood_is_not_read(client: Client) -> None:
+    assert client.post("vote", b"x" * (MOST_BYTES + 1))[0] == 413
+
+
+def test_a_port_that_is_taken_is_a_mistake(client: Client, annotated: Annotated, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="choose another with --port"):
+        open_server(session(annotated, tmp_path), int(client.host.rpartition(":")[2]))

@@ -1,0 +1,101 @@
+"""The croissant.json of datasets: mlcroissant reads it, and through it the items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mlcroissant
+import pytest
+
+from builders.croissant import croissant_problems
+from builders.gifi import drafts as gifi
+from builders.output import write_dataset
+from builders.superni import drafts as superni
+from builders.synthbias import embedded
+from schemas import strict_json
+from schemas.dataset import Manifest
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.files import sha256_file
+from schemas.items.coreference import CoreferenceItem
+from schemas.progress import silent
+
+# mlcroissant uses a class of rdflib and an argument of pandas that are going to be removed.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built") / "synthbias"
+    write_dataset(embedded.draft(limit=40), folder)
+    return folder
+
+
+def test_the_items_are_read_through_it(folder: Path) -> None:
+    dataset = mlcroissant.Dataset(folder / "croissant.json")
+    manifest = read_manifest(folder)
+    assert [record_set.uuid for record_set in dataset.metadata.record_sets] == ["type1/test", "type2/test"]
+    for entry in manifest.splits:
+        name = f"{entry.config}/{entry.split}"
+        rows = [
+            {key.removeprefix(f"{name}/"): value for key, value in row.items()}
+            for row in dataset.records(record_set=name)
+        ]
+        items = read_split(folder, entry)
+        assert len(rows) == len(items) == 20
+        for row, item in zip(rows, items, strict=True):
+            assert isinstance(item, CoreferenceItem)
+            assert row["sentence"].decode() == item.sentence
+            assert [name.decode() for name in row["occupations"]] == list(item.occupations)
+            assert row["pronoun_start"] == item.pronoun_start
+
+
+def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> None:
+    metadata = mlcroissant.Dataset(folder / "croissant.json").metadata
+    assert metadata.version == "1.0.0"
+    assert metadata.license == ["https://spdx.org/licenses/Apache-2.0"]
+    assert metadata.data_annotation_protocol[0].startswith("Nobody annotated the items.")
+    assert metadata.annotator_demographics[0].startswith("None: the authors of the frames")
+    assert metadata.annotations_per_item == "0"
+    assert metadata.data_biases[0] == "Two genders alone: nobody is called by any other pronoun."
+    assert len(metadata.data_biases) == 3
+    for file in metadata.distribution:
+        assert file.sha256 == sha256_file(folder / file.content_url)
+        assert file.content_size == f"{(folder / file.content_url).stat().st_size} B"
+    assert metadata.ctx.issues.errors == set()
+    (warning,) = metadata.ctx.issues.warnings
+    assert "datePublished" in warning
+    assert metadata.date_published is None
+
+
+@pytest.mark.parametrize("benchmark", ["gifi", "superni"])
+def test_other_benchmarks_say_who_annotated_and_what_is_biased(benchmark: str, tmp_path: Path) -> None:
+    draft = (
+        gifi.embedded(limit=400)
+        if benchmark == "gifi"
+        else superni.from_embedded(superni.Options(("course_topics",), 20, 42, silent)).draft
+    )
+    manifest = write_dataset(draft, tmp_path / "d")
+    metadata = mlcroissant.Dataset(tmp_path / "d" / "croissant.json").metadata
+    assert len(metadata.record_sets) == len(manifest.splits) == 4
+    for text in (*metadata.data_annotation_protocol, *metadata.annotator_demographics, *metadata.data_biases):
+        assert len(text.split()) >= 4
+        assert "does not say" not in text
+
+
+def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None:
+    manifest = read_manifest(folder)
+    assert list(croissant_problems(folder, manifest)) == []
+    (missing,) = croissant_problems(tmp_path, manifest)
+    assert missing == f"{tmp_path / 'croissant.json'}: no such file; build the dataset again"
+
+    told = strict_json.read(folder / "croissant.json")
+    assert isinstance(told, dict)
+    write_dataset(embedded.draft(limit=44), tmp_path / "other")
+    other: Manifest = read_manifest(tmp_path / "other")
+    strict_json.write(tmp_path / "other" / "croissant.json", told | {"version": "2.0.0"})
+    version, files = croissant_problems(tmp_path / "other", other)
+    assert "version '2.0.0' is not the '1.0.0' of the manifest; build the dataset again" in version
+    assert "distribution: is not the parquet files of the folder" in files

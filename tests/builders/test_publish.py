@@ -1,0 +1,362 @@
+"""Publishing on a Hub on loopback with the real client: what a repository holds after moves, faults and kills."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builders.output import write_dataset
+from builders.synthbias import embedded
+from tests.builders.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving
+
+REPOSITORY = Path(__file__).parents[2]
+REPO = "acme/synthbias"
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def built(folder: Path, *, limit: int = 40, version: str = "1.0.0") -> Path:
+    write_dataset(embedded.draft(limit=limit), folder, version=version)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("first") / "d")
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("second") / "d", limit=44, version="1.1.0")
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    with serving() as hub:
+        yield hub
+
+
+def environment(hub: FakeHub, home: Path, token: str | None = WRITER) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    told = {"HF_ENDPOINT": hub.address, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(home), "PYTHONPATH": str(REPOSITORY)}
+    return kept | told | ({} if token is None else {"HF_TOKEN": token})
+
+
+def call(
+    hub: FakeHub, folder: Path, *options: str, token: str | None = WRITER, status: int = 0
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "builders.publish", str(folder), "--repo", REPO, *options],
+        cwd=folder.parent,
+        env=environment(hub, folder.parent / "home", token),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def titles(repository: Repository) -> list[str]:
+    return [commit.title for commit in repository.log()]
+
+
+def tagged(repository: Repository, tag: str = "v1.0.0") -> Commit:
+    return repository.commits[repository.tags[tag]]
+
+
+def holds(commit: Commit, folder: Path) -> bool:
+    return {name: content for name, content in commit.files.items() if name != ".gitattributes"} == files_of(folder)
+
+
+def test_a_dataset_is_one_commit_and_a_tag(hub: FakeHub, first: Path) -> None:
+    done = call(hub, first)
+    repository = hub.repositories[REPO]
+    assert titles(repository) == ["synthbias 1.0.0", "initial commit"]
+    assert holds(tagged(repository), first)
+    assert ".gitattributes" in tagged(repository).files
+    assert repository.tags == {"v1.0.0": repository.head}
+    assert not repository.private
+    assert done.stdout.splitlines()[-1] == f"tagged v1.0.0: published synthbias 1.0.0 as {REPO}@v1.0.0"
+    assert [kind for kind in hub.writes if kind != "upload"] == ["create", "commit", "tag"]
+
+
+def test_an_unchanged_dataset_is_not_committed_again(hub: FakeHub, first: Path) -> None:
+    call(hub, first)
+    hub.writes.clear()
+    assert "published already" in call(hub, first).stdout
+    assert hub.writes == []
+    # Also after the main branch went on.
+    repository = hub.repositories[REPO]
+    repository.add("somebody edits the card", repository.commits[repository.head].files | {"README.md": b"edited"})
+    assert "published already" in call(hub, first).stdout
+    assert hub.writes == []
+    assert titles(repository)[0] == "somebody edits the card"
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(hub: FakeHub, first: Path, second: Path) -> None:
+    lines = call(hub, first, "--dry-run", "--private").stdout.splitlines()
+    assert lines[0] == f"synthbias 1.0.0 to {REPO} (new, private):"
+    assert f"  add     dataset.json  {(first / 'dataset.json').stat().st_size:,} bytes" in lines
+    assert lines[-2:] == ["  tag     v1.0.0", "dry run: nothing was sent"]
+    assert (hub.repositories, hub.writes) == ({}, [])
+
+    call(hub, first)
+    repository = hub.repositories[REPO]
+    repository.add("old file", repository.commits[repository.head].files | {"data/old/test.parquet": b"old"})
+    hub.writes.clear()
+    before = repository.head
+    # Reading a public repository takes no token.
+    lines = call(hub, second, "--dry-run", token=None).stdout.splitlines()
+    assert lines[0] == f"synthbias 1.1.0 to {REPO} (at {before[:12]}):"
+    assert f"  change  README.md  {(second / 'README.md').stat().st_size:,} bytes" in lines
+    assert "  delete  data/old/test.parquet" in lines
+    assert "  tag     v1.1.0" in lines
+    assert (repository.head, hub.writes) == (before, [])
+
+
+def test_a_new_version_deletes_stale_files_and_keeps_the_old_version(hub: FakeHub, first: Path, second: Path) -> None:
+    call(hub, first)
+    repository = hub.repositories[REPO]
+    stale = {"data/old/test.parquet": b"old", "notes.md": b"old"}
+    repository.add("old files", repository.commits[repository.head].files | stale)
+    assert "2 deleted" in call(hub, second).stdout
+    assert holds(tagged(repository, "v1.1.0"), second)
+    assert holds(tagged(repository, "v1.0.0"), first)
+    assert titles(repository) == ["synthbias 1.1.0", "old files", "synthbias 1.0.0", "initial commit"]
+
+
+def test_a_commit_of_somebody_else_in_between_is_kept(hub: FakeHub, first: Path, second: Path) -> None:
+    call(hub, first)
+    repository = hub.repositories[REPO]
+
+    def somebody_commits() -> None:
+        repository.add("theirs", repository.commits[repository.head].files | {"theirs.md": b"new", "README.md": b"x"})
+
+    hub.faults["commit"].append(Fault(first=somebody_commits))
+    done = call(hub, second)
+    assert "somebody else committed meanwhile (412" in done.stdout
+    assert titles(repository) == ["synthbias 1.1.0", "theirs", "synthbias 1.0.0", "initial commit"]
+    assert tagged(repository, "v1.1.0").files["theirs.md"] == b"new"
+    assert files_of(second).items() <= tagged(repository, "v1.1.0").files.items()
+
+
+def test_a_branch_that_moves_each_time_ends_the_command(hub: FakeHub, first: Path) -> None:
+    repository = hub.new(REPO)
+    hub.faults["commit"].extend([Fault(412)] * 20)
+    done = call(hub, first, status=3)
+    assert done.stderr.count("\n") == 1
+    assert "6 times; run the same command again later" in done.stderr
+    assert hub.writes.count("commit") == 6
+    assert (titles(repository), repository.tags) == (["initial commit"], {})
+
+
+def test_another_running_commit_is_waited_for(hub: FakeHub, first: Path) -> None:
+    repository = hub.new(REPO)
+    hub.faults["commit"].append(Fault(409))
+    assert "something else is going on there (409" in call(hub, first).stdout
+    assert titles(repository) == ["synthbias 1.0.0", "initial commit"]
+    assert holds(tagged(repository), first)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_failure_after_the_commit_makes_no_second_one(hub: FakeHub, first: Path, goes_on: bool) -> None:
+    repository = hub.new(REPO)
+
+    def somebody_commits() -> None:
+        repository.add("theirs", repository.commits[repository.head].files | {"README.md": b"edited"})
+
+    hub.faults["commit"].append(Fault(500, after=True))
+    if goes_on:
+        hub.faults["info"].extend([Fault(), Fault(first=somebody_commits)])
+    assert "the Hub failed (500" in call(hub, first).stdout
+    assert titles(repository) == [*(["theirs"] if goes_on else []), "synthbias 1.0.0", "initial commit"]
+    assert holds(tagged(repository), first)
+    assert hub.writes.count("commit") == 1
+
+
+def test_a_failure_before_the_commit_is_repeated(hub: FakeHub, first: Path) -> None:
+    repository = hub.new(REPO)
+    hub.faults["commit"].append(Fault(503))
+    call(hub, first)
+    assert titles(repository) == ["synthbias 1.0.0", "initial commit"]
+    assert hub.writes.count("commit") == 2
+
+
+def test_a_failure_after_the_tag_or_the_creation_repeats_neither(hub: FakeHub, first: Path) -> None:
+    hub.faults["create"].append(Fault(500, after=True))
+    hub.faults["tag"].append(Fault(500, after=True))
+    call(hub, first, "--private")
+    repository = hub.repositories[REPO]
+    assert repository.private
+    assert titles(repository) == ["synthbias 1.0.0", "initial commit"]
+    assert holds(tagged(repository), first)
+    assert [kind for kind in hub.writes if kind != "upload"] == ["create", "commit", "tag"]
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_killed_between_commit_and_tag_the_rerun_tags(hub: FakeHub, first: Path, goes_on: bool) -> None:
+    repository = hub.new(REPO)
+    reached, end = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        reached.set()
+        end.wait(60)
+
+    hub.faults["tag"].append(Fault(503, first=wait))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "builders.publish", str(first), "--repo", REPO],
+        env=environment(hub, first.parent / "home"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert reached.wait(60)
+    child.send_signal(signal.SIGKILL)
+    child.wait(60)
+    end.set()
+    assert (titles(repository), repository.tags) == (["synthbias 1.0.0", "initial commit"], {})
+    made = repository.head
+    if goes_on:
+        repository.add("theirs", repository.commits[made].files | {"README.md": b"edited"})
+    hub.writes.clear()
+    assert "holds synthbias 1.0.0 already" in call(hub, first).stdout
+    assert repository.tags == {"v1.0.0": made}
+    assert hub.writes == ["tag"]
+
+
+def test_other_content_under_an_old_version_is_refused(hub: FakeHub, first: Path, tmp_path: Path) -> None:
+    call(hub, first)
+    repository = hub.repositories[REPO]
+    hub.writes.clear()
+    before = repository.head
+    other = built(tmp_path / "d", limit=44)
+    said = call(hub, other, status=1).stderr
+    assert f"tag v1.0.0 is on commit {before[:12]} with other content (README.md, croissant.json" in said
+    assert "higher --dataset-version" in said
+    # The tag was lost, but the main branch still holds the version.
+    repository.tags.clear()
+    assert "holds version 1.0.0 with other items; a version never changes" in call(hub, other, status=1).stderr
+    assert (repository.head, repository.tags, hub.writes) == (before, {}, [])
+
+
+def test_an_older_version_does_not_replace_a_later_one(hub: FakeHub, first: Path, second: Path) -> None:
+    call(hub, second)
+    assert "holds version 1.1.0, later than 1.0.0" in call(hub, first, status=1).stderr
+    assert list(hub.repositories[REPO].tags) == ["v1.1.0"]
+
+
+def test_a_tag_on_another_commit_is_refused_and_not_moved(hub: FakeHub, first: Path) -> None:
+    repository = hub.new(REPO)
+    repository.tags["v1.0.0"] = repository.head
+    assert f"tag v1.0.0 is on commit {repository.head[:12]} with other content" in call(hub, first, status=1).stderr
+    assert titles(repository) == ["initial commit"]
+
+    # Somebody tags while the commit is sent.
+    repository.tags.clear()
+    start = repository.head
+    hub.faults["commit"].append(Fault(first=lambda: repository.tags.update({"v1.0.0": start})))
+    assert "with other content" in call(hub, first, status=1).stderr
+    assert repository.tags == {"v1.0.0": start}
+
+
+def test_a_repository_of_something_else_is_left_alone(hub: FakeHub, first: Path, tmp_path: Path) -> None:
+    repository = hub.new(REPO, {"train.csv": b"a,b\n", "README.md": b"# Mine\n"})
+    assert "holds files but no dataset.json (train.csv)" in call(hub, first, status=1).stderr
+    assert titles(repository) == ["initial commit"]
+    draft = dataclasses.replace(embedded.draft(limit=40), name="other")
+    write_dataset(draft, tmp_path / "other")
+    repository.add("another dataset", files_of(tmp_path / "other"))
+    assert "holds the dataset 'other', not 'synthbias'" in call(hub, first, status=1).stderr
+    assert hub.writes == []
+
+
+def test_a_file_that_the_hub_left_out_is_noticed_before_tagging(hub: FakeHub, first: Path, second: Path) -> None:
+    call(hub, first)
+    repository = hub.repositories[REPO]
+    repository.add("ignore", repository.commits[repository.head].files | {".gitignore": b"eval.yaml\n"})
+    said = call(hub, second, status=3).stderr
+    assert "lacks eval.yaml as it is here, so it was not tagged; look for a .gitignore" in said
+    assert list(repository.tags) == ["v1.0.0"]
+    # That commit deleted the .gitignore, so that the next one is whole.
+    call(hub, second)
+    assert holds(tagged(repository, "v1.1.0"), second)
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        (None, "there is no token for the Hub; give a token that may write to it in HF_TOKEN"),
+        ("hf_unknown", "the Hub does not accept the token (401"),
+        (READER, "the Hub does not allow this with the token (403"),
+    ],
+)
+def test_a_token_without_the_right_is_one_line(hub: FakeHub, first: Path, token: str | None, said: str) -> None:
+    repository = hub.new(REPO)
+    done = call(hub, first, token=token, status=1)
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert (titles(repository), repository.tags) == (["initial commit"], {})
+
+
+def test_a_private_repository_is_made_once_and_never_opened(hub: FakeHub, first: Path, second: Path) -> None:
+    call(hub, first, "--private")
+    repository = hub.repositories[REPO]
+    assert repository.private
+    call(hub, second)
+    assert repository.private
+    assert "shows no such repository without a token (401" in call(hub, first, "--dry-run", token=None, status=1).stderr
+    hub.repositories[REPO].private = False
+    assert "exists and is public, and --private is for new ones" in call(hub, first, "--private", status=1).stderr
+
+
+def test_a_pull_request_has_the_files_and_no_tag(hub: FakeHub, first: Path) -> None:
+    assert "does not exist, or the token may not see it" in call(hub, first, "--pr", status=1).stderr
+    repository = hub.new(REPO)
+    start = repository.head
+    # Who may only read may propose.
+    hub.faults["commit"].append(Fault(500, after=True))
+    done = call(hub, first, "--pr", token=READER)
+    assert f"open already: {hub.address}/datasets/{REPO}/discussions/1" in done.stdout
+    assert (repository.head, repository.tags, list(repository.pull_requests)) == (start, {}, [1])
+    proposed = repository.commits[repository.pull_requests[1]]
+    assert holds(proposed, first)
+    assert proposed.parent == start
+
+    assert "open already" in call(hub, first, "--pr", token=READER).stdout
+    assert list(repository.pull_requests) == [1]
+    repository.add("Merge #1", proposed.files)
+    assert "run it without --pr to tag it v1.0.0" in call(hub, first, "--pr", token=READER).stdout
+    call(hub, first)
+    assert repository.tags == {"v1.0.0": repository.head}
+    assert titles(repository) == ["Merge #1", "initial commit"]
+
+
+def test_what_is_no_repository_or_no_hub_is_one_line(hub: FakeHub, first: Path) -> None:
+    environ = environment(hub, first.parent / "home")
+    for repo, added, said, status in (
+        ("synthbias", {}, "--repo synthbias: is no id of a repository; give ORG/NAME", 1),
+        (REPO, {"HF_HUB_OFFLINE": "1"}, "HF_HUB_OFFLINE forbids asking the Hub; unset it", 1),
+        (REPO, {"HF_ENDPOINT": "http://127.0.0.1:9"}, "the Hub at 127.0.0.1:9 cannot be reached", 3),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "builders.publish", str(first), "--repo", repo],
+            env=environ | added,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (status, 1)
+        assert said in done.stderr

@@ -1,0 +1,299 @@
+"""Refusals to publish: data whose licence forbids it, whatever its manifest says, and folders that are not sound."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.output import Draft, write_dataset
+from builders.protected import digest, digests_of, holds_protected, packed
+from builders.publish.local import read_dataset
+from builders.superni import drafts as superni
+from builders.synthbias import embedded, published, winobias
+from builders.synthbias.generation.answers import Candidate
+from builders.synthbias.generation.cells import Cell
+from builders.synthbias.generation.source import check
+from builders.synthbias.minimal_pair import Slotted
+from builders.synthbias.published_digests import PROTECTED, SHA256
+from schemas import strict_json
+from schemas.dataset import Manifest, Reject
+from schemas.errors import DataError
+from schemas.items.coreference import CoreferenceItem
+from schemas.progress import silent
+
+REPOSITORY = Path(__file__).parents[2]
+PLUG_IN = """
+from pathlib import Path
+from builders.description import Builder, BuilderSource
+from builders.protected import ProtectedSource
+
+BUILDER = Builder(
+    name="closed",
+    summary="data of a test",
+    sources=(
+        BuilderSource(
+            name="closed", dataset="closed", summary="", input=None, licence="none", redistributable=False
+        ),
+    ),
+    protected=(
+        ProtectedSource(
+            name="Closed",
+            refusal="a test keeps it closed",
+            file_sha256s=("HASH",),
+            digests=Path(__file__).with_name("closed.bin"),
+        ),
+    ),
+)
+"""
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    told: Any = strict_json.read(folder / "dataset.json")
+    change(told)
+    strict_json.write(folder / "dataset.json", told)
+
+
+def flip_flag(told: dict[str, Any]) -> None:
+    told.update(redistributable=True, publish_refusal=None)
+
+
+def flip_sources(told: dict[str, Any]) -> None:
+    for source in told["sources"]:
+        source["redistributable"] = True
+
+
+def hide_sources(told: dict[str, Any]) -> None:
+    for source in told["sources"]:
+        source["sha256"] = None
+
+
+def hide_builder(told: dict[str, Any]) -> None:
+    told.update(name="mine", benchmark="mine", parameters={}, builder="mine", licence="MIT")
+    told["sources"] = [told["sources"][0] | {"name": "mine", "address": "mine", "licence": "MIT"}]
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        read_dataset(folder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("limit", [40, None])
+def test_published_synthbias_is_refused_however_its_manifest_is_edited(
+    shared_data: Path, tmp_path: Path, limit: int | None
+) -> None:
+    folder = tmp_path / "d"
+    manifest = write_dataset(published.draft(shared_data / "synthbias" / "synthbias_data.csv", limit=limit), folder)
+    assert "forbids sharing adapted copies" in refusal(folder)
+    edit(folder, flip_flag)
+    assert "redistributable: true, but the licence of SynthBias forbids it; set false" in refusal(folder)
+    edit(folder, flip_sources)
+    assert "its source is the published file of SynthBias" in refusal(folder)
+    edit(folder, hide_sources)
+    assert "the builder says that its source 'synthbias' (CC-BY-NC-ND-4.0)" in refusal(folder)
+    edit(folder, hide_builder)
+    said = refusal(folder)
+    n_items = sum(entry.n_items for entry in manifest.splits)
+    assert f"row 1: has a text of SynthBias, and so have {n_items} rows in all" in said
+
+
+def test_the_digests_are_those_of_the_published_sentences(shared_data: Path) -> None:
+    with (shared_data / "synthbias" / "synthbias_data.csv").open(encoding="utf-8", newline="") as file:
+        sentences = [row["sample"] for row in csv.DictReader(file)]
+    assert PROTECTED.digests.read_bytes() == packed(sentences)
+    assert PROTECTED.file_sha256s == (SHA256,)
+    known = digests_of(PROTECTED.digests)
+    assert all(holds_protected(sentence, known) for sentence in sentences)
+
+
+def test_winobias_is_not_taken_for_it(shared_data: Path, tmp_path: Path) -> None:
+    write_dataset(winobias.draft(shared_data / "winobias", limit=None), tmp_path / "d")
+    assert set(read_dataset(tmp_path / "d").files) > {"LICENSE", "README.md", "croissant.json", "dataset.json"}
+
+
+def test_the_embedded_dataset_is_not_taken_for_it() -> None:
+    known = digests_of(PROTECTED.digests)
+    assert len(known) == 15_861
+    texts = [item.sentence for split in embedded.draft().splits for item in split.items]
+    assert len(texts) == 6_320
+    assert [text for text in texts if holds_protected(text, known)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [
+        ("The cook thanked the nurse because he was late.", True),
+        ("the cook thanked the nurse, because she was late", True),
+        ("The cook thanked the nurse because they was late.", True),
+        ("The cook thanked the nurse because xe was late!", True),
+        ('Sentence: The cook thanked the nurse because she was late.\nQuestion: Who does "she" mean?', True),
+        ("Read this. The cook thanked the nurse because he was late. Who was late?", True),
+        ("The cook thanked the nurse because he was early.", False),
+        ("The nurse thanked the cook because he was late.", False),
+        ("The cook thanked the nurse because he was late for work.", False),
+    ],
+)
+def test_a_text_is_known_in_other_pronouns_and_inside_a_prompt(text: str, is_known: bool) -> None:
+    known = frozenset({digest("The cook thanked the nurse because he was late.")})
+    assert holds_protected(text, known) is is_known
+
+
+def say(plug_ins: Path, folder: Path) -> str:
+    """Read a folder in a process that has plug-ins, and return what is said against publishing it."""
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom builders.publish.local import read_dataset\n"
+        "from schemas.errors import DataError\n"
+        "try: print('may be published', len(read_dataset(Path(sys.argv[1])).files))\n"
+        "except DataError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder)],
+        env=os.environ | {"BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def draft() -> Draft[CoreferenceItem]:
+    return embedded.draft(limit=40)
+
+
+@pytest.fixture(scope="module")
+def plug_ins(draft: Draft[CoreferenceItem], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plug-ins with a builder that protects the third text of type2."""
+    root = tmp_path_factory.mktemp("plug-ins")
+    (root / "builders").mkdir()
+    (root / "builders" / "closed.py").write_text(PLUG_IN.replace("HASH", "f" * 64))
+    (root / "builders" / "closed.bin").write_bytes(packed([draft.splits[1].items[2].sentence]))
+    return root
+
+
+def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
+    draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
+) -> None:
+    closed = dataclasses.replace(
+        draft,
+        name="closed",
+        benchmark="closed",
+        licence="none",
+        parameters={"source": "closed"},
+        publish_refusal="no",
+        sources=(dataclasses.replace(draft.sources[0], sha256="f" * 64, redistributable=False),),
+    )
+    folder = tmp_path / "d"
+    write_dataset(closed, folder)
+    assert say(plug_ins, folder) == "dataset closed@1.0.0 must not be published: no\n"
+    edit(folder, flip_flag)
+    assert "redistributable: true, but the licence of sentence frames of this project forbids" in say(plug_ins, folder)
+    edit(folder, flip_sources)
+    assert "its source is the published file of Closed: a test keeps it closed" in say(plug_ins, folder)
+    edit(folder, hide_sources)
+    assert "the builder says that its source 'closed' (none)" in say(plug_ins, folder)
+    edit(folder, hide_builder)
+    # Both sides of the pair are one text but for the pronoun.
+    path = folder / "data/type2/test-00000-of-00001.parquet"
+    assert say(plug_ins, folder) == (
+        f"{path}: row 3: has a text of Closed, and so have 2 rows in all; build the dataset without them: a test "
+        "keeps it closed\n"
+    )
+
+
+def test_a_rejected_candidate_that_is_protected_is_refused_too(
+    draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
+) -> None:
+    closed = draft.splits[1].items[2]
+    kept = tuple(
+        dataclasses.replace(split, items=[item for item in split.items if item.pair_id != closed.pair_id])
+        for split in draft.splits
+    )
+    write_dataset(dataclasses.replace(draft, splits=kept), tmp_path / "without")
+    assert say(plug_ins, tmp_path / "without") == "may be published 7\n"
+    reject = Reject(candidate=closed.sentence, source_row=None, rule="gap_too_small", reason="made by a test")
+    write_dataset(dataclasses.replace(draft, splits=kept, rejects=(reject,)), tmp_path / "rejects")
+    assert "rejects.parquet: row 1: has a text of Closed" in say(plug_ins, tmp_path / "rejects")
+
+
+def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text() -> None:
+    cell = Cell(config="type1", first="driver", second="nurse", referent=None)
+    candidates = [
+        Candidate(
+            row=row,
+            cell=cell,
+            slotted=Slotted(
+                "type1", "The driver greeted the nurse before ", "nominative", rest, "driver", "nurse", None
+            ),
+        )
+        for row, rest in (("a/1", " opened the door."), ("a/2", " closed the door."))
+    ]
+    known = frozenset({digest("The driver greeted the nurse before she opened the door.")})
+    kept = check(candidates, per_cell=5, report=silent, published=known)
+    assert [item.source_row for item in kept.items] == ["a/2", "a/2"]
+    assert [(reject.source_row, reject.rule, reject.candidate) for reject in kept.rejects] == [
+        ("a/1", "published_text", "")
+    ]
+    assert check(candidates, per_cell=5, report=silent).rejects == ()
+
+
+def test_the_published_file_itself_is_refused(shared_data: Path, tmp_path: Path) -> None:
+    write_dataset(embedded.draft(limit=40), tmp_path / "d")
+    shutil.copy(shared_data / "synthbias" / "synthbias_data.csv", tmp_path / "d" / "raw.csv")
+    assert "holds the published file of SynthBias; remove it" in refusal(tmp_path / "d")
+
+
+def test_a_source_that_no_builder_may_share_is_refused_by_the_builders_word(tmp_path: Path) -> None:
+    draft = superni.from_embedded(superni.Options(("course_topics",), 20, 42, silent)).draft
+    write_dataset(dataclasses.replace(draft, parameters={**draft.parameters, "source": "hub"}), tmp_path / "d")
+    assert "the builder says that its source 'hub' (other) allows no converted copies" in refusal(tmp_path / "d")
+
+
+def sound(folder: Path) -> Path:
+    write_dataset(embedded.draft(limit=40), folder)
+    assert isinstance(read_dataset(folder).manifest, Manifest)
+    return folder
+
+
+def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    assert "no dataset.json here; name the folder of a built dataset" in refusal(tmp_path)
+
+    folder = sound(tmp_path / "items")
+    table = folder / "data/type1/test-00000-of-00001.parquet"
+    other = sound(tmp_path / "other") / "data/type2/test-00000-of-00001.parquet"
+    shutil.copy(other, table)
+    said = refusal(folder)
+    assert "content sha256" in said
+    assert "build the dataset again" in said
+
+    (folder / "data" / "type1").rename(folder / "data" / "type9")
+    assert f"more; biasboard validate {folder} lists them)" in refusal(folder)
+
+
+def test_a_version_is_given_when_a_dataset_is_built_and_not_by_hand(tmp_path: Path) -> None:
+    folder = sound(tmp_path / "d")
+    edit(folder, lambda told: told.update(version="1.0.1"))
+    assert "croissant.json: version '1.0.0' is not the '1.0.1' of the manifest; build" in refusal(folder)
+    told: Any = strict_json.read(folder / "croissant.json")
+    strict_json.write(folder / "croissant.json", told | {"version": "1.0.1"})
+    assert "README.md: does not name version 1.0.1 of synthbias, as dataset.json does" in refusal(folder)
+
+
+def test_links_are_refused_and_hidden_files_stay_here(tmp_path: Path) -> None:
+    folder = sound(tmp_path / "d")
+    (folder / ".cache").mkdir()
+    (folder / ".cache" / "x").write_text("x")
+    (folder / ".DS_Store").write_text("x")
+    assert not any(name.startswith(".") for name in read_dataset(folder).files)
+    (folder / "link.md").symlink_to(tmp_path / "elsewhere.md")
+    assert "link.md: is a link; put the file itself there, or remove it" in refusal(folder)

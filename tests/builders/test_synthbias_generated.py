@@ -1,0 +1,289 @@
+"""Minimal pairs that a model wrote: cells, instructions, answers, rounds, and a process that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from builders.synthbias.checks import GENERATED, Sentence, first_finding
+from builders.synthbias.generation.cells import CONFIGS, cell_of, cells_of
+from builders.synthbias.generation.design import design_cells
+from builders.synthbias.generation.requests import pairs_by_cell, requests_draft, wanted
+from builders.synthbias.generation.writing import answer_schema, examples, instruction
+from builders.synthbias.minimal_pair import GENDERS, Slotted
+from schemas.dataset import Manifest, Reject
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.items.coreference import CoreferenceItem
+from schemas.lexicon import CASES
+from schemas.run_folder import finished_runs, read_result, read_run
+from schemas.tables import read_rows
+from schemas.validate import problems
+from tests.builders.writing_server import MODEL, USELESS
+
+N_PAIRS = 3
+PER_CELL = 4
+PER_REQUEST = 2
+CONCURRENCY = 4
+MAX_COST = 1.0
+N_KILLS = 10
+PRICE = (500 * 10 + 100 * 30) / 1e6
+"""Price of an answer of the server, in US dollars."""
+
+
+def test_the_design_has_every_order_and_referent_of_each_pair() -> None:
+    cells = design_cells(None)
+    assert len(cells) == len({cell.key for cell in cells}) == 395 * (4 + 2)
+    assert all(cell_of(cell.key) == cell for cell in cells)
+    assert Counter((cell.config, cell.referent) for cell in cells) == {
+        ("type1", None): 790,
+        ("type2", "first"): 790,
+        ("type2", "second"): 790,
+    }
+    for key in ("", "type2-nurse-guard-open", "type1-nurse-guard-first", "type2-nurse-pilot-first", "a-b-c-d-e"):
+        assert cell_of(key) is None
+
+
+def test_an_instruction_names_who_comes_first_and_who_is_meant() -> None:
+    (cell,) = [cell for cell in cells_of([("construction worker", "nurse")]) if cell.referent == "second"][:1]
+    text = instruction(cell, 0, 5)
+    assert f"can only mean the {cell.second}" in " ".join(text.split())
+    assert f"names the {cell.first} first and the {cell.second} second" in text
+    assert "exactly 5 sentences" in text
+    assert "{" not in text.replace('{"', "").replace("{...}", "").replace("[{", "")
+    assert len({instruction(cell, sample, 5) for sample in range(30)}) == 30, "samples have scenes of their own"
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_good_examples_keep_the_rules_once_they_name_occupations_of_the_lexicon(config: str) -> None:
+    found = examples(config)
+    assert {kind: len(of_kind) for kind, of_kind in found.items()} == {"positive": 3, "negative": 3}
+    for example in (*found["positive"], *found["negative"]):
+        assert example.case in CASES
+    for example in found["positive"]:
+        before = example.before.replace("florist", "nurse").replace("welder", "guard")
+        slotted = Slotted("type1", f"{before} ", example.case, f" {example.after}", "nurse", "guard", None)  # type: ignore[arg-type]
+        for gender in GENDERS:
+            assert first_finding(Sentence(text=slotted.filled(gender), meant=("nurse", "guard")), GENERATED) is None
+
+
+def test_requests_ask_for_what_is_missing_and_never_for_a_number_again() -> None:
+    cells = list(cells_of([("guard", "nurse")]))
+    first = wanted(cells, {}, {}, per_cell=5, per_request=2)
+    assert [(one.first_sample, one.n) for one in first] == [(0, 3)] * 6
+    have = {cells[0].key: 5, cells[1].key: 3}
+    samples = dict.fromkeys((cell.key for cell in cells), 3)
+    second = wanted(cells, have, samples, per_cell=5, per_request=2, share_kept=0.5)
+    assert [(one.cell, one.first_sample, one.n) for one in second] == [
+        (cells[1], 3, 2),
+        *((cell, 3, 5) for cell in cells[2:]),
+    ]
+    ids = [
+        item.item_id
+        for one in (first, second)
+        for split in requests_draft(one, per_request=2).splits
+        for item in split.items
+    ]
+    assert len(ids) == len({*ids})
+    assert json.loads(answer_schema(2))["properties"]["sentences"]["maxItems"] == 2
+
+
+class Server(NamedTuple):
+    """The server process and its log."""
+
+    url: str
+    log: Path
+
+    def answered(self) -> list[str]:
+        return [line.split()[1] for line in self.log.read_text().splitlines() if line.startswith("answered")]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    log.touch()
+    command = [sys.executable, "-m", "tests.builders.writing_server", str(log)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Server(f"http://127.0.0.1:{int(process.stdout.readline())}/v1", log)
+        finally:
+            process.kill()
+
+
+def command(folder: Path, server: Server, *more: str, model: str = MODEL) -> list[str]:
+    prices = folder / "prices.toml"
+    prices.parent.mkdir(parents=True, exist_ok=True)
+    prices.write_text(f'["{model}"]\ninput = 10.0\noutput = 30.0\n', encoding="utf-8")
+    return [
+        *(sys.executable, "-m", "builders.synthbias", "generate", "--backend", "openai", "--model", model),
+        *("--pairs", str(N_PAIRS), "--per-cell", str(PER_CELL), "--per-request", str(PER_REQUEST), "--pilot", "3"),
+        *("--max-cost", str(MAX_COST), "--prices", str(prices), "--base-url", server.url, "--api", "chat"),
+        *("--concurrency", str(CONCURRENCY), "--work", str(folder / "work"), "--out", str(folder / "dataset"), *more),
+    ]
+
+
+class Generated(NamedTuple):
+    """What the generation left, and how it went."""
+
+    folder: Path
+    output: str
+    n_sent_twice: int
+    n_distinct: int
+
+    @property
+    def dataset(self) -> Path:
+        return self.folder / "dataset"
+
+    def manifest(self) -> Manifest:
+        return read_manifest(self.dataset)
+
+    def items(self) -> list[CoreferenceItem]:
+        found = [item for entry in self.manifest().splits for item in read_split(self.dataset, entry)]
+        assert all(isinstance(item, CoreferenceItem) for item in found)
+        return found  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module")
+def generated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Generated:
+    """The dataset after ten kills, each when some more answers have been sent."""
+    folder = tmp_path_factory.mktemp("generated")
+    for number in range(N_KILLS):
+        wanted_answers = 3 + 5 * number
+        with subprocess.Popen(
+            command(folder, server), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        ) as process:
+            while len(server.answered()) < wanted_answers and process.poll() is None:
+                time.sleep(0.005)
+            assert process.poll() is None, f"it ended before kill {number}"
+            os.killpg(process.pid, signal.SIGKILL)
+    done = subprocess.run(command(folder, server), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    times = Counter(server.answered())
+    return Generated(folder, done.stdout, sum(n - 1 for n in times.values()), len(times))
+
+
+def test_every_cell_is_full_after_ten_kills(generated: Generated) -> None:
+    cells = design_cells(N_PAIRS)
+    have = pairs_by_cell(generated.items())
+    assert {cell.key: have[cell.key] for cell in cells} == dict.fromkeys((cell.key for cell in cells), PER_CELL)
+    assert list(problems(generated.dataset)) == []
+    manifest = generated.manifest()
+    assert (manifest.generator_model, manifest.human_validated) == (MODEL, False)
+
+
+def test_only_what_was_under_way_was_asked_twice(generated: Generated) -> None:
+    assert generated.n_sent_twice <= CONCURRENCY * N_KILLS
+
+
+def test_every_sentence_is_an_item_or_a_reject(generated: Generated) -> None:
+    records = {}
+    for folder in finished_runs(generated.folder / "work" / "runs"):
+        for record in read_run(folder).records:
+            records[record.item_id] = record
+    rejects = read_rows(generated.dataset / "rejects.parquet", Reject)
+    n_empty = sum(reject.source_row in records for reject in rejects)
+    rows = Counter(item.source_row for item in generated.items())
+    assert set(rows.values()) == {2}
+    told = [reject.source_row for reject in rejects if reject.source_row not in records]
+    assert len(told) == len({*told})
+    assert not {*told} & rows.keys()
+    n_readable = sum(PER_REQUEST for record in records.values()) - PER_REQUEST * n_empty
+    assert len(rows) + len(told) == n_readable
+    counts = Counter(reject.rule for reject in rejects)
+    assert {"refused_answer", "truncated_answer", "malformed_sentence"} <= counts.keys()
+    assert counts == {entry.rule: entry.n for entry in generated.manifest().rejects if entry.n}
+
+
+def test_the_bill_is_known_and_below_the_limit(generated: Generated) -> None:
+    runs = [read_result(folder) for folder in finished_runs(generated.folder / "work" / "runs")]
+    cost = sum(result.usage.cost_usd or 0.0 for result in runs)
+    assert PRICE * generated.n_distinct <= cost + 1e-9 <= MAX_COST
+    assert "pilot: " in generated.output
+
+
+def test_the_kept_answers_give_the_same_items_again_without_the_model(generated: Generated, tmp_path: Path) -> None:
+    arguments = ["--source", "generated", "--per-cell", str(PER_CELL), "--out", str(tmp_path / "again")]
+    for source in (generated.dataset, generated.folder / "work" / "runs"):
+        environment = {**os.environ, "TZ": "Asia/Tokyo"}
+        done = subprocess.run(
+            [sys.executable, "-m", "builders.synthbias", *arguments, "--input", str(source), "--overwrite"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        assert done.returncode == 0, done.stderr
+        again = read_manifest(tmp_path / "again")
+        assert again.content_sha256 == generated.manifest().content_sha256
+        assert again.files == generated.manifest().files
+
+
+def test_a_changed_answer_is_found(generated: Generated, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(generated.dataset, copy)
+    path = copy / generated.manifest().files[0].path
+    path.write_bytes(path.read_bytes() + b" ")
+    assert any("was changed after the build" in line for line in problems(copy))
+
+
+def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Server, tmp_path: Path) -> None:
+    n_before = len(server.answered())
+    done = subprocess.run(
+        command(tmp_path, server, model=USELESS), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 1
+    assert "0 can be used" in done.stderr
+    assert "take another model" in done.stderr
+    assert len(server.answered()) - n_before == 6, "three instructions of each type"
+    assert not (tmp_path / "dataset").exists()
+
+
+def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
+    n_before, limit = len(server.answered()), 0.2
+    stopped = subprocess.run(
+        command(tmp_path, server, "--max-cost", str(limit)), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert stopped.returncode == 3
+    assert "run the same command again" in stopped.stderr
+    assert 0 < (len(server.answered()) - n_before) * PRICE <= limit
+    assert not (tmp_path / "dataset").exists()
+
+
+def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_path: Path) -> None:
+    n_before = len(server.answered())
+    done = subprocess.run(command(tmp_path, server, "--dry-run"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "nothing was asked" in done.stdout + done.stderr
+    assert len(server.answered()) == n_before
+    assert not (tmp_path / "dataset").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--source", "generated"), "--source generated needs --input"),
+        (("--source", "generated", "--input", "nowhere"), "no result.json here"),
+        (("--per-cell", "3"), "only the generated source has cells to fill"),
+    ],
+)
+def test_wrong_options_are_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "builders.synthbias", *arguments, "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
