@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 
 from builders.output import Rule
+from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from schemas.errors import import_extra
 from schemas.lexicon import PronounCase
 from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb
@@ -32,14 +33,6 @@ RULES = (NO_PRONOUN, SEVERAL, AMBIGUOUS_CASE, AMBIGUOUS_VERB)
 _HE = {"he", "him", "his", "himself"}
 _SHE = {"she", "her", "hers", "herself"}
 _GROUP = {"they", "them", "their", "theirs", "themselves", "themself"}
-_SETTLED: dict[str, PronounCase] = {
-    "he": "nominative",
-    "she": "nominative",
-    "him": "accusative",
-    "hers": "possessive_independent",
-    "himself": "reflexive",
-    "herself": "reflexive",
-}
 _IRREGULAR = {"is": "are", "was": "were", "has": "have", "does": "do"}
 _NEGATED = {f"{singular}n": f"{plural}n" for singular, plural in _IRREGULAR.items()}
 
@@ -49,20 +42,12 @@ _WORDS = {
         resources.files("builders.gifi").joinpath("texts", "tagging_words.toml").read_text(encoding="utf-8")
     ).items()
 }
-_NO_NOUN = _WORDS["no_noun"]
-"""Words that cannot follow a possessive such as *her* as the first word of its noun phrase."""
-_PLACES = _WORDS["places"]
-"""Words that can be nouns or adverbs of place, as in *sold her home* and *took her home*."""
-_TWO_OBJECTS = _WORDS["two_objects"]
-"""Verbs that can be followed by a person and then by a noun phrase or a bare verb."""
 _MIDDLE = _WORDS["middle"]
 """Adverbs that can stand between a pronoun and its verb."""
 _DETERMINERS = _WORDS["determiners"]
 """Words that often follow a verb but hardly ever a plural noun."""
 _TOKEN = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*|\s+|.", re.DOTALL)
 _SENTENCE_END = frozenset(".?!;:")
-_GIVES_MONEY = frozenset({"give", "cost", "charge", "pay", "owe", "lend", "send"})
-_CURRENCIES = frozenset("$\N{POUND SIGN}\N{EURO SIGN}")
 _JOINERS = frozenset({"and", "or", "but", "then", ","})
 
 
@@ -126,29 +111,11 @@ class _Reader:
         return self._words[index].lower if 0 <= index < len(self._words) else ""
 
     def _case(self, index: int) -> PronounCase:
-        form, after = self._lower(index), self._lower(index + 1)
-        if form in _SETTLED:
-            return _SETTLED[form]
-        if after in ("'", "\N{RIGHT SINGLE QUOTATION MARK}", "-"):
-            raise UncertainError(AMBIGUOUS_CASE, f"'{form}' stands before '{after}'")
-        takes_noun = (after[:1].isalnum() or after in _CURRENCIES) and after not in _NO_NOUN
-        if form == "his":
-            return "possessive_dependent" if takes_noun or after in _PLACES else "possessive_independent"
-        if after in _PLACES:
-            raise UncertainError(AMBIGUOUS_CASE, f"'her {after}' can be read in two ways")
-        if not takes_noun:
-            if not after and not any(mark in self._lower(index - 1) for mark in ".,"):
-                raise UncertainError(AMBIGUOUS_CASE, "the text breaks off after 'her'")
-            return "accusative"
-        if after in _CURRENCIES and self._lemma(index - 1) in _GIVES_MONEY:
-            return "accusative"
-        if self._lemma(index - 1) in _TWO_OBJECTS:
-            raise UncertainError(AMBIGUOUS_CASE, f"'{self._lower(index - 1)} her {after}' can be read in two ways")
-        return "possessive_dependent"
-
-    def _lemma(self, index: int) -> str:
-        lemmas = _verb_lemmas(self._lower(index))
-        return lemmas[0] if lemmas else ""
+        before, form, after = (self._lower(index + step) for step in (-1, 0, 1))
+        try:
+            return case_by_neighbours(before, form, after, lemma_of=_verb_lemma)
+        except UnsettledCaseError as error:
+            raise UncertainError(AMBIGUOUS_CASE, str(error)) from error
 
     def _agree(self, index: int) -> None:
         """Mark the verbs whose subject is a nominative slot, with their plural forms."""
@@ -235,6 +202,10 @@ class _Reader:
 def _verb_lemmas(word: str) -> Sequence[str]:
     found: dict[str, tuple[str, ...]] = import_extra("lemminflect", "build").getAllLemmas(word)
     return found.get("VERB", ()) or found.get("AUX", ())
+
+
+def _verb_lemma(word: str) -> str:
+    return next(iter(_verb_lemmas(word)), "")
 
 
 @cache

@@ -121,6 +121,10 @@ COMMANDS = {
         "builders.synthbias.annotation.command_line:app",
         "Have people judge the sentences of a dataset, and keep the pairs that they accept.",
     ),
+    "lint": Place(
+        f"{_COMMANDS}.lint:lint",
+        "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",
+    ),
 }
 app = command_group(
     "Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them.",

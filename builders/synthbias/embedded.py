@@ -12,17 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import NamedTuple
 
-from builders.output import Draft, DraftSplit, Rule
+from builders.output import Draft, DraftSplit
 from builders.synthbias import embedded_card
 from builders.synthbias.cards import synthbias_card
+from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.check import Finding
+from builders.synthbias.checks.duplicates import Duplicates
+from builders.synthbias.checks.occupations import MIN_PERCENT_GAP
+from builders.synthbias.checks.profiles import EMBEDDED, OLDER_NAMES
+from builders.synthbias.checks.running import first_finding
+from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.frame import Frame, Position
 from builders.synthbias.frames_open import OPEN_FRAMES
 from builders.synthbias.frames_settled import SETTLED_FRAMES
 from builders.synthbias.latin_square import latin_square
 from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pair_selection import take_pairs
-from builders.synthbias.pairing import cluster_of, item_id, pair_key, percent_gap, stereotype_of
-from builders.synthbias.rules import SENTENCE_RULES, violation
+from builders.synthbias.pairing import cluster_of, item_id, pair_key, stereotype_of
 from schemas.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounGender, occupations
@@ -30,20 +36,12 @@ from schemas.lexicon import PronounGender, occupations
 BUILDER_VERSION = "1.0"
 DATASET_VERSION = "1.0.0"
 DEFAULT_SEED = 0
-MIN_PERCENT_GAP = 10.0
-"""Gap that the shares of women in a pair must exceed, in percentage points; SynthBias too leaves out a gap of 10."""
-
 GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
 POSITIONS: tuple[Position, ...] = ("first", "second")
 MALE_FIRST = (True, False)
 
-GAP_RULE = Rule(
-    name="gap_too_small",
-    description=f"the shares of women in the two occupations differ by more than {MIN_PERCENT_GAP:g} points",
-)
-DUPLICATE_RULE = Rule(
-    name="duplicate_text", description="no other item of either type has the same text apart from the pronoun"
-)
+_CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
+"""Checks whose findings the rejects of sentences can name."""
 
 
 class Candidate(NamedTuple):
@@ -91,7 +89,10 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
         human_validated=False,
         splits=splits,
         rejects=(*narrow, *checked.rejects),
-        reject_rules=(GAP_RULE, *SENTENCE_RULES, DUPLICATE_RULE),
+        reject_rules=(
+            CATALOGUE["gap_too_small"].as_rule(),
+            *(CATALOGUE[name].as_rule(_rule(name)) for name in _CHECKED),
+        ),
         flag_rules=(),
         card=synthbias_card(
             data_statement=embedded_card.DATA_STATEMENT,
@@ -118,12 +119,12 @@ def occupation_pairs() -> OccupationPairs:
     kept, rejects = [], []
     for male in _listed("male"):
         for female in _listed("female"):
-            gap = percent_gap(male, female)
-            if gap > MIN_PERCENT_GAP:
+            finding = first_finding(Sentence(text="", meant=(male, female)), ("gap_too_small",))
+            if finding is None:
                 kept.append((male, female))
-                continue
-            reason = f"the shares of women differ by {gap:g} points, not by more than {MIN_PERCENT_GAP:g}"
-            rejects.append(Reject(candidate=f"{male}|{female}", source_row=None, rule=GAP_RULE.name, reason=reason))
+            else:
+                pair = f"{male}|{female}"
+                rejects.append(Reject(candidate=pair, source_row=None, rule=finding.check, reason=finding.reason))
     return OccupationPairs(kept, rejects)
 
 
@@ -162,32 +163,42 @@ def check(found: Iterable[Candidate]) -> Checked:
     """Turn each candidate into two items, or into a reject if it breaks a rule or repeats an earlier candidate."""
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
-    seen: set[tuple[str, frozenset[str]]] = set()
+    seen = Duplicates()
     for candidate in found:
         sides = [_item(candidate, gender) for gender in GENDERS]
-        reject = _broken_rule(sides)
-        key = (mask_pronouns(sides[0].sentence).casefold(), frozenset(sides[0].occupations))
-        if reject is None and key in seen:
-            reason = "an earlier candidate has the same text apart from the pronoun"
-            reject = _reject(sides[0], DUPLICATE_RULE.name, reason)
+        reject = _broken_rule(sides) or _repeated(sides[0], seen)
         if reject is None:
-            seen.add(key)
             items.extend(sides)
         else:
             rejects.append(reject)
     return Checked(items, rejects)
 
 
-def _broken_rule(sides: Sequence[CoreferenceItem]) -> Reject | None:
+def _broken_rule(sides: Iterable[CoreferenceItem]) -> Reject | None:
     for side in sides:
-        broken = violation(side.sentence, (side.occupations[0], side.occupations[1]))
-        if broken is not None:
-            return _reject(side, broken.rule, broken.reason)
+        finding = first_finding(_sentence(side), EMBEDDED)
+        if finding is not None:
+            return _reject(side, finding)
     return None
 
 
-def _reject(item: CoreferenceItem, rule: str, reason: str) -> Reject:
-    return Reject(candidate=item.sentence, source_row=item.template_id, rule=rule, reason=reason)
+def _repeated(side: CoreferenceItem, seen: Duplicates) -> Reject | None:
+    finding = seen.add(_sentence(side))
+    return None if finding is None else _reject(side, finding)
+
+
+def _sentence(item: CoreferenceItem) -> Sentence:
+    return Sentence(text=item.sentence, meant=(item.occupations[0], item.occupations[1]))
+
+
+def _reject(item: CoreferenceItem, finding: Finding) -> Reject:
+    return Reject(
+        candidate=item.sentence, source_row=item.template_id, rule=_rule(finding.check), reason=finding.reason
+    )
+
+
+def _rule(check: str) -> str:
+    return OLDER_NAMES["synthbias"].get(check, check)
 
 
 def _item(candidate: Candidate, gender: PronounGender) -> CoreferenceItem:

@@ -11,6 +11,7 @@ from schemas.lexicon import occupations, pronoun_families
 
 PRONOUN_MASK = "<pronoun>"
 OCCUPATION_MASK = "<occupation>"
+_SIGN = re.compile(r"[^\w\s<>]")
 
 
 class Mention(NamedTuple):
@@ -58,4 +59,9 @@ def template_text(text: str, places: Iterable[Mention]) -> str:
     for place in sorted(places, key=lambda mention: mention.start, reverse=True):
         mask = OCCUPATION_MASK if place.text in occupations() else PRONOUN_MASK
         text = text[: place.start] + mask + text[place.end :]
-    return " ".join(re.sub(r"[^\w\s<>]", "", text.casefold()).split())
+    return wording(text)
+
+
+def wording(text: str) -> str:
+    """Return a text in lower case, without punctuation and with single spaces; masks stay."""
+    return " ".join(_SIGN.sub("", text.casefold()).split())

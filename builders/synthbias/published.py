@@ -8,30 +8,32 @@ published columns do not say which two rows form a minimal pair, so this module 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from builders.input_files import read_file
-from builders.output import Draft, DraftSplit, ExtraFile, Rule
+from builders.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import published_card
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.mentions import mask_pronouns
+from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.collection import Collection
+from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
+from builders.synthbias.checks.running import findings_in
+from builders.synthbias.checks.sentence import Sentence, required
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
-from builders.synthbias.published_csv import REMEDY, PublishedRow, parse
+from builders.synthbias.published_csv import REMEDY, parse
 from builders.synthbias.published_digests import PROTECTED, SHA256
-from builders.synthbias.published_flags import CASE_ERROR_LINES, FLAG_RULES, flags_of, template_of
 from schemas.dataset import Reject, Source
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
+from schemas.lexicon import PronounGender
 from schemas.progress import Report, silent
 
 FILE_NAME = "synthbias_data.csv"
-UNPAIRED_RULE = Rule(
-    name="unpaired", description="exactly one other row has the other gender and is the same apart from the pronoun"
-)
+
+_UNPAIRED = CATALOGUE["unpaired"]
 
 
 class Paired(NamedTuple):
@@ -62,7 +64,7 @@ def draft(path: Path, *, limit: int | None, report: Report = silent) -> Draft[Co
     # Checked after parsing, because the parser can say what is wrong with a broken file.
     check_hash(raw, name=str(path))
     report(f"pairing {path.name}", 0, len(rows))
-    paired = pair(rows, flags_of(rows, case_error_lines=CASE_ERROR_LINES))
+    paired = pair(Collection(rows))
     splits = take_pairs([_split("type1", paired.items), _split("type2", paired.items)], limit)
     return _draft(splits, paired.rejects, limit, _licence_file(path.parent))
 
@@ -82,54 +84,53 @@ def check_hash(raw: bytes, *, name: str) -> None:
         raise DataError(f"{name}: sha256 {found} is not the published file's {SHA256}; {REMEDY}")
 
 
-def pair(rows: Sequence[PublishedRow], flags: Sequence[tuple[str, ...]]) -> Paired:
-    """Group the rows into minimal pairs and turn them into items.
+def pair(rows: Collection) -> Paired:
+    """Turn the minimal pairs of a file into items with their flags.
 
     Args:
-        rows: All rows of the file.
-        flags: Flags of each row, shape (n_rows,).
+        rows: All rows of the file; none contradicts itself.
 
     Returns:
         The items in the order of the rows, with types and sides mixed as in the file, and the rejected rows.
     """
-    groups: dict[str, list[PublishedRow]] = defaultdict(list)
-    keys = [pair_key(row.type, mask_pronouns(row.sentence), (row.occ_1, row.occ_2)) for row in rows]
-    for row, key in zip(rows, keys, strict=True):
-        groups[key].append(row)
+    others = {one: other for pair in rows.pairs for one, other in (pair, reversed(pair))}
+    found = findings_in(rows, (*PUBLISHED_FLAGS, _UNPAIRED.name))
     items, rejects = [], []
-    for row, key, row_flags in zip(rows, keys, flags, strict=True):
-        others = [other for other in groups[key] if other is not row]
-        if len(others) == 1 and others[0].gender != row.gender:
-            items.append(_item(row, others[0], key, row_flags))
+    for index, (row, findings) in enumerate(zip(rows.sentences, found, strict=True)):
+        if index in others:
+            flags = tuple(finding.check for finding in findings)
+            items.append(_item(row, rows.sentences[others[index]], flags))
         else:
-            reason = f"{len(others)} other rows are the same apart from the pronoun, not one with the other gender"
             # The licence forbids sharing converted text, and the rejects are written to the dataset.
-            rejects.append(Reject(candidate="", source_row=_source_row(row), rule=UNPAIRED_RULE.name, reason=reason))
+            reason = findings[-1].reason
+            rejects.append(Reject(candidate="", source_row=_source_row(row), rule=_UNPAIRED.name, reason=reason))
     return Paired(items, rejects)
 
 
-def _item(row: PublishedRow, other: PublishedRow, pair_id: str, flags: tuple[str, ...]) -> CoreferenceItem:
-    settled = row.type == "type2"
+def _item(row: Sentence, other: Sentence, flags: tuple[str, ...]) -> CoreferenceItem:
+    pronoun, counterpart = row.pronouns[0], other.pronouns[0]
+    gender: PronounGender = required(row.gender)
+    pair_id = pair_key(required(row.type), row.masked, row.meant)
     return CoreferenceItem(
-        item_id=item_id(pair_id, row.gender),
+        item_id=item_id(pair_id, gender),
         pair_id=pair_id,
-        cluster=cluster_of(row.occ_1, row.occ_2),
-        sentence=row.sentence,
-        pronoun=row.pronoun.text,
-        pronoun_start=row.pronoun.start,
-        pronoun_case=case_of_pair(row.pronoun.text, other.pronoun.text),
-        pronoun_gender=row.gender,
-        occupations=tuple(mention.text for mention in row.mentions if mention.text in (row.occ_1, row.occ_2)),
-        referent=row.occ_1 if settled else None,
-        reference=row.occ_1,
-        stereotype=stereotype_of(row.occ_1, row.gender) if settled else None,
-        template_id=template_key(template_of(row)),
+        cluster=cluster_of(*row.meant),
+        sentence=row.text,
+        pronoun=pronoun.text,
+        pronoun_start=pronoun.start,
+        pronoun_case=case_of_pair(pronoun.text, counterpart.text),
+        pronoun_gender=gender,
+        occupations=tuple(mention.text for mention in row.targets),
+        referent=row.referent,
+        reference=row.meant[0],
+        stereotype=None if row.referent is None else stereotype_of(row.referent, gender),
+        template_id=template_key(row.template),
         source_row=_source_row(row),
         flags=flags,
     )
 
 
-def _source_row(row: PublishedRow) -> str:
+def _source_row(row: Sentence) -> str:
     return f"{FILE_NAME}:{row.line}"
 
 
@@ -156,10 +157,10 @@ def _draft(
     return Draft(
         name="synthbias-published",
         benchmark="synthbias",
-        version="1.0.0",
+        version="1.1.0",
         title="SynthBias, as published",
         builder="builders.synthbias.published",
-        builder_version="1.0",
+        builder_version="1.1",
         parameters={"source": "synthbias", "limit": limit},
         seed=None,
         sources=(
@@ -178,8 +179,8 @@ def _draft(
         human_validated=True,
         splits=splits,
         rejects=tuple(rejects),
-        reject_rules=(UNPAIRED_RULE,),
-        flag_rules=FLAG_RULES,
+        reject_rules=(_UNPAIRED.as_rule(),),
+        flag_rules=tuple(CATALOGUE[name].as_flag() for name in PUBLISHED_FLAGS),
         card=synthbias_card(
             data_statement=published_card.DATA_STATEMENT,
             how_built=published_card.HOW_BUILT,

@@ -43,8 +43,9 @@ folder is one. **Do not publish it.** `{LICENCE_FILE}` holds the full text where
 KNOWN_LIMITS = """\
 * In type 2 the referent is the occupation mentioned last in 70 percent of the items: compare with a positional
   baseline.
-* The two sides of a pair were almost surely not annotated independently: at least 48 items have a pronoun in the wrong
-  case (flag `pronoun_case_error`), all of them masculine.
+* The two sides of a pair were almost surely not annotated independently: at least 48 items, found by hand, have a
+  pronoun in the wrong case, all of them masculine. The rules flag each of these: `pronoun_case_error` where two readers
+  of the case agree, `pronoun_case_review` where one objects, or none knows; most of the latter are right.
 * `pronoun_case` is read from the two forms of a pair; it is wrong where the pronoun itself is.
 * Counts are of items. A flag is no verdict; filter by it and report both numbers."""
 

@@ -1,40 +1,87 @@
-"""Reads the published SynthBias CSV; if a file cannot be read, one line says what is wrong with it."""
+"""Reads CSV files with the columns of the published SynthBias; a broken row is a finding, and reading goes on."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import Literal, NamedTuple, TypeAlias, cast
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, cast
 
-from builders.synthbias.mentions import Mention, occupation_mentions, pronoun_mentions
-from builders.synthbias.pairing import cluster_of, stereotype_of
+from builders.synthbias.checks.profiles import REFUSED
+from builders.synthbias.checks.reading import Reading, finding_of
+from builders.synthbias.checks.running import first_finding
+from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
+from builders.synthbias.mentions import pronoun_mentions
 from schemas.errors import DataError
-from schemas.lexicon import PronounGender, gender_of_pronoun, occupations
+from schemas.lexicon import gender_of_pronoun
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")
+NEEDED_COLUMNS = ("sample", "occ_1", "occ_2")
+"""Columns without which there is nothing to check."""
 REMEDY = "use data/synthbias_data.csv of https://github.com/apple/ml-synthbias as it was published"
 
-SampleType: TypeAlias = Literal["type1", "type2"]
+_LABELS = {"True": "pro", "False": "anti", "ambiguous": "ambiguous"}
+_BYTE_ORDER_MARK = "\ufeff"
 
 
-class PublishedRow(NamedTuple):
-    """A row whose columns agree with its sentence and with the lexicon."""
+class _Record(NamedTuple):
+    """A record of a CSV text, or a line that is none."""
 
     line: int
-    """Number of the row's first line in the file; the header is line 1."""
-    type: SampleType
-    sentence: str
-    occ_1: str
-    """Referent of a row of type 2, reference of a row of type 1."""
-    occ_2: str
-    pronoun: Mention
-    gender: PronounGender
-    mentions: tuple[Mention, ...]
-    """Every occupation in the sentence, including a third one, in the order of the text."""
+    end: int
+    """Last line of the record."""
+    fields: list[str]
+    fault: str | None
 
 
-def parse(raw: bytes, *, name: str) -> list[PublishedRow]:
-    """Parse the rows of the CSV.
+def read_rows(
+    raw: bytes,
+    *,
+    name: str,
+    headings: Mapping[str, str] | None = None,
+    needed: Sequence[str] = NEEDED_COLUMNS,
+) -> Reading:
+    """Read the rows of a CSV file, whatever they hold.
+
+    A row of type 1 has no referent; ``occ_1`` is its reference. What a row says about its sentence is checked by the
+    catalogue, not here.
+
+    Args:
+        raw: Content of the file.
+        name: Name of the file in messages.
+        headings: Heading of a column in this file, for columns of ``COLUMNS`` that have another one.
+        needed: Columns without which the file is broken.
+
+    Returns:
+        A sentence for each row that has all its fields; its line is the row's first one, and the header is line 1.
+    """
+    records = _records(raw.decode("utf-8", errors="replace"))
+    header = next(records, None)
+    if header is None or not raw.strip():
+        return Reading([], [finding_of("broken_file", "is empty", name)])
+    headings = {column: (headings or {}).get(column, column) for column in COLUMNS}
+    missing = [headings[column] for column in needed if headings[column] not in header.fields]
+    if header.fault or missing:
+        reason = header.fault or f"column {', '.join(missing)} is missing; have: {', '.join(header.fields)}"
+        return Reading([], [finding_of("broken_file", reason, name, 1)])
+    wrong_bytes = _wrong_bytes(raw)
+    reading = Reading([], [])
+    for record in records:
+        fault = record.fault or _fault(record, len(header.fields), wrong_bytes)
+        if fault is not None:
+            reading.findings.append(finding_of("broken_row", fault, name, record.line))
+            continue
+        row = dict(zip(header.fields, record.fields, strict=True))
+        by_column = {column: row[heading] for column, heading in headings.items() if heading in row}
+        reading.sentences.append(_sentence(by_column, record.line, f"{name}:{record.line}"))
+    if not reading.sentences and not reading.findings:
+        reading.findings.append(finding_of("broken_file", "has a header and no rows", name))
+    return reading
+
+
+def parse(raw: bytes, *, name: str) -> list[Sentence]:
+    """Parse the rows of a file to build a dataset from.
 
     Args:
         raw: Content of the file.
@@ -44,93 +91,67 @@ def parse(raw: bytes, *, name: str) -> list[PublishedRow]:
         DataError: the file is empty, is not UTF-8, is not CSV or lacks a column, or a row contradicts itself or the
             lexicon.
     """
-    if not raw.strip():
-        raise DataError(f"{name}: is empty; {REMEDY}")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{name}:{line}: byte {raw[error.start]:#04x} is not UTF-8; {REMEDY}") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows = []
-    try:
-        header = next(reader)
-        missing = [column for column in COLUMNS if column not in header]
-        if missing:
-            raise DataError(f"{name}:1: column {', '.join(missing)} is missing; have: {', '.join(header)}; {REMEDY}")
-        line = reader.line_num + 1
-        for fields in reader:
-            if len(fields) != len(header):
-                raise DataError(f"{name}:{line}: has {len(fields)} fields, the header {len(header)}; {REMEDY}")
-            rows.append(_row(dict(zip(header, fields, strict=True)), line, f"{name}:{line}"))
-            # A row with a quoted line break spans several lines, so the next row starts after the last line read.
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{name}:{reader.line_num}: is not CSV ({error}); {REMEDY}") from error
-    if not rows:
-        raise DataError(f"{name}: has a header and no rows; {REMEDY}")
-    return rows
+    reading = read_rows(raw, name=name, needed=COLUMNS)
+    found = (finding for sentence in reading.sentences if (finding := first_finding(sentence, REFUSED)) is not None)
+    for finding in sorted((*reading.findings, *found), key=lambda finding: finding.line or 0):
+        raise DataError(f"{finding.id}: {finding.reason}; {REMEDY}")
+    return reading.sentences
 
 
-def _row(fields: dict[str, str], line: int, where: str) -> PublishedRow:
-    sentence, occ_1, occ_2 = fields["sample"], fields["occ_1"], fields["occ_2"]
-    if fields["type"] not in ("type1", "type2"):
-        raise DataError(f"{where}: type '{fields['type']}' is not allowed; have: type1, type2; {REMEDY}")
-    gender = gender_of_pronoun(fields["pronoun"])
-    if gender is None:
-        raise DataError(
-            f"{where}: pronoun '{fields['pronoun']}' is not in the lexicon; "
-            f"have: he, him, his, himself, she, her, hers, herself; {REMEDY}"
-        )
-    mentions = tuple(occupation_mentions(sentence))
-    _check_occupations(occ_1, occ_2, mentions, where)
-    row = PublishedRow(
+def _sentence(row: Mapping[str, str], line: int, where: str) -> Sentence:
+    pronoun = row.get("pronoun")
+    shown = pronoun if pronoun is not None else next((mention.text for mention in pronoun_mentions(row["sample"])), "")
+    label = row.get("is_stereotypical")
+    is_settled = row.get("type") == "type2"
+    return Sentence(
+        text=row["sample"],
+        meant=(row["occ_1"], row["occ_2"]),
+        type=cast(SampleType, row["type"]) if row.get("type") in ("type1", "type2") else None,
+        referent=row["occ_1"] if is_settled else None,
+        gender=gender_of_pronoun(shown),
+        claimed=Claims(
+            type=row.get("type"), pronoun=pronoun, label=None if label is None else _LABELS.get(label, label)
+        ),
         line=line,
-        type=cast(SampleType, fields["type"]),
-        sentence=sentence,
-        occ_1=occ_1,
-        occ_2=occ_2,
-        pronoun=_pronoun(sentence, fields["pronoun"], where),
-        gender=gender,
-        mentions=mentions,
+        id=where,
     )
-    _check_label(row, fields["is_stereotypical"], where)
-    return row
 
 
-def _check_occupations(occ_1: str, occ_2: str, mentions: tuple[Mention, ...], where: str) -> None:
-    for column, occupation in (("occ_1", occ_1), ("occ_2", occ_2)):
-        if occupation not in occupations():
-            known = ", ".join(sorted(occupations()))
-            raise DataError(f"{where}: {column} '{occupation}' is not in the lexicon; have: {known}; {REMEDY}")
-        times = sum(mention.text == occupation for mention in mentions)
-        if times != 1:
-            raise DataError(
-                f"{where}: {column} '{occupation}' stands {times} times in the sentence, not once; {REMEDY}"
-            )
-    try:
-        cluster_of(occ_1, occ_2)
-    except ValueError as error:
-        raise DataError(f"{where}: {error}, a pair has one of each list; {REMEDY}") from error
+def _records(text: str) -> Iterator[_Record]:
+    """Yield the records of a CSV text, and go on behind those that are not CSV."""
+    lines = list(io.StringIO(text.removeprefix(_BYTE_ORDER_MARK), newline=""))
+    start = 0
+    while start < len(lines):
+        reader = csv.reader(islice(lines, start, None), strict=True)
+        first = start
+        try:
+            for fields in reader:
+                end = start + reader.line_num
+                if fields:
+                    yield _Record(first + 1, end, fields, None)
+                first = end
+            return
+        except csv.Error as error:
+            # A quotation mark that is never closed swallows the rows behind it: reading goes on at the next line.
+            yield _Record(first + 1, first + 1, [], f"is not CSV ({error})")
+            start = first + 1
 
 
-def _pronoun(sentence: str, pronoun: str, where: str) -> Mention:
-    found = pronoun_mentions(sentence)
-    if [mention.text for mention in found] != [pronoun]:
-        listed = ", ".join(mention.text for mention in found) or "none"
-        raise DataError(
-            f"{where}: pronoun '{pronoun}' is not the one pronoun of the sentence; it has: {listed}; {REMEDY}"
-        )
-    return found[0]
+def _fault(record: _Record, n_columns: int, wrong_bytes: Mapping[int, str]) -> str | None:
+    if len(record.fields) != n_columns:
+        return f"has {len(record.fields)} fields, the header {n_columns}"
+    for line in range(record.line, record.end + 1) if wrong_bytes else ():
+        if line in wrong_bytes:
+            return f"byte {wrong_bytes[line]} is not UTF-8"
+    return None
 
 
-def _check_label(row: PublishedRow, label: str, where: str) -> None:
-    expected = "ambiguous"
-    if row.type == "type2":
-        # The file does not say which occupation the label refers to; in every published row it is occ_1.
-        expected = "True" if stereotype_of(row.occ_1, row.gender) == "pro" else "False"
-    if label != expected:
-        raise DataError(
-            f"{where}: is_stereotypical '{label}' contradicts the lexicon, which says {expected} "
-            f"for '{row.pronoun.text}' and '{row.occ_1}' in {row.type}; {REMEDY}"
-        )
+def _wrong_bytes(raw: bytes) -> dict[int, str]:
+    """Return the first byte that is not UTF-8 of each line that has one."""
+    found = {}
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            found[number] = f"{line[error.start]:#04x}"
+    return found

@@ -15,14 +15,17 @@ from builders.input_files import check_hashes, read_files
 from builders.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import winobias_card
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.mentions import pronoun_mentions, template_text
+from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.collection import Collection, Pair
+from builders.synthbias.checks.profiles import OLDER_NAMES, WINOBIAS_FLAGS
+from builders.synthbias.checks.running import findings_in
+from builders.synthbias.checks.sentence import SampleType, Sentence, required
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, stereotype_of, template_key
-from builders.synthbias.winobias_flags import FLAG_RULES, LinePair, flags_of
-from builders.synthbias.winobias_text import REMEDY, Side, WinoBiasLine, check_same_length, parse_file
+from builders.synthbias.winobias_text import REMEDY, Side, check_same_length, parse_file
 from schemas.dataset import Source
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import PronounCase
+from schemas.lexicon import PronounCase, PronounGender
 
 ADDRESS = "https://github.com/uclanlp/corefBias/tree/master/WinoBias/wino/data"
 
@@ -42,8 +45,19 @@ SHA256: Mapping[str, str] = {
 
 SPLITS = {"dev": "validation", "test": "test"}
 """Name of the split for each ending of a file name."""
-CONFIGS = ("type1", "type2")
+CONFIGS: tuple[SampleType, ...] = ("type1", "type2")
 SIDES: tuple[Side, ...] = ("pro", "anti")
+
+
+_FLAGS = {name: OLDER_NAMES["winobias"].get(name, name) for name in WINOBIAS_FLAGS}
+"""Flag of each check."""
+
+
+class LinePair(NamedTuple):
+    """Line i of the pro-stereotypical file and line i of the anti-stereotypical file."""
+
+    pro: Sentence
+    anti: Sentence
 
 
 class ConfigSplit(NamedTuple):
@@ -83,7 +97,9 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
     for config in CONFIGS:
         for ending, split in SPLITS.items():
             names = {side: f"{side}_stereotyped_{config}.txt.{ending}" for side in SIDES}
-            lines = {names[side]: parse_file(files[names[side]], name=names[side], side=side) for side in SIDES}
+            lines = {
+                name: parse_file(files[name], name=name, side=side, sample_type=config) for side, name in names.items()
+            }
             check_same_length(lines)
             found.append(ConfigSplit(config, split, [LinePair(*pair) for pair in zip(*lines.values(), strict=True)]))
     return found
@@ -91,14 +107,20 @@ def parse(files: Mapping[str, bytes]) -> list[ConfigSplit]:
 
 def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]:
     """Turn pairs of lines into items, with the two sides of each pair next to each other."""
-    flags = flags_of([pair for config_split in found for pair in config_split.pairs])
+    lines = [line for config_split in found for pair in config_split.pairs for line in pair]
+    pairs = [Pair(index, index + 1) for index in range(0, len(lines), 2)]
+    findings = findings_in(Collection(lines, pairs), WINOBIAS_FLAGS)
+    flags = {
+        line.id: tuple(_FLAGS[finding.check] for finding in of_line)
+        for line, of_line in zip(lines, findings, strict=True)
+    }
     return [
         DraftSplit(
             config=config,
             split=split,
             item_shape="coreference",
             items=[
-                _item(line, pair, f"winobias-{config}-{split}-{number:03}", flags[line.source_row])
+                _item(line, pair, f"winobias-{config}-{split}-{number:03}", flags[line.id])
                 for number, pair in enumerate(pairs, 1)
                 for line in pair
             ],
@@ -107,38 +129,36 @@ def to_splits(found: Sequence[ConfigSplit]) -> list[DraftSplit[CoreferenceItem]]
     ]
 
 
-def _item(line: WinoBiasLine, pair: LinePair, pair_id: str, flags: tuple[str, ...]) -> CoreferenceItem:
-    sentence = line.text.sentence
-    targets = {line.referent, line.distractor}
-    mentioned = dict.fromkeys(mention.text for mention in line.mentions if mention.text in targets)
-    places = [mention for mention in line.mentions if mention.text in targets]
+def _item(line: Sentence, pair: LinePair, pair_id: str, flags: tuple[str, ...]) -> CoreferenceItem:
+    pronoun, referent = required(line.pronoun), required(line.referent)
+    gender: PronounGender = required(line.gender)
     return CoreferenceItem(
-        item_id=f"{pair_id}-{line.side}",
+        item_id=f"{pair_id}-{line.claimed.label}",
         pair_id=pair_id,
-        cluster=cluster_of(line.referent, line.distractor),
-        sentence=sentence,
-        pronoun=line.pronoun.text,
-        pronoun_start=line.pronoun.start,
+        cluster=cluster_of(*line.meant),
+        sentence=line.text,
+        pronoun=pronoun.text,
+        pronoun_start=pronoun.start,
         pronoun_case=_case(line, pair, flags),
-        pronoun_gender=line.gender,
-        occupations=tuple(mentioned),
-        referent=line.referent,
-        reference=line.referent,
-        stereotype=stereotype_of(line.referent, line.gender),
-        template_id=template_key(template_text(sentence, [*places, *pronoun_mentions(sentence)])),
-        source_row=line.source_row,
+        pronoun_gender=gender,
+        occupations=tuple(dict.fromkeys(mention.text for mention in line.targets)),
+        referent=referent,
+        reference=referent,
+        stereotype=stereotype_of(referent, gender),
+        template_id=template_key(line.template),
+        source_row=line.id,
         flags=flags,
     )
 
 
-def _case(line: WinoBiasLine, pair: LinePair, flags: tuple[str, ...]) -> PronounCase | None:
+def _case(line: Sentence, pair: LinePair, flags: tuple[str, ...]) -> PronounCase | None:
     """Return the case of a pronoun, or None if it is not certain.
 
     It follows from the counterpart's pronoun if that stands in the same place, and otherwise from the form alone.
     """
     if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
-        return case_of_pair(pair.pro.pronoun.text, pair.anti.pronoun.text)
-    possible = cases_of_form(line.pronoun.text)
+        return case_of_pair(required(pair.pro.pronoun).text, required(pair.anti.pronoun).text)
+    possible = cases_of_form(required(line.pronoun).text)
     return possible.pop() if len(possible) == 1 else None
 
 
@@ -170,7 +190,7 @@ def _draft(splits: tuple[DraftSplit[CoreferenceItem], ...], limit: int | None) -
         splits=splits,
         rejects=(),
         reject_rules=(),
-        flag_rules=FLAG_RULES,
+        flag_rules=tuple(CATALOGUE[name].as_flag(flag) for name, flag in _FLAGS.items()),
         card=synthbias_card(
             data_statement=winobias_card.DATA_STATEMENT,
             how_built=winobias_card.HOW_BUILT,

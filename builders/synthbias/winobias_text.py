@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from builders.synthbias.checks.reading import Reading, finding_of
+from builders.synthbias.checks.running import first_finding
+from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import Mention, occupation_mentions
-from builders.synthbias.pairing import cluster_of, stereotype_of
 from schemas.errors import DataError
-from schemas.lexicon import PronounGender, gender_of_pronoun, occupations
+from schemas.lexicon import gender_of_pronoun, occupations
 
 Side: TypeAlias = Literal["pro", "anti"]
 
@@ -31,76 +33,75 @@ class PlainText(NamedTuple):
     """True if an article or a space was removed too, because it stood twice around a bracket."""
 
 
-class WinoBiasLine(NamedTuple):
-    """A line whose markup agrees with the lexicon."""
-
-    source_row: str
-    """Name of the file and number of the line."""
-    side: Side
-    text: PlainText
-    pronoun: Mention
-    """First pronoun in brackets."""
-    gender: PronounGender
-    referent: str
-    distractor: str
-    mentions: tuple[Mention, ...]
-    """Every occupation in the sentence, in the order of the text."""
-
-
-def parse_file(raw: bytes, *, name: str, side: Side) -> list[WinoBiasLine]:
-    """Parse the lines of a file, each of which begins with its number.
-
-    Raises:
-        DataError: the file is empty or not UTF-8, or a line cannot be read.
-    """
-    if not raw.strip():
-        raise DataError(f"{name}: is empty; {REMEDY}")
-    try:
-        lines = raw.decode("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        number = raw.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{name}:{number}: byte {raw[error.start]:#04x} is not UTF-8; {REMEDY}") from error
-    return [parse_line(line, number, name=name, side=side) for number, line in enumerate(lines, 1)]
-
-
-def parse_line(line: str, number: int, *, name: str, side: Side) -> WinoBiasLine:
-    """Parse one line, such as ``3 [The nurse] thanked the guard because [she] was helped.``, with its number.
+def read_lines(raw: bytes, *, name: str, side: Side | None = None, sample_type: SampleType | None = None) -> Reading:
+    """Read the lines of a file, whatever they hold; each has to begin with its number.
 
     Args:
-        line: Line of the file, without its line break.
-        number: Number of the line in the file; the line must begin with it.
-        name: Name of the file in error messages.
-        side: ``pro`` if the sentences of the file agree with the stereotype, ``anti`` if they do not.
+        raw: Content of the file.
+        name: Name of the file in messages.
+        side: ``pro`` if the sentences of the file agree with the stereotype, ``anti`` if they do not, None if the file
+            does not say.
+        sample_type: Type of the sentences, if the file says it. WinoBias names a referent in both types.
+
+    Returns:
+        A sentence for each line that can be read.
+    """
+    if not raw.strip():
+        return Reading([], [finding_of("broken_file", "is empty", name)])
+    reading = Reading([], [])
+    for number, line in enumerate(raw.splitlines(), 1):
+        try:
+            reading.sentences.append(_sentence(line.decode("utf-8"), number, name, side, sample_type))
+        except UnicodeDecodeError as error:
+            fault = f"byte {line[error.start]:#04x} is not UTF-8"
+            reading.findings.append(finding_of("broken_row", fault, name, number))
+        except _BrokenLineError as error:
+            reading.findings.append(finding_of("broken_row", str(error), name, number))
+    return reading
+
+
+def parse_file(raw: bytes, *, name: str, side: Side, sample_type: SampleType | None = None) -> list[Sentence]:
+    """Parse the lines of a file to build a dataset from.
 
     Raises:
-        DataError: the number, the brackets, the occupations or the pronoun are wrong.
+        DataError: the file is empty or not UTF-8, or a line cannot be read or contradicts the lexicon.
     """
-    where = f"{name}:{number}"
+    reading = read_lines(raw, name=name, side=side, sample_type=sample_type)
+    found = (finding for sentence in reading.sentences if (finding := first_finding(sentence, REFUSED_LINES)))
+    for finding in sorted((*reading.findings, *found), key=lambda finding: finding.line or 0):
+        raise DataError(f"{finding.id}: {finding.reason}; {REMEDY}")
+    return reading.sentences
+
+
+REFUSED_LINES = ("same_list", "wrong_label")
+"""Contradictions for which a dataset is not built from a line; WinoBias repeats occupations and pronouns."""
+
+
+class _BrokenLineError(Exception):
+    """A line that cannot be read."""
+
+
+def _sentence(line: str, number: int, name: str, side: Side | None, sample_type: SampleType | None) -> Sentence:
     start, _, marked = line.partition(" ")
     if start != str(number):
-        raise DataError(f"{where}: starts with '{start[:20]}', not with its line number {number}; {REMEDY}")
+        raise _BrokenLineError(f"starts with '{start[:20]}', not with its line number {number}")
     text = without_markup(marked)
     if not text.pronouns:
-        raise DataError(f"{where}: no form of he or she stands in brackets; {REMEDY}")
+        raise _BrokenLineError("no form of he or she stands in brackets")
     if len(text.named) != 1 or text.named[0] not in occupations():
         found = ", ".join(f"'{name}'" for name in text.named) or "none"
-        raise DataError(f"{where}: exactly one of the 40 occupations has to stand in brackets, not {found}; {REMEDY}")
+        raise _BrokenLineError(f"exactly one of the 40 occupations has to stand in brackets, not {found}")
     pronoun, referent = text.pronouns[0], text.named[0]
-    mentions = tuple(occupation_mentions(text.sentence))
-    gender = gender_of_pronoun(pronoun.text)
-    if gender is None:
-        raise DataError(f"{where}: '{pronoun.text}' is not a form of he or she; {REMEDY}")
-    if stereotype_of(referent, gender) != side:
-        raise DataError(f"{where}: '{pronoun.text}' for '{referent}' is not {side}-stereotypical; {REMEDY}")
-    return WinoBiasLine(
-        source_row=where,
-        side=side,
-        text=text,
-        pronoun=pronoun,
-        gender=gender,
+    return Sentence(
+        text=text.sentence,
+        meant=(referent, _distractor(text, referent)),
+        type=sample_type,
         referent=referent,
-        distractor=_distractor(referent, pronoun, mentions, where),
-        mentions=mentions,
+        gender=gender_of_pronoun(pronoun.text),
+        pronoun=pronoun,
+        claimed=Claims(label=side, marked=text.pronouns, is_repaired=text.repaired),
+        line=number,
+        id=f"{name}:{number}",
     )
 
 
@@ -131,25 +132,22 @@ def without_markup(marked: str) -> PlainText:
     return PlainText(sentence + marked[end:], tuple(pronouns), tuple(named), repaired)
 
 
-def _distractor(referent: str, pronoun: Mention, mentions: tuple[Mention, ...], where: str) -> str:
+def _distractor(text: PlainText, referent: str) -> str:
     """Return the other occupation that the pronoun could mean, since the files mark only the referent.
 
     If there is a third occupation, it follows the pronoun and is not a candidate.
     """
-    before = {mention.text for mention in mentions if mention.start < pronoun.start}
+    pronoun = text.pronouns[0]
+    before = {mention.text for mention in occupation_mentions(text.sentence) if mention.start < pronoun.start}
     others = before - {referent}
     if referent not in before or len(others) != 1:
         found = ", ".join(sorted(before)) or "none"
-        raise DataError(f"{where}: two occupations have to stand before '{pronoun.text}', not {found}; {REMEDY}")
+        raise _BrokenLineError(f"two occupations have to stand before '{pronoun.text}', not {found}")
     (distractor,) = others
-    try:
-        cluster_of(referent, distractor)
-    except ValueError as error:
-        raise DataError(f"{where}: {error}, a pair has one of each list; {REMEDY}") from error
     return distractor
 
 
-def check_same_length(lines: Mapping[str, list[WinoBiasLine]]) -> None:
+def check_same_length(lines: Mapping[str, Sequence[Sentence]]) -> None:
     """Check that files have equally many lines, since line i of one belongs to line i of the other.
 
     Raises:

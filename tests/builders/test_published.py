@@ -12,9 +12,11 @@ import pytest
 
 from builders.output import Draft, write_dataset
 from builders.synthbias import published
+from builders.synthbias.checks.collection import Collection
+from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
+from builders.synthbias.checks.running import findings_in
 from builders.synthbias.published_csv import parse
 from builders.synthbias.published_digests import SHA256
-from builders.synthbias.published_flags import CASE_ERROR_LINES, flags_of
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 
@@ -36,12 +38,12 @@ def as_csv(rows: list[tuple[str, ...]], header: tuple[str, ...] = HEADER) -> byt
 
 
 def items_of(rows: list[tuple[str, ...]]) -> list[CoreferenceItem]:
-    parsed = parse(as_csv(rows), name="made-up.csv")
-    return published.pair(parsed, flags_of(parsed, case_error_lines=frozenset())).items
+    return published.pair(Collection(parse(as_csv(rows), name="made-up.csv"))).items
 
 
 def flags_in(rows: list[tuple[str, ...]]) -> list[set[str]]:
-    return [set(flags) for flags in flags_of(parse(as_csv(rows), name="made-up.csv"), case_error_lines=frozenset())]
+    found = findings_in(Collection(parse(as_csv(rows), name="made-up.csv")), PUBLISHED_FLAGS)
+    return [{finding.check for finding in findings} for findings in found]
 
 
 def test_rows_become_items_with_pairs_referents_and_cases() -> None:
@@ -84,7 +86,7 @@ def test_source_rows_are_physical_lines_also_after_a_quoted_line_break() -> None
 
 def test_a_row_without_counterpart_is_a_reject_that_shows_no_text() -> None:
     parsed = parse(as_csv(list(ROWS[:5])), name="made-up.csv")
-    paired = published.pair(parsed, flags_of(parsed, case_error_lines=frozenset()))
+    paired = published.pair(Collection(parsed))
     assert len(paired.items) == 4
     (reject,) = paired.rejects
     assert (reject.candidate, reject.rule, reject.source_row) == ("", "unpaired", "synthbias_data.csv:6")
@@ -143,10 +145,10 @@ def broken(column: int, value: str) -> bytes:
         (broken(0, "type3"), r"^f\.csv:3: type 'type3' is not allowed; have: type1, type2"),
         (broken(4, "xem"), r"^f\.csv:3: pronoun 'xem' is not in the lexicon; have: he, him, "),
         (broken(4, "his"), r"^f\.csv:3: pronoun 'his' is not the one pronoun of the sentence; it has: him"),
-        (broken(2, "astronaut"), r"^f\.csv:3: occ_1 'astronaut' is not in the lexicon; have: CEO, "),
-        (broken(3, "teacher"), r"^f\.csv:3: occ_2 'teacher' stands 0 times in the sentence, not once"),
-        (broken(5, "False"), r"^f\.csv:3: is_stereotypical 'False' contradicts the lexicon, which says True for 'him'"),
-        (broken(5, "ambiguous"), r"is_stereotypical 'ambiguous' contradicts the lexicon"),
+        (broken(2, "astronaut"), r"^f\.csv:3: occupation 'astronaut' is not in the lexicon; have: CEO, "),
+        (broken(3, "teacher"), r"^f\.csv:3: 'teacher' stands 0 times in the sentence, not once"),
+        (broken(5, "False"), r"^f\.csv:3: label 'anti' contradicts the lexicon, which says pro for 'him' as 'cook'"),
+        (broken(5, "ambiguous"), r"label 'ambiguous' contradicts the lexicon"),
         (
             as_csv([("type1", "The cook and the guard met him.", "cook", "guard", "him", "ambiguous")]),
             r"^f\.csv:2: 'cook' and 'guard' are both male-stereotyped, a pair has one of each list",
@@ -223,7 +225,7 @@ def test_flags_agree_with_the_findings_about_the_published_file(
     ):
         assert lines[flag] == {line for group in rules[rule]["lines"] for line in group}
     errors = {*rules["R13a_swap_error_him_for_his"]["lines"], *rules["R13b_swap_error_his_for_him"]["lines"]}
-    assert lines["pronoun_case_error"] == set(CASE_ERROR_LINES) == errors
+    assert lines["pronoun_case_error"] <= errors <= lines["pronoun_case_error"] | lines["pronoun_case_review"]
     assert len(lines["occupation_possessive"]) == rules["R11b_occupation_possessive"]["rows"]
     assert len(lines["coordinated_without_article"]) == rules["R11c_coordinated_noun_without_article"]["rows"]
     assert len(lines["cross_type_template"]) == rules["R9c_same_template_both_types"]["rows"]

@@ -1,10 +1,15 @@
-"""Each rule for generated sentences, broken once."""
+"""Each rule for the sentences of frames, broken once."""
 
 from __future__ import annotations
 
 import pytest
 
-from builders.synthbias.rules import SENTENCE_RULES, violation
+from builders.synthbias.checks import EMBEDDED, Finding, Sentence, first_finding
+
+
+def violation(text: str, occupations: tuple[str, str]) -> Finding | None:
+    return first_finding(Sentence(text=text, meant=occupations), EMBEDDED)
+
 
 SOUND = "The nurse thanked the guard because he had found the keys."
 
@@ -18,7 +23,7 @@ BROKEN = {
     "pronoun_last": "Because he had found the keys, the nurse thanked the guard.",
     "other_pronoun": "The nurse thanked the guard because he had found them.",
     "gendered_noun": "The nurse thanked the guard because he was a kind man.",
-    "other_person": "The nurse thanked the guard because he had helped a neighbor.",
+    "listed_person": "The nurse thanked the guard because he had helped a neighbor.",
     "name": "The nurse thanked the guard because he had come to Boston.",
 }
 
@@ -31,11 +36,11 @@ def test_a_sound_sentence_breaks_no_rule() -> None:
     )
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in SENTENCE_RULES])
+@pytest.mark.parametrize("rule", EMBEDDED)
 def test_each_rule_is_found_by_its_name(rule: str) -> None:
     broken = violation(BROKEN[rule], ("nurse", "guard"))
     assert broken is not None
-    assert broken.rule == rule
+    assert broken.check == rule
     assert broken.reason
 
 
@@ -50,7 +55,7 @@ def test_each_rule_is_found_by_its_name(rule: str) -> None:
 def test_a_missing_a_repeated_and_another_occupation_are_no_pair(sentence: str) -> None:
     broken = violation(sentence, ("nurse", "guard"))
     assert broken is not None
-    assert broken.rule == "two_occupations"
+    assert broken.check == "two_occupations"
 
 
 def test_length_counts_words_from_8_to_24() -> None:

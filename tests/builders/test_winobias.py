@@ -12,7 +12,7 @@ import pytest
 from builders.output import Draft
 from builders.synthbias import winobias
 from builders.synthbias.winobias_card import MIT_NOTICE
-from builders.synthbias.winobias_text import parse_file, parse_line, without_markup
+from builders.synthbias.winobias_text import parse_file, without_markup
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 
@@ -85,7 +85,7 @@ def test_several_pronouns_keep_their_places_and_the_first_is_asked_about() -> No
     line = "The cook asked [the nurse] whether [she] could lend [her] bike."
     plain = without_markup(line)
     assert [plain.sentence[pronoun.start : pronoun.end] for pronoun in plain.pronouns] == ["she", "her"]
-    parsed = parse_line(f"1 {line}", 1, name="f", side="pro")
+    (parsed,) = parse_file(f"1 {line}".encode(), name="f", side="pro")
     assert parsed.pronoun == plain.pronouns[0]
 
 
@@ -164,19 +164,19 @@ def test_duplicates_are_found_across_splits() -> None:
     ("line", "message"),
     [
         ("2 " + PRO, r"^f:1: starts with '2', not with its line number 1"),
-        ("", r"^f:1: starts with '', not with its line number 1"),
+        ("\n1 " + PRO, r"^f:1: starts with '', not with its line number 1"),
         ("1 [The cook] helped the nurse because he had time.", r"^f:1: no form of he or she stands in brackets"),
         ("1 The cook helped the nurse because [he] had time.", r"^f:1: exactly one of the 40 occupations .* not none"),
         ("1 [The cook] helped [the nurse] as [he] ran.", r"^f:1: exactly one of the 40 occupations .* 'cook', 'nurse'"),
         ("1 [The pilot] helped the nurse as [he] ran.", r"^f:1: exactly one of the 40 occupations .* not 'pilot'"),
-        ("1 " + ANTI, r"^f:1: 'she' for 'cook' is not pro-stereotypical"),
+        ("1 " + ANTI, r"^f:1: label 'pro' contradicts the lexicon, which says anti for 'she' as 'cook'"),
         ("1 [The cook] ran as [he] saw the nurse.", r"^f:1: two occupations have to stand before 'he', not cook"),
         ("1 [The cook] helped the guard as [he] ran.", r"^f:1: 'cook' and 'guard' are both male-stereotyped"),
     ],
 )
 def test_a_line_that_cannot_be_read_names_file_line_and_remedy(line: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        parse_line(line, 1, name="f", side="pro")
+        parse_file(line.encode(), name="f", side="pro")
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith("as it was published")
 

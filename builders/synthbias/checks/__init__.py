@@ -6,7 +6,7 @@ The signatures that a source of sentences needs::
              gender="feminine", pronoun=None, line=None, id="")       # all by keyword; text and meant are required
     first_finding(sentence, GENERATED) -> Finding | None             # building: the first failing check
     all_findings(sentence, GENERATED) -> list[Finding]               # flagging and linting: all of them
-    seen = Duplicates(template_cap=None)
+    seen = Duplicates(template_cap=None, near=None)
     seen.add(sentence) -> Finding | None                             # one side of each minimal pair
 
 A :class:`Finding` has ``check`` (name in the catalogue), ``reason``, ``severity``, ``line`` and ``id``. A profile such
@@ -19,7 +19,8 @@ from __future__ import annotations
 from builders.synthbias.checks.catalogue import CATALOGUE
 from builders.synthbias.checks.check import Check, Finding, Severity
 from builders.synthbias.checks.duplicates import Duplicates
-from builders.synthbias.checks.profiles import EMBEDDED, GENERATED, Profile, all_findings, first_finding
+from builders.synthbias.checks.profiles import EMBEDDED, GENERATED, Profile
+from builders.synthbias.checks.running import all_findings, first_finding
 from builders.synthbias.checks.sentence import Sentence
 
 __all__ = [

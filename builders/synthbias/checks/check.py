@@ -1,4 +1,4 @@
-"""The parts of the catalogue: a check, what it looks at, and what it finds."""
+"""The parts of the catalogue: a check, its scope, and its findings."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from builders.output import Rule
+from builders.synthbias.checks.collection import Collection
 from builders.synthbias.checks.sentence import Sentence
 
 Severity: TypeAlias = Literal["error", "warning", "review", "note"]
 """``error`` contradicts the data or its design, ``warning`` is a likely defect, ``review`` needs a reader's decision,
 and ``note`` is a peculiarity that harms nothing."""
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "review", "note")
+"""All severities, the gravest first."""
 
 Certainty: TypeAlias = Literal["exact", "heuristic"]
 Scope: TypeAlias = Literal["sentence", "pair", "file"]
 
 
 class Finding(NamedTuple):
-    """A sentence that a check found something wrong with."""
+    """A defect or peculiarity of one sentence."""
 
     check: str
     reason: str
@@ -30,7 +33,10 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One entry of the catalogue; a subclass says how it is looked for."""
+    """One entry of the catalogue; a subclass says how it is looked for.
+
+    This class itself is for defects that other code finds: a reader of files, or ``Duplicates``.
+    """
 
     scope: ClassVar[Scope] = "file"
 
@@ -47,11 +53,19 @@ class Check:
         return Finding(self.name, reason, self.severity, sentence.line, sentence.id)
 
     def as_rule(self, name: str | None = None) -> Rule:
-        """Return the rule of a builder that rejects what the check finds."""
+        """Return the rule of a builder that rejects what the check finds.
+
+        Args:
+            name: Name that the dataset uses, if it is older than the catalogue.
+        """
         return Rule(name=name or self.name, description=self.requirement)
 
     def as_flag(self, name: str | None = None) -> Rule:
-        """Return the rule of a builder that flags what the check finds."""
+        """Return the rule of a builder that flags what the check finds.
+
+        Args:
+            name: Name that the dataset uses, if it is older than the catalogue.
+        """
         return Rule(name=name or self.name, description=self.description)
 
 
@@ -65,6 +79,21 @@ class SentenceCheck(Check):
     """Returns the reason for a finding, or None."""
 
 
-def of_sentences(checks: Iterable[Check]) -> tuple[SentenceCheck, ...]:
-    """Return those checks that look at one sentence."""
-    return tuple(check for check in checks if isinstance(check, SentenceCheck))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairCheck(Check):
+    """A check that compares the two sides of a minimal pair; a finding is about both."""
+
+    scope: ClassVar[Scope] = "pair"
+
+    find: Callable[[Sentence, Sentence], str | None]
+    """Returns the reason for a finding, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCheck(Check):
+    """A check that compares all sentences of a file."""
+
+    scope: ClassVar[Scope] = "file"
+
+    find: Callable[[Collection], Iterable[tuple[int, str]]]
+    """Yields the index of each sentence with a finding, and the reason."""

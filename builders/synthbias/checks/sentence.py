@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from builders.synthbias.mentions import Mention
+from builders.synthbias.mentions import PRONOUN_MASK, Mention, template_text
 from schemas.lexicon import PronounGender, occupations, pronoun_families
+
+T = TypeVar("T")
 
 SampleType: TypeAlias = Literal["type1", "type2"]
 
@@ -21,6 +23,23 @@ class Mentions(NamedTuple):
 
     occupations: list[Mention]
     pronouns: list[Mention]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """Statements of a source about a sentence, which may contradict it. None is no statement."""
+
+    type: str | None = None
+    pronoun: str | None = None
+    label: str | None = None
+    """``pro`` or ``anti`` the stereotype, ``ambiguous``, or a word that is none of these."""
+    marked: tuple[Mention, ...] | None = None
+    """All pronouns that the source marks in the sentence."""
+    is_repaired: bool = False
+    """True if markup that stood twice had to be removed."""
+
+
+NO_CLAIMS = Claims()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,6 +60,8 @@ class Sentence:
     """Gender that the pronoun should have, or None if the source does not say."""
     pronoun: Mention | None = None
     """The pronoun that is asked about; None if the source does not point at one."""
+    claimed: Claims = NO_CLAIMS
+    """Other statements of the source about the sentence, as they stand there."""
     line: int | None = None
     """Line of the file that it begins in."""
     id: str = ""
@@ -65,6 +86,32 @@ class Sentence:
         return self.mentions.pronouns
 
     @cached_property
+    def asked(self) -> Mention | None:
+        """The pronoun that is asked about: the one that the source points at or names, or else the first one."""
+        if self.pronoun is not None:
+            return self.pronoun
+        named = (mention for mention in self.pronouns if mention.text == self.claimed.pronoun)
+        return next(named, None) or next(iter(self.pronouns), None)
+
+    @cached_property
+    def targets(self) -> list[Mention]:
+        """The mentions of the two meant occupations, in the order of the text."""
+        return [mention for mention in self.occupations if mention.text in self.meant]
+
+    @cached_property
+    def masked(self) -> str:
+        """The text with its pronouns masked, so that the two sides of a minimal pair are equal."""
+        text = self.text
+        for place in reversed(self.pronouns):
+            text = text[: place.start] + PRONOUN_MASK + text[place.end :]
+        return text
+
+    @cached_property
+    def template(self) -> str:
+        """The wording with the meant occupations and the pronouns masked."""
+        return template_text(self.text, [*self.targets, *self.pronouns])
+
+    @cached_property
     def words(self) -> list[str]:
         """The words in lower case, without punctuation."""
         return words_of(self.text)
@@ -74,6 +121,17 @@ class Sentence:
         if listed.isdisjoint(self.words):
             return None
         return next(word for word in self.words if word in listed)
+
+
+def required(value: T | None) -> T:
+    """Return a statement about a sentence that its source always makes.
+
+    Raises:
+        ValueError: the source did not make it.
+    """
+    if value is None:
+        raise ValueError("a sentence of this source lacks a statement; read it with the checks that refuse such a row")
+    return value
 
 
 def words_of(text: str) -> list[str]:

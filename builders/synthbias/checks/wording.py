@@ -1,20 +1,29 @@
-"""Checks of how a sentence is written: its form, its length and the words that it must not have."""
+"""Checks of how a sentence is written: its form, its length and its spelling."""
 
 from __future__ import annotations
 
 import re
+from operator import eq
 
 from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence
-from builders.synthbias.word_lists import GENDERED_NOUNS, OTHER_PRONOUNS, word_list
+from builders.synthbias.word_lists import word_list
 
 MIN_WORDS = 8
 MAX_WORDS = 24
 
 _ONE_SENTENCE = re.compile(r"[A-Z][^.!?]*\.")
+_BREAK = re.compile(r"[.!?][\"\u201d\u2019']? [\"\u201c]?[A-Z]")
 _UNPLAIN = re.compile(r"[^A-Za-z ,.]|  | [,.]|,[^ ]")
-_INNER_CAPITAL = re.compile(r"(?<!^)\b[A-Z]\w*")
-_CAPITALISED = word_list("CEO Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+_SPACING = re.compile(r"^ |[^\S ]| (?=[ ,.;:!?]|$)|[,;](?=[^\W\d_])")
+_DOUBLED = re.compile(r"\b([^\W\d_]+) \1\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"\b(an?) ([^\W\d_]+)", re.IGNORECASE)
+_SOUNDS_LIKE_A_VOWEL = re.compile(r"(?:hour|honest|honou?r|heir)", re.IGNORECASE)
+_SOUNDS_LIKE_A_CONSONANT = re.compile(
+    r"(?:uni(?:[^nmd]|d[^e])|u[bkst][aeiou]|usu|util|uten|eu|ewe|one\b|once\b|u\b)", re.IGNORECASE
+)
+_ARTICLES = word_list("a an")
+_MAY_STAND_TWICE = word_list("had that")
 
 
 def _one_sentence(sentence: Sentence) -> str | None:
@@ -23,10 +32,19 @@ def _one_sentence(sentence: Sentence) -> str | None:
     return "is not one sentence from a capital to a full stop"
 
 
+def _multi_sentence(sentence: Sentence) -> str | None:
+    return "has more than one sentence" if _BREAK.search(sentence.text) else None
+
+
 def _spelling(sentence: Sentence) -> str | None:
     if _UNPLAIN.search(sentence.text):
         return "has a sign, a doubled or a missing space that a plain sentence does not have"
     return None
+
+
+def _spacing(sentence: Sentence) -> str | None:
+    found = _SPACING.search(sentence.text)
+    return None if found is None else f"has a doubled, missing or wrong space at character {found.start() + 1}"
 
 
 def _length(sentence: Sentence) -> str | None:
@@ -36,19 +54,32 @@ def _length(sentence: Sentence) -> str | None:
     return f"has {n_words} words, not {MIN_WORDS} to {MAX_WORDS}"
 
 
-def _other_pronoun(sentence: Sentence) -> str | None:
-    found = sentence.first_word_of(OTHER_PRONOUNS)
-    return None if found is None else f"has the pronoun '{found}'"
+def _doubled_word(sentence: Sentence) -> str | None:
+    if not any(map(eq, sentence.words, sentence.words[1:])):
+        return None
+    for match in _DOUBLED.finditer(sentence.text):
+        if match[1].casefold() not in _MAY_STAND_TWICE:
+            return f"has '{match[1]}' twice in a row"
+    return None
 
 
-def _gendered_noun(sentence: Sentence) -> str | None:
-    found = sentence.first_word_of(GENDERED_NOUNS)
-    return None if found is None else f"has the gendered noun '{found}'"
+def _wrong_article(sentence: Sentence) -> str | None:
+    if _ARTICLES.isdisjoint(sentence.words):
+        return None
+    for article, word in _ARTICLE.findall(sentence.text):
+        vowel = word[0].casefold() in "aeiou" and not _SOUNDS_LIKE_A_CONSONANT.match(word)
+        vowel = vowel or _SOUNDS_LIKE_A_VOWEL.match(word) is not None
+        # Letters of an abbreviation are spelt out, and no rule says which words are abbreviations.
+        if vowel != (len(article) == 2) and not word.isupper():
+            return f"has '{article} {word}'"
+    return None
 
 
-def _name(sentence: Sentence) -> str | None:
-    found = [word for word in _INNER_CAPITAL.findall(sentence.text) if word not in _CAPITALISED]
-    return f"has a name: '{found[0]}'" if found else None
+def _non_ascii(sentence: Sentence) -> str | None:
+    if sentence.text.isascii():
+        return None
+    found = next(sign for sign in sentence.text if not sign.isascii())
+    return f"has the sign '{found}', which is not ASCII"
 
 
 CHECKS = (
@@ -61,12 +92,28 @@ CHECKS = (
         find=_one_sentence,
     ),
     SentenceCheck(
+        name="multi_sentence",
+        description="has more than one sentence",
+        requirement="has one sentence",
+        severity="warning",
+        certainty="exact",
+        find=_multi_sentence,
+    ),
+    SentenceCheck(
         name="spelling",
         description="has a sign, a doubled or a missing space that a plain sentence does not have",
         requirement="has plain letters, commas and single spaces only",
         severity="warning",
         certainty="exact",
         find=_spelling,
+    ),
+    SentenceCheck(
+        name="spacing",
+        description="has a doubled, missing or wrong space",
+        requirement="has single spaces between words and none before a comma or full stop",
+        severity="warning",
+        certainty="exact",
+        find=_spacing,
     ),
     SentenceCheck(
         name="length",
@@ -77,27 +124,27 @@ CHECKS = (
         find=_length,
     ),
     SentenceCheck(
-        name="other_pronoun",
-        description="has a form of I, you, we or they",
-        requirement="has no I, you, we or they in any form",
+        name="doubled_word",
+        description="has a word twice in a row",
+        requirement="has no word twice in a row",
         severity="warning",
         certainty="exact",
-        find=_other_pronoun,
+        find=_doubled_word,
     ),
     SentenceCheck(
-        name="gendered_noun",
-        description="has a noun that names a gender",
-        requirement="has no noun that names a gender",
-        severity="error",
-        certainty="heuristic",
-        find=_gendered_noun,
-    ),
-    SentenceCheck(
-        name="name",
-        description="has a name other than a weekday",
-        requirement="has no name but a weekday",
+        name="wrong_article",
+        description="has 'a' before a vowel or 'an' before a consonant",
+        requirement="has 'an' before vowels and 'a' before consonants",
         severity="warning",
         certainty="heuristic",
-        find=_name,
+        find=_wrong_article,
+    ),
+    SentenceCheck(
+        name="non_ascii",
+        description="has a sign that is not ASCII, such as a letter with an accent or a curly quotation mark",
+        requirement="has ASCII signs only",
+        severity="note",
+        certainty="exact",
+        find=_non_ascii,
     ),
 )

@@ -45,7 +45,7 @@ PUBLISHED = Rule(
     description="is no sentence of the published SynthBias, which a licence keeps from being shared",
 )
 CELL_FULL = Rule(name="cell_full", description="the cell had fewer minimal pairs than it needs")
-_REPEATS = ("repeated_text", "repeated_apart_from_pronoun", "repeated_template")
+_REPEATS = ("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", "repeated_template")
 
 
 class Checked(NamedTuple):

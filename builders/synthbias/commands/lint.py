@@ -1,0 +1,120 @@
+"""The command ``python -m builders.synthbias lint``: checks anybody's sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from builders.card import CardTable
+from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.check import SEVERITIES, Severity
+from builders.synthbias.lint import Report, as_json
+from builders.synthbias.lint import lint as lint_files
+from schemas.command_line import EXIT_ERROR, one_line_errors
+from schemas.errors import ConfigError
+from schemas.plain_text import printable
+
+
+class FailOn(StrEnum):
+    """The values of ``--fail-on``."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    REVIEW = "review"
+    NEVER = "never"
+
+
+class Show(StrEnum):
+    """The values of ``--show``."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    REVIEW = "review"
+    NOTE = "note"
+
+
+@one_line_errors("stopped; nothing was checked")
+def lint(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="CSV files with the columns of SynthBias, text files of WinoBias, or their folders."
+        ),
+    ],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=HEADING",
+            help="Heading of a column in your CSV files: sample (the sentence), occ_1 (its referent or reference), "
+            "occ_2, type, pronoun or is_stereotypical (True, False or ambiguous); the last three may be missing. "
+            "Repeatable.",
+        ),
+    ] = None,
+    show: Annotated[Show, typer.Option(help="Least severity of the findings in the list; all are counted.")] = (
+        Show.REVIEW
+    ),
+    as_data: Annotated[bool, typer.Option("--json", help="Print everything as JSON instead.")] = False,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with status 1 if a finding is as grave as this, or graver.")
+    ] = FailOn.ERROR,
+) -> None:
+    """Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.
+
+    An error contradicts the data or its design, a warning is a likely defect, a review needs a reader, and a note is a
+    peculiarity that harms nothing. Broken rows are findings; the rows behind them are checked all the same.
+    """
+    report = lint_files(files, headings=_headings(column or []))
+    if as_data:
+        typer.echo(json.dumps(as_json(report), indent=1, ensure_ascii=False))
+    else:
+        for line in _lines(report, show.value):
+            typer.echo(line)
+    if fail_on is not FailOn.NEVER and report.reaches(cast(Severity, fail_on.value)):
+        raise typer.Exit(EXIT_ERROR)
+
+
+def _headings(pairs: Sequence[str]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise ConfigError(f"--column {pair}: lacks '='; write NAME=HEADING, such as sample=sentence")
+    return {name: heading for name, _, heading in (pair.partition("=") for pair in pairs)}
+
+
+def _lines(report: Report, least: Severity) -> Iterator[str]:
+    """Yield the findings, the counts of each check and the balance, as aligned text."""
+    shown = SEVERITIES[: SEVERITIES.index(least) + 1]
+    findings = [
+        (finding.id, finding.severity, finding.check, printable(finding.reason))
+        for finding in report.findings
+        if finding.severity in shown
+    ]
+    if findings:
+        yield from _table(("place", "severity", "check", "finding"), findings)
+        yield ""
+    counts = [
+        (name, str(n), CATALOGUE[name].severity, CATALOGUE[name].certainty, CATALOGUE[name].description)
+        for name, n in report.counts.items()
+    ]
+    yield from _table(("check", "findings", "severity", "certainty", "description"), counts)
+    yield ""
+    for table in (report.balance.summary(), report.balance.by_occupation()) if report.n_sentences else ():
+        yield from _card_table(table)
+        yield ""
+    by_severity = [(name, sum(finding.severity == name for finding in report.findings)) for name in SEVERITIES]
+    listed = ", ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in by_severity)
+    yield f"{report.n_sentences:,} sentences, {report.n_pairs:,} minimal pairs in {len(report.files)} files: {listed}"
+
+
+def _card_table(table: CardTable) -> Iterator[str]:
+    yield from _table(table.header, table.rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
