@@ -52,6 +52,15 @@ def build(
         int | None,
         typer.Option(min=1, help="Minimal pairs that each cell keeps (generated only). Default: 5."),
     ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(
+            "--near-duplicates",
+            min=0.05,
+            max=1.0,
+            help="Jaccard similarity of the wording from which a sentence repeats an earlier one (generated only).",
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -68,7 +77,7 @@ def build(
         check_input(BUILDER.source(source.value), input_path)
         folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
         with steps() as report:
-            draft = _draft(source, input_path, seed=seed, per_cell=per_cell, limit=limit, report=report)
+            draft = _draft(source, input_path, seed=seed, per_cell=per_cell, near=near, limit=limit, report=report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
     for line in _summary(draft, manifest, folder):
         typer.echo(line)
@@ -81,11 +90,12 @@ def _draft(
     *,
     seed: int | None,
     per_cell: int | None,
+    near: float | None,
     limit: int | None,
     report: Report,
 ) -> Draft[CoreferenceItem]:
-    if per_cell is not None and source is not SourceName.GENERATED:
-        raise ConfigError(f"--per-cell {per_cell}: only the generated source has cells to fill; leave it out")
+    if (per_cell, near) != (None, None) and source is not SourceName.GENERATED:
+        raise ConfigError("--per-cell and --near-duplicates are for the generated source alone; leave them out")
     if path is None:
         return embedded.draft(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
     if seed is not None:
@@ -93,7 +103,8 @@ def _draft(
     if source is SourceName.SYNTHBIAS:
         return published.draft(path, limit=limit, report=report)
     if source is SourceName.GENERATED:
-        return generated.draft(path, per_cell=per_cell, limit=limit, report=report)
+        limits = generated.Limits(per_cell or generated.DEFAULT_PER_CELL, near)
+        return generated.draft(path, limits, limit=limit, report=report)
     return winobias.draft(path, limit=limit)
 
 

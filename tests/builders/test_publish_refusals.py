@@ -21,7 +21,7 @@ from builders.superni import drafts as superni
 from builders.synthbias import embedded, published, winobias
 from builders.synthbias.generation.answers import Candidate
 from builders.synthbias.generation.cells import Cell
-from builders.synthbias.generation.source import check
+from builders.synthbias.generation.source import Limits, check
 from builders.synthbias.minimal_pair import Slotted
 from builders.synthbias.published_digests import PROTECTED, SHA256
 from schemas import strict_json
@@ -239,12 +239,12 @@ def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text()
         for row, rest in (("a/1", " opened the door."), ("a/2", " closed the door."))
     ]
     known = frozenset({digest("The driver greeted the nurse before she opened the door.")})
-    kept = check(candidates, per_cell=5, report=silent, published=known)
+    kept = check(candidates, Limits(), report=silent, published=known)
     assert [item.source_row for item in kept.items] == ["a/2", "a/2"]
     assert [(reject.source_row, reject.rule, reject.candidate) for reject in kept.rejects] == [
         ("a/1", "published_text", "")
     ]
-    assert check(candidates, per_cell=5, report=silent).rejects == ()
+    assert check(candidates, Limits(), report=silent).rejects == ()
 
 
 def test_the_published_file_itself_is_refused(shared_data: Path, tmp_path: Path) -> None:

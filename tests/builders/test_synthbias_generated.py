@@ -229,6 +229,22 @@ def test_the_kept_answers_give_the_same_items_again_without_the_model(generated:
         assert again.files == generated.manifest().files
 
 
+def test_sentences_that_are_too_similar_can_be_left_out(generated: Generated, tmp_path: Path) -> None:
+    arguments = ["--source", "generated", "--per-cell", str(PER_CELL), "--near-duplicates", "0.5"]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "builders.synthbias", *arguments),
+            *("--input", str(generated.dataset), "--out", str(tmp_path / "fewer")),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    counts = {entry.rule: entry.n for entry in read_manifest(tmp_path / "fewer").rejects}
+    assert counts["near_duplicate"] > 0
+
+
 def test_a_changed_answer_is_found(generated: Generated, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(generated.dataset, copy)
@@ -274,7 +290,7 @@ def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_
     [
         (("--source", "generated"), "--source generated needs --input"),
         (("--source", "generated", "--input", "nowhere"), "no result.json here"),
-        (("--per-cell", "3"), "only the generated source has cells to fill"),
+        (("--per-cell", "3"), "for the generated source alone"),
     ],
 )
 def test_wrong_options_are_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ import typer
 
 from builders.output import check_target, write_dataset
 from builders.summary import closing_lines
-from builders.synthbias.commands.requests import DEFAULT_PER_REQUEST, PAIRS, PER_CELL, PER_REQUEST
+from builders.synthbias.commands.requests import DEFAULT_PER_REQUEST, NEAR, PAIRS, PER_CELL, PER_REQUEST
 from builders.synthbias.generation.cells import Cell
 from builders.synthbias.generation.design import Filled, design_cells, filled
 from builders.synthbias.generation.requests import Wanted, default_folder, requests_draft, wanted
-from builders.synthbias.generation.source import DEFAULT_PER_CELL, NAME, draft
+from builders.synthbias.generation.source import DEFAULT_PER_CELL, NAME, Limits, draft
 from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.errors import ConfigError, DataError, RunError
 from schemas.progress import steps
@@ -99,6 +99,7 @@ def generate(
     per_cell: Annotated[int, PER_CELL] = DEFAULT_PER_CELL,
     per_request: Annotated[int, PER_REQUEST] = DEFAULT_PER_REQUEST,
     pairs: Annotated[int | None, PAIRS] = None,
+    near: Annotated[float | None, NEAR] = None,
     pilot: Annotated[int, typer.Option(min=0, help="Instructions of each type to try first; 0 for none.")] = _PILOT,
     rounds: Annotated[int, typer.Option(min=1, help="Largest number of rounds.")] = _ROUNDS,
     max_cost: Annotated[
@@ -121,9 +122,10 @@ def generate(
         asked = wanted(cells, {}, {}, per_cell=per_cell, per_request=per_request)
         asking.ask(_written(asked, place.requests(1), per_request), "--dry-run")
         return
-    found = _rounds(asking, cells, per_cell=per_cell, per_request=per_request, pilot=pilot, most=rounds)
+    limits = Limits(per_cell, near)
+    found = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
     with steps() as report:
-        made = draft(place.runs, per_cell=per_cell, limit=None, report=report)
+        made = draft(place.runs, limits, limit=None, report=report)
         manifest = write_dataset(made, target, overwrite=overwrite, report=report)
     for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
         typer.echo(line)
@@ -137,27 +139,27 @@ def generate(
 
 
 def _rounds(
-    asking: _Asking, cells: Sequence[Cell], *, per_cell: int, per_request: int, pilot: int, most: int
+    asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_request: int, pilot: int, most: int
 ) -> Filled:
     """Ask until every cell is full, and return what the answers fill."""
     found: Filled | None = None
-    asked = wanted(cells, {}, {}, per_cell=per_cell, per_request=per_request)
+    asked = wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
     for number in range(1, most + 1):
         dataset = _written(asked, asking.work.requests(number), per_request)
         spent = 0.0 if found is None else found.answers.cost_usd or 0.0
         if number == 1 and pilot:
             asking.ask(dataset, "--limit", str(pilot), is_pilot=True)
-            found = filled(asking.work.runs, per_cell=per_cell)
-            _check_pilot(found, cells, per_cell, per_request)
+            found = filled(asking.work.runs, limits)
+            _check_pilot(found, cells, limits.per_cell, per_request)
             spent = found.answers.cost_usd or 0.0
         asking.ask(dataset, spent=spent)
-        before, found = found, filled(asking.work.runs, per_cell=per_cell)
-        typer.echo(_state(number, found, cells, per_cell))
+        before, found = found, filled(asking.work.runs, limits)
+        typer.echo(_state(number, found, cells, limits.per_cell))
         asked = wanted(
             cells,
             found.have,
             found.answers.samples,
-            per_cell=per_cell,
+            per_cell=limits.per_cell,
             per_request=per_request,
             share_kept=found.share_kept,
         )

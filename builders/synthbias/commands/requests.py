@@ -11,13 +11,20 @@ import typer
 from builders.output import check_target, write_dataset
 from builders.synthbias.generation.design import design_cells, still_wanted
 from builders.synthbias.generation.requests import DATASET, requests_draft
-from builders.synthbias.generation.source import DEFAULT_PER_CELL
+from builders.synthbias.generation.source import DEFAULT_PER_CELL, Limits
 from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError
 
 PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")
 PER_REQUEST = typer.Option(min=1, max=20, help="Number of sentences that one instruction asks for.")
 PAIRS = typer.Option(min=1, help="Number of occupation pairs, spread over all of them. Default: all 395.")
+NEAR = typer.Option(
+    "--near-duplicates",
+    min=0.05,
+    max=1.0,
+    help="Jaccard similarity of the wording, such as 0.7, from which a sentence is too similar to an earlier one. "
+    "Default: only repeated sentences are rejected.",
+)
 DEFAULT_PER_REQUEST = 5
 DEFAULT_OUT = Path("out/requests") / "synthbias"
 
@@ -27,6 +34,7 @@ def requests(
     per_cell: Annotated[int, PER_CELL] = DEFAULT_PER_CELL,
     per_request: Annotated[int, PER_REQUEST] = DEFAULT_PER_REQUEST,
     pairs: Annotated[int | None, PAIRS] = None,
+    near: Annotated[float | None, NEAR] = None,
     top_up: Annotated[
         Path | None, typer.Option(help="Generated dataset, or folder of runs: asks only for what its cells lack.")
     ] = None,
@@ -36,7 +44,7 @@ def requests(
     """Write the instructions that ask a model for the sentences of each cell."""
     check_target(out, overwrite=overwrite)
     cells = design_cells(pairs)
-    asked = still_wanted(cells, top_up, per_cell=per_cell, per_request=per_request)
+    asked = still_wanted(cells, top_up, Limits(per_cell, near), per_request=per_request)
     if not asked:
         raise ConfigError(f"--top-up {top_up}: every cell has {per_cell} minimal pairs; raise --per-cell for more")
     draft = requests_draft(asked, per_request=per_request)

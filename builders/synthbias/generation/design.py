@@ -10,7 +10,7 @@ from builders.synthbias.embedded import occupation_pairs
 from builders.synthbias.generation.answers import Answers, read_answers
 from builders.synthbias.generation.cells import Cell, cells_of
 from builders.synthbias.generation.requests import Wanted, pairs_by_cell, wanted
-from builders.synthbias.generation.source import CELL_FULL, check
+from builders.synthbias.generation.source import CELL_FULL, Limits, check
 from schemas.errors import ConfigError
 from schemas.progress import silent
 
@@ -49,30 +49,30 @@ def design_cells(n_pairs: int | None) -> list[Cell]:
     return list(cells_of([pairs[number * len(pairs) // n_pairs] for number in range(n_pairs)]))
 
 
-def filled(path: Path, *, per_cell: int) -> Filled:
+def filled(path: Path, limits: Limits) -> Filled:
     """Return what the answers at a path fill.
 
     Raises:
         DataError: there is no run, a file is broken, or several models answered.
     """
     answers = read_answers(path, silent)
-    checked = check(answers.candidates, per_cell=per_cell, report=silent)
+    checked = check(answers.candidates, limits, report=silent)
     n_full = sum(reject.rule == CELL_FULL.name for reject in checked.rejects)
     have = pairs_by_cell(checked.items)
     n_written = len(answers.candidates) + len(answers.rejects)
     return Filled(answers, dict(have), n_written, have.total() + n_full)
 
 
-def still_wanted(cells: Sequence[Cell], path: Path | None, *, per_cell: int, per_request: int) -> list[Wanted]:
+def still_wanted(cells: Sequence[Cell], path: Path | None, limits: Limits, *, per_request: int) -> list[Wanted]:
     """Return the instructions that the cells still need after the answers at a path; None if nothing was asked."""
     if path is None:
-        return wanted(cells, {}, {}, per_cell=per_cell, per_request=per_request)
-    found = filled(path, per_cell=per_cell)
+        return wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
+    found = filled(path, limits)
     return wanted(
         cells,
         found.have,
         found.answers.samples,
-        per_cell=per_cell,
+        per_cell=limits.per_cell,
         per_request=per_request,
         share_kept=found.share_kept,
     )

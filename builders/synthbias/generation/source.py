@@ -45,7 +45,18 @@ PUBLISHED = Rule(
     description="is no sentence of the published SynthBias, which a licence keeps from being shared",
 )
 CELL_FULL = Rule(name="cell_full", description="the cell had fewer minimal pairs than it needs")
-_REPEATS = ("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", "repeated_template")
+_REPEATS = ("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", "repeated_template", "near_duplicate")
+
+
+class Limits(NamedTuple):
+    """The limits by which sentences of a model are kept."""
+
+    per_cell: int = DEFAULT_PER_CELL
+    """Number of minimal pairs of each cell."""
+    near: float | None = None
+    """Jaccard similarity of the wording from which a sentence is too similar to an earlier one; None for none."""
+    template_cap: int = 36
+    """Largest number of sentences with one template; that of the most frequent one in the published SynthBias."""
 
 
 class Checked(NamedTuple):
@@ -55,12 +66,12 @@ class Checked(NamedTuple):
     rejects: tuple[Reject, ...]
 
 
-def draft(path: Path, *, per_cell: int | None, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
+def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
     """Build a draft of a generated dataset.
 
     Args:
         path: Folder of runs, or of a generated dataset.
-        per_cell: Number of minimal pairs of each cell; None for the default.
+        limits: Limits by which sentences are kept.
         limit: Maximum number of items; None for all.
         report: Function that is called with the progress.
 
@@ -69,7 +80,7 @@ def draft(path: Path, *, per_cell: int | None, limit: int | None, report: Report
         DataError: there is no run, a file is broken, or several models answered.
     """
     answers = read_answers(path, report)
-    checked = check(answers.candidates, per_cell=per_cell or DEFAULT_PER_CELL, report=report)
+    checked = check(answers.candidates, limits, report=report)
     if not checked.items:
         rules = Counter(reject.rule for reject in (*answers.rejects, *checked.rejects))
         told = ", ".join(f"{rule} {n}" for rule, n in rules.most_common(3))
@@ -83,7 +94,13 @@ def draft(path: Path, *, per_cell: int | None, limit: int | None, report: Report
         title=f"SynthBias, written by {answers.model.id}",
         builder="builders.synthbias.generation",
         builder_version=BUILDER_VERSION,
-        parameters={"source": "generated", "per_cell": per_cell or DEFAULT_PER_CELL, "limit": limit},
+        parameters={
+            "source": "generated",
+            "per_cell": limits.per_cell,
+            "near_duplicates": limits.near,
+            "template_cap": limits.template_cap,
+            "limit": limit,
+        },
         seed=None,
         sources=_sources(answers),
         generator_model=generator_name(answers.model),
@@ -96,7 +113,7 @@ def draft(path: Path, *, per_cell: int | None, limit: int | None, report: Report
         flag_rules=(),
         card=synthbias_card(
             data_statement=texts.data_statement(answers.model),
-            how_built=texts.how_built(answers, per_cell or DEFAULT_PER_CELL),
+            how_built=texts.how_built(answers, limits.per_cell),
             annotation=texts.ANNOTATION,
             biases=texts.BIASES,
             licence_terms=texts.LICENCE_TERMS,
@@ -120,20 +137,20 @@ def reject_rules() -> tuple[Rule, ...]:
 
 
 def check(
-    candidates: Iterable[Candidate], *, per_cell: int, report: Report, published: frozenset[bytes] | None = None
+    candidates: Iterable[Candidate], limits: Limits, *, report: Report, published: frozenset[bytes] | None = None
 ) -> Checked:
     """Turn each candidate into a minimal pair, or into a reject with the first rule that it breaks.
 
     Args:
         candidates: Sentences that the model wrote.
-        per_cell: Number of minimal pairs of each cell.
+        limits: Limits by which sentences are kept.
         report: Function that is called with the progress.
         published: Digests of texts that must not be shared; None for those of the published SynthBias.
     """
     published = digests_of(PROTECTED.digests) if published is None else published
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
-    seen, n_kept = Duplicates(), Counter[str]()
+    seen, n_kept = Duplicates(template_cap=limits.template_cap, near=limits.near), Counter[str]()
     for number, candidate in enumerate(candidates):
         if number % 1000 == 0:
             report("checking sentences", number, None)
@@ -143,7 +160,7 @@ def check(
             reason = "apart from its pronoun, it is a sentence of the published SynthBias"
             rejects.append(Reject(candidate="", source_row=candidate.row, rule=PUBLISHED.name, reason=reason))
             continue
-        finding = _finding(candidate, seen, n_kept[candidate.cell.key] >= per_cell)
+        finding = _finding(candidate, seen, n_kept[candidate.cell.key] >= limits.per_cell)
         if finding is None:
             n_kept[candidate.cell.key] += 1
             items.extend(items_of(candidate.slotted, template_id=None, source_row=candidate.row))
