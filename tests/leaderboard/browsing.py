@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from playwright.sync_api import Browser, Page
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from leaderboard.site.serving import open_server
 
@@ -23,6 +24,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 Scheme: TypeAlias = Literal["light", "dark"]
+N_AT_ONCE = 8
 
 
 @dataclass
@@ -46,15 +48,43 @@ def served(site: Path) -> Iterator[str]:
 
 
 def visit(browser: Browser, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Visit:
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    found = Visit(context.new_page())
-    found.page.on("request", lambda request: found.requests.append(request.url))
-    found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    found.page.on("dialog", lambda dialog: found.complaints.append(f"dialog: {dialog.message}"))
-    found.page.on(
+    found = _watched(_context(browser, width, scheme).new_page())
+    found.page.goto(url)
+    found.page.wait_for_load_state("networkidle")
+    return found
+
+
+def visit_all(
+    browser: Browser, address: str, paths: Sequence[str], *, width: int = 1280, scheme: Scheme = "light"
+) -> Iterator[tuple[str, Visit]]:
+    """Pages with their paths, opened some at a time: they share what they load, and the wait until all is loaded."""
+    for first in range(0, len(paths), N_AT_ONCE):
+        with _context(browser, width, scheme) as context:
+            opened = [(path, _watched(context.new_page())) for path in paths[first : first + N_AT_ONCE]]
+            for path, found in opened:
+                found.page.goto(address + path, wait_until="commit")
+            for _, found in opened:
+                found.page.wait_for_load_state("networkidle")
+            yield from opened
+
+
+def serious_violations(page: Page) -> list[str]:
+    """The rules of axe that a page breaks badly."""
+    violations = Axe().run(page).response["violations"]
+    return [one["id"] for one in violations if one["impact"] in ("serious", "critical")]
+
+
+def _context(browser: Browser, width: int, scheme: Scheme) -> BrowserContext:
+    return browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+
+
+def _watched(page: Page) -> Visit:
+    found = Visit(page)
+    page.on("request", lambda request: found.requests.append(request.url))
+    page.on("pageerror", lambda error: found.complaints.append(str(error)))
+    page.on("dialog", lambda dialog: found.complaints.append(f"dialog: {dialog.message}"))
+    page.on(
         "console",
         lambda message: found.complaints.append(message.text) if message.type in ("error", "warning") else None,
     )
-    found.page.goto(url)
-    found.page.wait_for_load_state("networkidle")
     return found

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from tests.leaderboard.browsing import Scheme, served, visit
+from tests.leaderboard.browsing import Scheme, serious_violations, served, visit, visit_all
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
@@ -72,13 +71,11 @@ def pages(built: Path) -> list[str]:
 
 
 def test_no_page_asks_another_host_or_complains(built: Path, browser: Browser, address: str) -> None:
-    for path in pages(built):
-        found = visit(browser, address + path)
+    for path, found in visit_all(browser, address, pages(built)):
         assert found.requests, path
         assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == [], path
         # The page for missing files is opened from anywhere, so its own links are absolute; it is not opened here.
         assert found.complaints == [], path
-        found.page.context.close()
 
 
 def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None:
@@ -96,20 +93,14 @@ def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_on_a_phone(built: Path, browser: Browser, address: str, scheme: Scheme) -> None:
-    for path in pages(built):
-        found = visit(browser, address + path, width=390, scheme=scheme)
+    for path, found in visit_all(browser, address, pages(built), width=390, scheme=scheme):
         assert found.page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
-        found.page.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_any_page(built: Path, browser: Browser, address: str, scheme: Scheme) -> None:
-    found = {}
-    for path in pages(built):
-        page = visit(browser, address + path, scheme=scheme).page
-        violations = Axe().run(page).response["violations"]
-        found[path] = [one["id"] for one in violations if one["impact"] in ("serious", "critical")]
-        page.context.close()
+    visits = visit_all(browser, address, pages(built), scheme=scheme)
+    found = {path: serious_violations(visited.page) for path, visited in visits}
     assert len(found) > 10
     assert {path: ids for path, ids in found.items() if ids} == {}
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from evaluators.metric import TableSource
@@ -24,7 +23,7 @@ from leaderboard.site.pages import View, copies, generate, make_view
 from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_records
-from tests.leaderboard.browsing import Scheme, served, visit
+from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 
@@ -170,6 +169,5 @@ class TestPage:
         assert "<img src=x onerror=alert(1)>" in page.locator(".bb-compare thead").inner_text()
         assert page.locator(".bb-compare img").count() == 0
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
-        violations = Axe().run(page).response["violations"]
-        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+        assert serious_violations(page) == []
         page.context.close()

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from leaderboard.checking.entries import Root
@@ -23,7 +22,7 @@ from schemas.dataset import Manifest
 from schemas.lexicon import pronoun_families
 from schemas.memory import Memory
 from schemas.record_files import read_records
-from tests.leaderboard.browsing import Scheme, served, visit
+from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known
@@ -228,8 +227,7 @@ class TestPage:
         page = recognition(browser, address, scheme=scheme, width=390)
         choose(page, "Beside it", "lab/two")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
-        violations = Axe().run(page).response["violations"]
-        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+        assert serious_violations(page) == []
         page.context.close()
 
     def test_the_keyboard_alone_chooses_and_pages(self, browser: Browser, address: str) -> None:

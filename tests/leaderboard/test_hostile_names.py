@@ -14,7 +14,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from leaderboard.checking.entries import Entry, LeftOut, Match, Root
@@ -28,7 +27,7 @@ from schemas.dataset import Manifest, RuleCount, Source
 from schemas.memory import Memory
 from schemas.register import Register
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.leaderboard.browsing import served, visit
+from tests.leaderboard.browsing import serious_violations, served, visit, visit_all
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import chance, write_gifi_model
 from tests.leaderboard.known import load_known, write_keys
@@ -200,12 +199,11 @@ def test_nothing_acts_on_any_page(built: Path, browser: Browser, address: str) -
     kinds = kinds_of_pages(built)
     assert {"index.html", "benchmarks", "models", "datasets", "apart.html", "audit.html", "news.html"} <= set(kinds)
     assert len(kinds["models"]) > 2 * len(NAMES)
-    for path in (path for paths in kinds.values() for path in paths if path != "404.html"):
-        found = visit(browser, address + path)
+    paths = [path for paths in kinds.values() for path in paths if path != "404.html"]
+    for path, found in visit_all(browser, address, paths):
         assert_inert(found.page.evaluate(SEEN), path)
         assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == [], path
         assert found.complaints == [], path
-        found.page.context.close()
 
 
 @pytest.mark.parametrize("path", ["explorer.html", "compare.html"])
@@ -258,13 +256,11 @@ def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser
         assert names.isdisjoint({"script", "image", "foreignObject", "a", "use", "iframe"}), path
         assert not UNSEEN.search("".join(tree.itertext())), path
         assert not [name for element in tree.iter() for name in element.attrib if name.startswith("on")], path
-    for path in badges:
-        found = visit(browser, address + path)
+    for _, found in visit_all(browser, address, badges):
         assert found.page.evaluate("window.taken ?? null") is None
         assert len(found.requests) == 1
         # A picture on its own names no icon, so that the browser looks for one in vain.
         assert [one for one in found.complaints if "404" not in one] == []
-        found.page.context.close()
 
 
 def test_no_cell_of_any_csv_file_is_a_formula(built: Path) -> None:
@@ -322,12 +318,10 @@ def test_what_submitters_write_to_maintainers_is_nowhere(built: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_new_pages_can_be_read_by_everybody(built: Path, browser: Browser, address: str, scheme: Any) -> None:
     found = {}
-    for path in ("apart.html", "data.html", *kinds_of_pages(built)["datasets"]):
-        page = visit(browser, address + path, scheme=scheme).page
-        violations = Axe().run(page).response["violations"]
-        found[path] = [one["id"] for one in violations if one["impact"] in ("serious", "critical")]
-        page.set_viewport_size({"width": 390, "height": 844})
-        assert page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
-        page.context.close()
+    paths = ("apart.html", "data.html", *kinds_of_pages(built)["datasets"])
+    for path, visited in visit_all(browser, address, paths, scheme=scheme):
+        found[path] = serious_violations(visited.page)
+        visited.page.set_viewport_size({"width": 390, "height": 844})
+        assert visited.page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
     assert len(found) >= 4
     assert {path: ids for path, ids in found.items() if ids} == {}

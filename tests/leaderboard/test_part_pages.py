@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from leaderboard.checking.entries import Root
@@ -19,7 +18,7 @@ from leaderboard.site import publishing
 from leaderboard.site.pages import generate, make_view
 from leaderboard.site.suites import PartLine, Spread, Suites, SuiteView
 from schemas.memory import Memory
-from tests.leaderboard.browsing import Scheme, Visit, served, visit
+from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, visit, visit_all
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.suites.commands import ask, board, copied, made, run
@@ -172,13 +171,11 @@ def test_readers_step_from_part_to_part_and_see_all_prompts(browser: Browser, ad
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_read_the_pages(built: Path, browser: Browser, address: str, scheme: Scheme) -> None:
-    for path in (suite_of(built), "part.html#part=wood002", "part.html#context=all"):
-        page = visit(browser, address + path, scheme=scheme).page
-        violations = Axe().run(page).response["violations"]
-        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == [], path
-        page.set_viewport_size({"width": 390, "height": 844})
-        assert page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
-        page.context.close()
+    paths = (suite_of(built), "part.html#part=wood002", "part.html#context=all")
+    for path, found in visit_all(browser, address, paths, scheme=scheme):
+        assert serious_violations(found.page) == [], path
+        found.page.set_viewport_size({"width": 390, "height": 844})
+        assert found.page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
 
 
 def test_without_scripts_the_table_is_whole_and_files_are_linked(built: Path, browser: Browser, address: str) -> None:
