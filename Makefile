@@ -4,6 +4,7 @@ ARGS ?=
 PICTURE ?=
 DATASET ?= out/datasets/synthbias
 PORT ?= 8000
+WORKERS ?= auto
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -26,7 +27,7 @@ BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 help: ## show this list
 	@echo "Targets:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), PORT."
+	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of 'make test'), PORT."
 	@echo "Example: make demo MODEL=out/my-model"
 
 $(VENV_STAMP):
@@ -99,7 +100,8 @@ endif
 	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), and the site's page Commands (all else)"
 
 test: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests (ARGS='-k name' for some of them)
-	$(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm $(ARGS)
+	$(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm -n $(WORKERS) --maxprocesses=4 \
+		--dist=loadfile --no-loadscope-reorder $(ARGS)
 
 test-vllm: $(VLLM_STAMP) ## test the backend 'vllm' on the real engine, and that all backends agree
 	$(VLLM_VENV)/bin/python -m pytest tests/vllm $(ARGS)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers import Workers
+
 REPOSITORY = Path(__file__).parents[1]
 # Plug-ins that one test adds; they are no modules of ours before.
 collect_ignore = ["third_benchmark", "made_suite"]
@@ -36,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["BIASBOARD_MEMORY"] = "off"
     sys.addaudithook(_refuse_other_hosts)
     config.pluginmanager.register(SkipPolicy(active=bool(os.environ.get("CI"))))
+    config.pluginmanager.register(Workers())
 
 
 def _refuse_other_hosts(event: str, arguments: tuple[object, ...]) -> None:

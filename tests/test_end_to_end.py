@@ -60,6 +60,7 @@ def check_that_it_is_published(dataset: Path, model: Path, out: Path, *, limit: 
             assert f"{ucerf['value']:.3f}" in page
 
 
+@pytest.mark.slow
 def test_a_random_model_on_the_embedded_dataset_reaches_the_site(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     dataset = tmp_path / "datasets" / "synthbias"
@@ -67,6 +68,7 @@ def test_a_random_model_on_the_embedded_dataset_reaches_the_site(tmp_path: Path)
     check_that_it_is_published(dataset, save_tiny_llama(tmp_path / "tiny-llama"), tmp_path, limit=200)
 
 
+@pytest.mark.slow
 def test_a_real_model_on_winobias_and_on_a_slice_of_synthbias_reaches_the_site(
     shared_data: Path, tmp_path: Path
 ) -> None:

@@ -50,18 +50,21 @@ def test_no_key_and_no_cache_of_the_user_is_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ci", "reason", "exit_code"),
+    ("ci", "reason", "exit_code", "options"),
     [
-        ("true", "torch is not installed", 1),
-        ("true", "../shared/data is absent", 0),
-        ("", "torch is not installed", 0),
+        ("true", "torch is not installed", 1, ()),
+        ("true", "torch is not installed", 1, ("-n1",)),
+        ("true", "../shared/data is absent", 0, ("-n1",)),
+        ("", "torch is not installed", 0, ()),
     ],
 )
-def test_ci_refuses_skipped_tests(ci: str, reason: str, exit_code: int, tmp_path: Path) -> None:
+def test_ci_refuses_skipped_tests(
+    ci: str, reason: str, exit_code: int, options: tuple[str, ...], tmp_path: Path
+) -> None:
     (tmp_path / "test_example.py").write_text(SKIPPING.format(reason=reason), encoding="utf-8")
     (tmp_path / "pytest.ini").touch()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", *options, str(tmp_path)],
         cwd=REPOSITORY,
         env={**os.environ, "CI": ci},
         capture_output=True,

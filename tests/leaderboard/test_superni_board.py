@@ -21,6 +21,8 @@ from schemas.record_columns import RecordColumns
 from schemas.run_folder import StoredParts, read_parts, read_result
 from tests.suites.commands import REPOSITORY, run, told
 
+pytestmark = pytest.mark.slow
+
 CONTEXTS = ("k0-v1", "k8-set0-v1", "k8-set1-v1", "k8-set2-v1")
 
 

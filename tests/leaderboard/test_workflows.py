@@ -170,6 +170,7 @@ def test_the_job_that_reads_strangers_files_may_write_nothing() -> None:
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
+@pytest.mark.slow
 def test_the_datasets_are_rebuilt_byte_by_byte() -> None:
     done = subprocess.run(
         [REPOSITORY / ".ci" / "rebuild-datasets", sys.executable],

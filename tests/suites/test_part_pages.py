@@ -14,6 +14,8 @@ from schemas.record import Record
 from schemas.record_files import read_records
 from tests.suites.commands import SIZES, ask, board, copied, run_of, told
 
+pytestmark = pytest.mark.slow
+
 PARTS = [f"wood{number:03}" for number in range(5)]
 
 
