@@ -15,7 +15,7 @@ from leaderboard.site.serving import open_server
 from schemas.errors import ConfigError
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
-from tests.terminal import on_terminal
+from tests.terminal import on_terminal, without_progress
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -132,7 +132,7 @@ def test_an_unsound_result_stops_the_build_and_leaves_the_site(places: Places) -
     done = build(places)
     assert done.returncode == 1
     assert done.stdout == ""
-    errors = done.stderr.strip().splitlines()
+    errors = without_progress(done.stderr).strip().splitlines()
     assert errors[0].startswith("error: synthbias@1.0.0/acme__small/type2/result.json: metric ")
     assert "n is 101, the records give 100" in errors[0]
     assert errors[-1].startswith("error: 1 of 2 results are invalid, the site was not changed;")
