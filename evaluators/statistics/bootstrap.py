@@ -58,15 +58,48 @@ def _sums(cluster_sums: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArra
     """Sum sufficient statistics of shape (n_clusters, n_columns) over the first resamples of the clusters."""
     n_clusters = len(cluster_sums)
     if n_clusters <= _MOST_KEPT:
-        return cluster_draws(n_clusters)[:n_resamples] @ cluster_sums
+        return exact_product(cluster_draws(n_clusters)[:n_resamples], cluster_sums)
     # The draws of many clusters take more memory than all else, so only some resamples are drawn at a time.
     rng = np.random.default_rng(SEED)
     sums = np.empty((n_resamples, cluster_sums.shape[1]))
     n_at_a_time = max(1, _MOST_KEPT * N_RESAMPLES // n_clusters // 4)
     for start in range(0, n_resamples, n_at_a_time):
         block = sums[start : start + n_at_a_time]
-        block[:] = _draws(rng, n_clusters, len(block)).astype(np.float64) @ cluster_sums
+        block[:] = exact_product(_draws(rng, n_clusters, len(block)).astype(np.float64), cluster_sums)
     return sums
+
+
+def exact_product(draws: FloatArray, table: FloatArray) -> FloatArray:
+    """Return a matrix product whose entries are the same on every processor, whatever other columns stand beside.
+
+    BLAS adds in an order that depends on the processor and on the shape, so that its last digits do too. Here each
+    column is split into multiples of two units that are so coarse that all sums of them are exact in any order; only
+    the last addition rounds.
+
+    Args:
+        draws: Counts, shape (n_resamples, n_clusters); each row sums to ``n_clusters``.
+        table: Values, shape (n_clusters, n_columns).
+
+    Returns:
+        The product, shape (n_resamples, n_columns).
+    """
+    n_bits = 52 - max(len(table), 1).bit_length()
+    largest = np.abs(table).max(axis=0, initial=0.0)
+    exponents = np.frexp(largest)[1]
+    coarse = _rounded(table, exponents - n_bits)
+    sums: FloatArray = draws @ coarse
+    rest = table - coarse
+    places = np.flatnonzero(rest.any(axis=0))
+    if len(places):
+        fine = _rounded(rest[:, places], exponents[places] - 2 * n_bits)
+        sums[:, places] += draws @ fine
+    return sums
+
+
+def _rounded(table: FloatArray, exponents: npt.NDArray[np.int32]) -> FloatArray:
+    """Round each column to multiples of a power of two, given its exponent."""
+    rounded: FloatArray = np.ldexp(np.rint(np.ldexp(table, -exponents)), exponents)
+    return rounded
 
 
 def sum_by_cluster(
@@ -156,8 +189,7 @@ def _distinct_columns(table: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def _fit_together(one: FloatArray, other: FloatArray) -> bool:
-    # BLAS rounds the product with a single column in another way, and a value must not depend on its neighbours.
-    return one is other or (len(one) == len(other) and one.shape[1] > 1 and other.shape[1] > 1)
+    return len(one) == len(other)
 
 
 def interval_of(
