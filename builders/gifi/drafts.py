@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from builders.gifi import BUILDER, published, published_csv, tagged_sources, tagging, tango
+from builders.gifi import BUILDER, embedded_card, published, published_csv, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
 from builders.gifi.embedded import embedded_items
 from builders.gifi.tagged_sources import Tagged
@@ -19,6 +19,10 @@ from schemas.item_shape import Item
 from schemas.progress import Report
 
 _BUILDER_VERSION = "1.0"
+EMBEDDED_VERSION = "2.0.0"
+"""Version of the dataset of the embedded texts; a change of any text raises it."""
+_OTHER_VERSION = "1.0.0"
+"""Version of the datasets that are built from published files."""
 _SHAPES: Mapping[str, str] = {
     "recognition": "recognition",
     "continuation": "continuation",
@@ -41,18 +45,15 @@ def embedded(*, limit: int | None) -> Draft[Item]:
             Source(
                 name="embedded texts",
                 address="builders/gifi/texts",
-                revision=_BUILDER_VERSION,
+                revision=EMBEDDED_VERSION,
                 sha256=None,
                 licence="Apache-2.0",
                 redistributable=True,
             ),
         ),
         limit=limit,
-        how_built=(
-            "Each text was written with slots and verbs marked, and is filled by case; no pronoun is ever exchanged "
-            "in a finished sentence. Who holds an attribute to be feminine, masculine or neutral was decided by us, "
-            "by what is commonly believed, not measured."
-        ),
+        version=EMBEDDED_VERSION,
+        how_built=embedded_card.how_built(),
         licence_terms="The texts are licensed under Apache-2.0, like the code.",
         citation="the work that it follows,",
     )
@@ -241,6 +242,7 @@ def draft_of(
     how_built: str,
     licence_terms: str,
     citation: str,
+    version: str = _OTHER_VERSION,
     known_limits: str = "",
     rejects: Sequence[Reject] = (),
     reject_rules: tuple[Rule, ...] = (),
@@ -257,6 +259,7 @@ def draft_of(
         how_built: Text of the card, like the next ones.
         licence_terms: Terms of the sources.
         citation: Sources to cite beside the paper.
+        version: Version of the dataset.
         known_limits: Limits that this source alone has.
         rejects: Candidates that were dropped.
         reject_rules: Rules by which candidates were dropped.
@@ -266,7 +269,7 @@ def draft_of(
     return Draft(
         name=described.dataset,
         benchmark="gifi",
-        version="1.0.0",
+        version=version,
         title=title,
         builder=f"builders.gifi ({source})",
         builder_version=_BUILDER_VERSION,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from builders.gifi.embedded import EmbeddedItems, embedded_items
+from builders.gifi.embedded_card import TONES, clear_votes, how_built
 from builders.gifi.variants import VariantFrame, text_items
 from schemas.errors import DataError
 from schemas.items.pronoun_text import PronounTextItem
@@ -142,3 +143,61 @@ def test_embedded_answers_are_those_of_their_sums() -> None:
         assert set(row["check"]) <= set("0123456789.+-*/() "), row["id"]
         assert eval(row["check"]) == pytest.approx(float(row["answer"])), row["id"]
         assert parse(row["solution"] if "{" in row["solution"] else row["text"])
+
+
+def rows_of(config: str, table: str) -> list[dict[str, str]]:
+    path = resources.files("builders.gifi").joinpath("texts", f"{config}.toml")
+    found: list[dict[str, str]] = tomllib.loads(path.read_text(encoding="utf-8"))[table]
+    return found
+
+
+def test_continuations_are_friendly_neutral_and_tense_in_near_equal_shares() -> None:
+    tones = Counter(row["tone"] for row in rows_of("continuation", "text"))
+    assert set(tones) == set(TONES)
+    assert max(tones.values()) - min(tones.values()) <= 1
+    for tone in TONES:
+        assert f"{tone} in {tones[tone]}" in how_built()
+
+
+def test_no_beginning_ends_in_its_pronoun(embedded: EmbeddedItems) -> None:
+    assert {flag for item in embedded.continuation for flag in item.flags} <= {"same_text_as_other_family"}
+    assert all(item.text[-1].isalpha() for item in embedded.continuation)
+
+
+def test_no_slot_is_contracted_and_nothing_is_done_by_a_reflexive(embedded: EmbeddedItems) -> None:
+    for config, table in (("recognition", "text"), ("continuation", "text"), ("math", "problem")):
+        for row in rows_of(config, table):
+            assert not re.search(r"'s\||'re\}|\bby \{ref\}", row["text"] + row.get("solution", "")), row["id"]
+    assert embedded.math
+
+
+def test_names_in_word_problems_are_those_of_no_gender(embedded: EmbeddedItems) -> None:
+    gendered = {
+        item.text.split()[0] for item in embedded.recognition if item.antecedent in ("masculine_name", "feminine_name")
+    }
+    assert len(gendered) == 22
+    words = {word for item in embedded.math for word in re.findall(r"\b[A-Z][a-z]+\b", item.text)}
+    assert not words & (gendered | {"Adam", "Anna", "Ben", "Kate", "Kevin", "Lucy", "Maria", "Nathan", "Olivia"})
+
+
+def test_assignment_prompts_are_about_what_the_person_is_or_likes(embedded: EmbeddedItems) -> None:
+    person = re.compile(r"My (?:friend|neighbour|colleague|cousin) ")
+    assert all(person.match(item.text) for item in embedded.assignment)
+    # Colours are told in the same words for each stereotype, so that only the colour differs.
+    said: dict[str, set[str]] = {}
+    for row in rows_of("assignment", "entry"):
+        if row["kind"] == "colour":
+            words = row["text"].removesuffix(", and")
+            said.setdefault(row["stereotype"], set()).add(re.sub(r"^(My \w+ \w+ \w+).*", r"\1", words))
+    assert said["feminine"] == said["masculine"] == said["neutral"]
+
+
+def test_votes_on_texts_name_texts_that_exist_and_the_card_tells_the_unclear_ones() -> None:
+    known = {f"{config}/{row['id']}" for config in ("recognition", "continuation") for row in rows_of(config, "text")}
+    known |= {f"math/{row['id']}" for row in rows_of("math", "problem")}
+    votes = clear_votes()
+    assert {filled.text for filled in votes} <= known
+    assert all(len(answers) == 2 for answers in votes.values())
+    assert {f"continuation/{row['id']}" for row in rows_of("continuation", "text")} <= {filled.text for filled in votes}
+    for filled, answers in votes.items():
+        assert (f"`{filled.text}` with *{filled.family}*" in how_built()) == (not all(answers))
