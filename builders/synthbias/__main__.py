@@ -136,6 +136,10 @@ COMMANDS = {
         f"{_COMMANDS}.lint:lint",
         "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",
     ),
+    "lean": Place(
+        "builders.synthbias.lean:measure",
+        "Measure the preference of each model for the occupation mentioned first, over the items of type 1.",
+    ),
 }
 app = command_group(
     "Build a dataset of minimal pairs: sentences with two occupations and a pronoun that refers to one of them.",

@@ -23,9 +23,8 @@ from builders.synthbias.checks.profiles import EMBEDDED, OLDER_NAMES
 from builders.synthbias.checks.running import first_finding
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.frame import Frame, Position
-from builders.synthbias.frames_open import OPEN_FRAMES
-from builders.synthbias.frames_settled import SETTLED_FRAMES
-from builders.synthbias.latin_square import latin_square
+from builders.synthbias.frames import OPEN, SETTLED, open_groups, settled_groups, text_of
+from builders.synthbias.latin_square import two_of_three
 from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import cluster_of, item_id, pair_key, stereotype_of
@@ -33,12 +32,11 @@ from schemas.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounGender, occupations
 
-BUILDER_VERSION = "1.0"
-DATASET_VERSION = "1.0.0"
+BUILDER_VERSION = "2.0"
+DATASET_VERSION = "2.0.0"
 DEFAULT_SEED = 0
 GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
 POSITIONS: tuple[Position, ...] = ("first", "second")
-MALE_FIRST = (True, False)
 
 _CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
 """Checks whose findings the rejects of sentences can name."""
@@ -100,7 +98,7 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
             annotation=embedded_card.ANNOTATION,
             biases=embedded_card.BIASES,
             licence_terms=embedded_card.LICENCE_TERMS,
-            known_limits=embedded_card.KNOWN_LIMITS,
+            known_limits=embedded_card.known_limits(),
             citation=embedded_card.CITATION,
             splits=splits,
         ),
@@ -129,34 +127,33 @@ def occupation_pairs() -> OccupationPairs:
 
 
 def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Candidate]:
-    """Yield four minimal pairs of each type for every occupation pair, with frames assigned by Latin squares.
+    """Yield eight minimal pairs of each type for every occupation pair, with frames assigned by Latin squares.
 
-    Type 2 has one pair for each combination of the referent's position (mentioned first, second) and its stereotype
-    (male, female). Type 1 has one pair for each combination of the position of the male-stereotyped occupation (first,
-    second) and the group of frames (two groups). Within each of these cells, every occupation is used with every frame
-    once, except in the occupation pairs that were left out.
+    Each frame that an occupation pair gets is filled in both orders, so that every frame meets every occupation of the
+    pair in both positions. Type 1 has four frames for each occupation pair, two from either half of the groups. Type 2
+    has two twins, hence two frames for each position of the referent.
     """
     rows, columns = _listed("male"), _listed("female")
-    open_squares = [
-        (male_first, latin_square(rows, columns, frames, seed=seed, purpose=f"type1/{group}/{male_first}"))
-        for group, frames in enumerate(OPEN_FRAMES)
-        for male_first in MALE_FIRST
+    groups = open_groups()
+    halves = [
+        two_of_three(rows, columns, half, seed=seed, purpose=f"type1/{number}")
+        for number, half in enumerate((groups[: len(groups) // 2], groups[len(groups) // 2 :]))
     ]
-    settled_squares = [
-        (
-            referent_is_male == (position == "first"),
-            latin_square(
-                rows, columns, SETTLED_FRAMES[position], seed=seed, purpose=f"type2/{position}/{referent_is_male}"
-            ),
-        )
-        for position in POSITIONS
-        for referent_is_male in (True, False)
-    ]
-    for config, squares in (("type1", open_squares), ("type2", settled_squares)):
-        for male, female in pairs:
-            for male_first, square in squares:
-                first, second = (male, female) if male_first else (female, male)
-                yield Candidate(config, square[male, female], first, second)
+    twins = two_of_three(rows, columns, settled_groups(), seed=seed, purpose="type2")
+    for male, female in pairs:
+        frames = [half[male, female][slot] for slot in (0, 1) for half in halves]
+        # The orders alternate, so that a limit takes both of them equally often.
+        for turn in (0, 1):
+            for number, frame in enumerate(frames):
+                first, second = (male, female) if number % 2 == turn else (female, male)
+                yield Candidate("type1", frame, first, second)
+    for male, female in pairs:
+        for twin in twins[male, female]:
+            for position in POSITIONS:
+                for referent_is_male in (True, False):
+                    male_first = referent_is_male == (position == "first")
+                    first, second = (male, female) if male_first else (female, male)
+                    yield Candidate("type2", twin.of(position), first, second)
 
 
 def check(found: Iterable[Candidate]) -> Checked:
@@ -242,13 +239,16 @@ def _listed(stereotype: str) -> list[str]:
 def _sources() -> tuple[Source, ...]:
     lexicon = resources.files("schemas.lexicon").joinpath("occupations.json").read_bytes()
     return (
-        Source(
-            name="sentence frames of this project",
-            address="builders/synthbias/frames_open.py, builders/synthbias/frames_settled.py",
-            revision=BUILDER_VERSION,
-            sha256=None,
-            licence="Apache-2.0",
-            redistributable=True,
+        *(
+            Source(
+                name=f"sentence frames of this project, {name}",
+                address=f"builders/synthbias/texts/{name}",
+                revision=BUILDER_VERSION,
+                sha256=hashlib.sha256(text_of(name).encode()).hexdigest(),
+                licence="Apache-2.0",
+                redistributable=True,
+            )
+            for name in (OPEN, SETTLED)
         ),
         Source(
             name="occupations and shares of women (US Current Population Survey 2017, lists of WinoBias)",

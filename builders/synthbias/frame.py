@@ -9,6 +9,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from schemas.lexicon import CASES, PronounCase, PronounGender, pronoun_families
 
 Position: TypeAlias = Literal["first", "second"]
+Setting: TypeAlias = Literal["work", "everyday"]
+Cue: TypeAlias = Literal["syntax", "meaning", "world"]
+
+SETTINGS: tuple[Setting, ...] = ("work", "everyday")
+CUES: tuple[Cue, ...] = ("syntax", "meaning", "world")
 
 FAMILY_OF_GENDER: dict[PronounGender, str] = {"masculine": "he", "feminine": "she"}
 
@@ -34,6 +39,10 @@ class Frame:
     text: str
     referent: Position | None
     """Position of the occupation that the pronoun means; None if both readings are natural."""
+    setting: Setting | None = None
+    """Kind of the scene; None if it is not told."""
+    cue: Cue | None = None
+    """Kind of the cue that settles the referent; None if nothing does."""
 
     @property
     def case(self) -> PronounCase:

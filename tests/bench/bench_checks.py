@@ -16,8 +16,7 @@ import pytest
 
 from builders.synthbias.checks import GENERATED, Duplicates, Sentence, first_finding
 from builders.synthbias.embedded import occupation_pairs
-from builders.synthbias.frames_open import OPEN_FRAMES
-from builders.synthbias.frames_settled import SETTLED_FRAMES
+from builders.synthbias.frames import open_frames, settled_frames
 from builders.synthbias.lint import lint
 
 ROUNDS = 3
@@ -28,7 +27,7 @@ MOST_BYTES = 200
 
 def candidates() -> list[tuple[str, tuple[str, str]]]:
     """Fill the frames of the embedded source: each occupation pair with each frame, in turns."""
-    frames = [frame for group in (*OPEN_FRAMES, *SETTLED_FRAMES.values()) for frame in group]
+    frames = [*open_frames(), *settled_frames()]
     filled = ((frame.fill(*pair, "feminine").sentence, pair) for frame in frames for pair in occupation_pairs().kept)
     return list(islice(filled, N_CANDIDATES))
 

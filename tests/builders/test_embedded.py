@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from itertools import product
 
@@ -10,8 +11,7 @@ import pytest
 from builders.output import Draft
 from builders.synthbias import embedded
 from builders.synthbias.frame import Frame
-from builders.synthbias.frames_open import OPEN_FRAMES
-from builders.synthbias.frames_settled import SETTLED_FRAMES
+from builders.synthbias.frames import open_frames, settled_frames, settled_groups
 from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
@@ -20,10 +20,10 @@ from schemas.tables import content_sha256
 DROPPED = {"supervisor|designer", "supervisor|editor", "manager|editor", "salesperson|designer", "salesperson|editor"}
 
 CONTENT_SHA256 = {
-    "type1": "a1c29733c752ff1fd528343504ef0384763f94ac08614c95358a689d96138eb2",
-    "type2": "e79ca5e788827dbdc77ea2c15d837e56bc1a5fe2fcaa8d7c02967009effcb8a9",
+    "type1": "26525b75fb5c2ba5de6743717ff5e80ba9004ec2bca7709cff8877b6cf92fb22",
+    "type2": "52d25eb86e1dfd53ac59558ad8942b9a5589ea4699788d1bb89adfdf92313ee8",
 }
-"""Of version 1.0.0, seed 0. A change of any item raises DATASET_VERSION; then take over the new hashes."""
+"""Of version 2.0.0, seed 0. A change of any item raises DATASET_VERSION; then take over the new hashes."""
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def male_side(item: CoreferenceItem) -> str:
 
 def test_counts_per_type(whole: Draft[CoreferenceItem]) -> None:
     assert [(split.config, split.split, len(split.items)) for split in whole.splits] == [
-        ("type1", "test", 3160),
-        ("type2", "test", 3160),
+        ("type1", "test", 6320),
+        ("type2", "test", 6320),
     ]
 
 
@@ -57,7 +57,7 @@ def test_the_five_close_pairs_are_rejected_and_nothing_else(whole: Draft[Corefer
 
 
 def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> None:
-    assert whole.version == "1.0.0"
+    assert whole.version == "2.0.0"
     found = {split.config: content_sha256(split.items) for split in whole.splits}
     assert found == CONTENT_SHA256
 
@@ -67,7 +67,7 @@ def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft[Coreferenc
     for split in whole.splits:
         for item in split.items:
             pairs[item.pair_id].append(item)
-    assert len(pairs) == 3160
+    assert len(pairs) == 6320
     for he, she in pairs.values():
         assert (he.pronoun_gender, she.pronoun_gender) == ("masculine", "feminine")
         left, right = he.sentence.rstrip(".").split(" "), she.sentence.rstrip(".").split(" ")
@@ -82,14 +82,15 @@ def test_no_text_stands_twice_in_any_type(whole: Draft[CoreferenceItem]) -> None
     assert len(set(texts)) == len(texts)
 
 
-def test_type_2_has_each_cell_once_per_occupation_pair(whole: Draft[CoreferenceItem]) -> None:
+def test_type_2_has_each_cell_twice_per_occupation_pair(whole: Draft[CoreferenceItem]) -> None:
     cells: dict[str, Counter[tuple[bool, str, str]]] = defaultdict(Counter)
     for item in items_of(whole, "type2"):
         assert item.referent == item.reference
         assert item.referent is not None
-        mentioned_first = item.sentence.index(f" {item.referent} ") < 5
+        (other,) = set(item.occupations) - {item.referent}
+        mentioned_first = re.search(rf"\b{item.referent}\b.*\b{other}\b", item.sentence) is not None
         cells[item.cluster][mentioned_first, occupations()[item.referent].stereotype, item.pronoun_gender] += 1
-    expected = Counter(product((True, False), ("male", "female"), ("masculine", "feminine")))
+    expected = Counter(dict.fromkeys(product((True, False), ("male", "female"), ("masculine", "feminine")), 2))
     assert len(cells) == 395
     assert all(found == expected for found in cells.values())
 
@@ -101,51 +102,67 @@ def test_type_1_has_both_orders_of_mention_equally_often_and_no_answer(whole: Dr
         assert item.stereotype is None
         assert item.reference == item.occupations[0]
         orders[item.cluster][item.occupations[0] == male_side(item)] += 1
-    assert all(found == {True: 4, False: 4} for found in orders.values())
+    assert all(found == {True: 8, False: 8} for found in orders.values())
 
 
-def test_frames_are_balanced_over_occupations_positions_and_stereotypes(whole: Draft[CoreferenceItem]) -> None:
-    counts: Counter[tuple[str, str, int, str]] = Counter()
+def test_every_frame_meets_its_occupation_pairs_in_both_orders_and_with_both_pronouns(
+    whole: Draft[CoreferenceItem],
+) -> None:
+    cells: dict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
     for split in whole.splits:
         for item in split.items:
-            if item.pronoun_gender == "masculine":
-                referent = "none" if item.referent is None else occupations()[item.referent].stereotype
-                for place, occupation in enumerate(item.occupations):
-                    counts[str(item.template_id), occupation, place, referent] += 1
+            cells[str(item.template_id), item.cluster][item.occupations[0], item.pronoun_gender] += 1
+    for (_, cluster), found in cells.items():
+        assert found == Counter(product(cluster.split("|"), ("masculine", "feminine")))
+    per_pair: dict[str, set[str]] = defaultdict(set)
+    for frame_id, cluster in cells:
+        per_pair[cluster].add(frame_id)
+    assert {len(found) for found in per_pair.values()} == {8}
+
+
+def test_frames_are_spread_evenly_over_occupations(whole: Draft[CoreferenceItem]) -> None:
+    partners: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for split in whole.splits:
+        for item in split.items:
+            for occupation in item.occupations:
+                partners[str(item.template_id), occupation].add(item.cluster)
+    assert {len(found) for found in partners.values()} == {1}
+    per_frame = Counter(frame_id for frame_id, _ in partners)
+    assert set(per_frame) == {frame.frame_id for frame in (*open_frames(), *settled_frames())}
+    # Twelve or fourteen occupation pairs by design, less those that were dropped.
+    n_pairs = [n // 2 for n in per_frame.values()]
+    assert 12 - len(DROPPED) <= min(n_pairs) <= max(n_pairs) <= 14
+    per_occupation = Counter(occupation for _, occupation in partners)
     missing: Counter[str] = Counter(name for pair in DROPPED for name in pair.split("|"))
-    for frame in [frame for group in OPEN_FRAMES for frame in group]:
-        for occupation, place in product(occupations(), (0, 1)):
-            found = counts[frame.frame_id, occupation, place, "none"]
-            assert 1 - missing[occupation] <= found <= 1
-    for frame in [frame for group in SETTLED_FRAMES.values() for frame in group]:
-        for occupation, place in product(occupations(), (0, 1)):
-            # Whether the occupation is the referent follows from frame and place, and with it whose list is meant.
-            means_it = (frame.referent == "first") == (place == 0)
-            own = occupations()[occupation].stereotype
-            stereotype = own if means_it else {"male": "female", "female": "male"}[own]
-            found = counts[frame.frame_id, occupation, place, stereotype]
-            assert 1 - missing[occupation] <= found <= 1
-    per_frame = Counter(item.template_id for split in whole.splits for item in split.items)
-    assert len(per_frame) == 80
-    assert max(per_frame.values()) - min(per_frame.values()) <= 4 * len(DROPPED)
+    assert all(per_occupation[name] == 8 * (20 - missing[name]) for name in occupations())
+
+
+def test_twins_are_used_together(whole: Draft[CoreferenceItem]) -> None:
+    used: dict[str, set[str]] = defaultdict(set)
+    for item in items_of(whole, "type2"):
+        used[str(item.template_id)].add(item.cluster)
+    for group in settled_groups():
+        for first, second in group:
+            assert used[first.frame_id] == used[second.frame_id]
 
 
 def test_the_same_seed_gives_the_same_items_and_another_seed_others(whole: Draft[CoreferenceItem]) -> None:
     assert embedded.draft() == whole
     other = embedded.draft(seed=1)
     assert {item.sentence for item in items_of(other, "type2")} != {item.sentence for item in items_of(whole, "type2")}
-    assert len(items_of(other, "type2")) == 3160
+    assert len(items_of(other, "type2")) == 6320
 
 
-@pytest.mark.parametrize("limit", [4, 7, 16, 200, 1580, 6320, 10_000])
+@pytest.mark.parametrize("limit", [4, 7, 16, 200, 1580, 6320, 12_640, 20_000])
 def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft[CoreferenceItem], limit: int) -> None:
     short = embedded.draft(limit=limit)
     kept = [item for split in short.splits for item in split.items]
-    assert len(kept) == min(limit // 2 * 2, 6320)
+    assert len(kept) == min(limit // 2 * 2, 12_640)
     assert set(Counter(item.pair_id for item in kept).values()) == {2}
     type1, type2 = items_of(short, "type1"), items_of(short, "type2")
     assert abs(len(type1) - len(type2)) <= 2
-    assert [item for item in items_of(whole, "type2") if item in type2] == type2
+    kept_ids = {item.item_id for item in type2}
+    assert [item for item in items_of(whole, "type2") if item.item_id in kept_ids] == type2
     n_pairs = len(type2) // 2
     # A limit takes a new occupation pair as long as there is one.
     assert len({item.cluster for item in type2}) == min(n_pairs, 395)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from builders.synthbias import frames
 from builders.synthbias.checks import EMBEDDED, Sentence, first_finding
 from builders.synthbias.frame import Frame
-from builders.synthbias.frames_open import OPEN_FRAMES
-from builders.synthbias.frames_settled import SETTLED_FRAMES
+from builders.synthbias.frames import open_frames, open_groups, settled_frames, settled_groups, text_of
+from schemas.errors import DataError
 from schemas.lexicon import occupations
 
-ALL_FRAMES = [frame for group in (*OPEN_FRAMES, *SETTLED_FRAMES.values()) for frame in group]
+ALL_FRAMES = [*open_frames(), *settled_frames()]
 
 # Written out, not taken from the lexicon: the fills are compared with what a reader of English expects.
 FORMS = {
@@ -26,41 +29,107 @@ FORMS = {
 
 
 def test_there_are_enough_frames_and_each_has_its_own_id_and_text() -> None:
-    assert [len(group) for group in OPEN_FRAMES] == [20, 20]
-    assert {position: len(group) for position, group in SETTLED_FRAMES.items()} == {"first": 20, "second": 20}
-    assert len({frame.frame_id for frame in ALL_FRAMES}) == len({frame.text for frame in ALL_FRAMES}) == 80
+    assert [len(group) for group in open_groups()] == [20] * 6
+    assert [len(group) for group in settled_groups()] == [20] * 3
+    assert len(open_frames()) == len(settled_frames()) == 120
+    assert len({frame.frame_id for frame in ALL_FRAMES}) == len({frame.text for frame in ALL_FRAMES}) == 240
 
 
-def test_open_frames_have_no_referent_and_settled_ones_the_position_of_their_group() -> None:
-    assert {frame.referent for group in OPEN_FRAMES for frame in group} == {None}
-    for position, group in SETTLED_FRAMES.items():
-        assert {frame.referent for frame in group} == {position}
+def test_open_frames_have_no_referent_and_no_cue_and_settled_ones_have_both() -> None:
+    assert {(frame.referent, frame.cue) for frame in open_frames()} == {(None, None)}
+    assert Counter(frame.referent for frame in settled_frames()) == {"first": 60, "second": 60}
+    assert Counter(frame.cue for frame in settled_frames()) == {"syntax": 48, "meaning": 48, "world": 24}
 
 
 def test_neither_position_nor_type_is_told_by_the_case() -> None:
-    first, second = (Counter(frame.case for frame in SETTLED_FRAMES[position]) for position in ("first", "second"))
-    assert first == second
-    assert set(first) == set(FORMS)
-    assert set(FORMS) == {frame.case for group in OPEN_FRAMES for frame in group}
+    for group in settled_groups():
+        for first, second in group:
+            assert (first.referent, second.referent) == ("first", "second")
+            assert (first.cue, first.case) == (second.cue, second.case)
+    assert {frame.case for frame in settled_frames()} == set(FORMS)
+    cases = [Counter(frame.case for frame in group) for group in open_groups()]
+    assert all(found == cases[0] for found in cases)
+    assert set(cases[0]) == set(FORMS)
+
+
+def test_half_of_the_open_frames_of_each_group_and_of_the_settled_ones_are_about_work() -> None:
+    for group in open_groups():
+        assert Counter(frame.setting for frame in group) == {"work": 10, "everyday": 10}
+    assert Counter(frame.setting for frame in settled_frames()) == {"work": 60, "everyday": 60}
+
+
+def test_frames_begin_in_many_ways() -> None:
+    for found in (open_frames(), settled_frames()):
+        beginnings = Counter(frame.text.split()[0] for frame in found)
+        assert len(beginnings) >= 12
+        assert beginnings["The"] <= 0.75 * len(found)
+
+
+def broken(name: str, change: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a file of frames be read with a change."""
+    changed = change(text_of(name))
+    assert changed != text_of(name)
+    monkeypatch.setattr(frames, "text_of", lambda asked: changed if asked == name else text_of(asked))
+    for cached in (open_groups, settled_groups):
+        cached.cache_clear()
+    yield
+    monkeypatch.undo()
+    for cached in (open_groups, settled_groups):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (
+            "open.toml",
+            lambda text: text.replace('setting = "work"\n', "", 1),
+            "frame 1: has the fields id, text; write",
+        ),
+        ("open.toml", lambda text: text.replace('"work"', '"office"', 1), "frame 1: write a setting of work, everyday"),
+        (
+            "settled.toml",
+            lambda text: text.replace('"syntax"', '"tone"', 1),
+            "frame 1: write a setting of .* and a cue",
+        ),
+        ("settled.toml", lambda text: text.replace('"syntax"', '"world"', 1), "settled-first-001 .* are no twins"),
+        ("open.toml", lambda text: text[: text.rindex("[[frame]]")], "119 entries; write a multiple of 60"),
+    ],
+)
+def test_a_file_of_frames_that_breaks_the_format_is_refused(
+    name: str, change: Callable[[str], str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = open_groups if name == "open.toml" else settled_groups
+    for _ in broken(name, change, monkeypatch):
+        with pytest.raises(DataError, match=f"{name}: .*{message}"):
+            reader()
+    assert len(open_frames()) == 120
+
+
+def test_no_dropped_frame_is_in_use() -> None:
+    dropped = tomllib.loads(text_of("dropped.toml"))["frame"]
+    assert all(row["why"] for row in dropped)
+    assert not {row["id"] for row in dropped} & {frame.frame_id for frame in ALL_FRAMES}
+    assert not {row["text"] for row in dropped} & {frame.text for frame in ALL_FRAMES}
 
 
 @pytest.mark.parametrize("frame", ALL_FRAMES, ids=lambda frame: frame.frame_id)
 def test_every_fill_of_a_frame_keeps_the_rules_and_both_genders_differ_in_one_token(frame: Frame) -> None:
     male = [name for name, occupation in occupations().items() if occupation.stereotype == "male"]
     female = [name for name, occupation in occupations().items() if occupation.stereotype == "female"]
-    for one in male:
-        for other in female:
-            for first, second in ((one, other), (other, one)):
-                he, she = frame.fill(first, second, "masculine"), frame.fill(first, second, "feminine")
-                assert (he.pronoun, she.pronoun) == FORMS[frame.case]
-                for filled in (he, she):
-                    sentence = Sentence(text=filled.sentence, meant=(first, second))
-                    assert first_finding(sentence, EMBEDDED) is None, filled.sentence
-                    assert filled.sentence[filled.pronoun_start :].startswith(filled.pronoun)
-                    assert filled.sentence.index(f"he {first} ") < filled.sentence.index(f"he {second}")
-                left, right = (re.findall(r"\w+|[^\w\s]", filled.sentence) for filled in (he, she))
-                assert len(left) == len(right)
-                assert [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]] == [FORMS[frame.case]]
+    # Each occupation stands in both places; the builder checks the sentences of all pairs.
+    for one, other in zip(male, female, strict=True):
+        for first, second in ((one, other), (other, one)):
+            he, she = frame.fill(first, second, "masculine"), frame.fill(first, second, "feminine")
+            assert (he.pronoun, she.pronoun) == FORMS[frame.case]
+            for filled in (he, she):
+                sentence = Sentence(text=filled.sentence, meant=(first, second))
+                assert first_finding(sentence, EMBEDDED) is None, filled.sentence
+                assert filled.sentence[filled.pronoun_start :].startswith(filled.pronoun)
+                assert re.search(rf"(?i:the) {first}\b.*the {second}\b", filled.sentence)
+            left, right = (re.findall(r"\w+|[^\w\s]", filled.sentence) for filled in (he, she))
+            assert len(left) == len(right)
+            assert [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]] == [FORMS[frame.case]]
 
 
 @pytest.mark.parametrize(

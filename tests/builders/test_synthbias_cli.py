@@ -23,8 +23,8 @@ def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
     assert without_progress(done.stderr) == ""
     manifest = read_manifest(tmp_path / "out/datasets/synthbias")
     assert (manifest.name, manifest.benchmark, manifest.seed) == ("synthbias", "synthbias", 0)
-    assert sum(entry.n_items for entry in manifest.splits) == 6320
-    assert "type2/test: 3160 rows, 1580 pairs, 0 orphans" in done.stdout
+    assert sum(entry.n_items for entry in manifest.splits) == 12_640
+    assert "type2/test: 6320 rows, 3160 pairs, 0 orphans" in done.stdout
     assert "gap_too_small: 5" in done.stdout
     assert "next: biasboard run --dataset out/datasets/synthbias " in done.stdout
 

@@ -1,0 +1,150 @@
+"""Reads how two readers understood each frame, and counts it.
+
+The readers are language models, each asked once about each frame, filled with two occupations of one stereotype and
+without the intended answer. Their readings are no annotation by people.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from io import StringIO
+from typing import Literal, NamedTuple, TypeAlias
+
+from builders.card import CardTable
+from builders.synthbias.frame import Frame
+from builders.synthbias.frames import open_frames, settled_frames, text_of
+from schemas.errors import DataError
+
+Lean: TypeAlias = Literal["first", "second", "neither"]
+
+VOTES = "votes.csv"
+_COLUMNS = ("frame", "reader", "coherent", "first", "second", "leans")
+_YES: dict[str, bool] = {"y": True, "n": False}
+_LEANS: dict[str, Lean] = {"first": "first", "second": "second", "neither": "neither"}
+
+
+class Vote(NamedTuple):
+    """The answers of one reader about one frame."""
+
+    frame_id: str
+    reader: str
+    coherent: bool
+    first: bool
+    """True if the pronoun can mean the occupation mentioned first."""
+    second: bool
+    leans: Lean
+    """Occupation that the pronoun more probably means."""
+
+    @property
+    def allows_both(self) -> bool:
+        """True if the pronoun can mean either occupation."""
+        return self.first and self.second
+
+
+@cache
+def votes() -> tuple[Vote, ...]:
+    """Return all votes, also those on frames that were dropped because of them.
+
+    Raises:
+        DataError: the file breaks the format, or a reader voted twice on a frame.
+    """
+    rows = csv.reader(StringIO(text_of(VOTES)))
+    if tuple(next(rows)) != _COLUMNS:
+        raise DataError(f"{VOTES}: write the columns {', '.join(_COLUMNS)}")
+    found = tuple(_vote(row, f"{VOTES}: row {number}") for number, row in enumerate(rows, start=1))
+    twice = [key for key, n in Counter((vote.frame_id, vote.reader) for vote in found).items() if n > 1]
+    if twice:
+        raise DataError(f"{VOTES}: reader {twice[0][1]} voted twice on {twice[0][0]}; keep the first vote")
+    return found
+
+
+def _vote(row: Sequence[str], where: str) -> Vote:
+    try:
+        frame_id, reader, coherent, first, second, leans = row
+        return Vote(frame_id, reader, _YES[coherent], _YES[first], _YES[second], _LEANS[leans])
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{where}: is not id, reader, y or n three times, and first, second or neither") from error
+
+
+def readers() -> list[str]:
+    """Return the names of the readers."""
+    return sorted({vote.reader for vote in votes()})
+
+
+def votes_on(frames: Iterable[Frame], reader: str) -> list[Vote]:
+    """Return the votes of a reader on frames, in the order of the frames.
+
+    Raises:
+        KeyError: the reader has not voted on a frame.
+    """
+    by_frame = {vote.frame_id: vote for vote in votes() if vote.reader == reader}
+    return [by_frame[frame.frame_id] for frame in frames]
+
+
+def n_dropped() -> int:
+    """Return the number of frames that were read and then dropped."""
+    kept = {frame.frame_id for frame in (*open_frames(), *settled_frames())}
+    return len({vote.frame_id for vote in votes()} - kept)
+
+
+def settles_as_meant(frame: Frame, vote: Vote) -> bool:
+    """Tell if a reader allowed the referent of a settled frame and nobody else."""
+    return (vote.first, vote.second) == (frame.referent == "first", frame.referent == "second")
+
+
+_QUESTIONS: tuple[tuple[str, Callable[[Vote], object]], ...] = (
+    ("coherent", lambda vote: vote.coherent),
+    ("can mean the first", lambda vote: vote.first),
+    ("can mean the second", lambda vote: vote.second),
+    ("more probable", lambda vote: vote.leans),
+)
+
+
+def readings_table() -> CardTable:
+    """Count the readings of the frames in use, by reader and for both readers together."""
+    openly, settled = open_frames(), settled_frames()
+    by_reader = {reader: (votes_on(openly, reader), votes_on(settled, reader)) for reader in readers()}
+
+    def row(name: str, holds: Callable[[Frame, Vote], bool], place: int) -> tuple[str, ...]:
+        frames = (openly, settled)[place]
+        found = [[holds(*pair) for pair in zip(frames, of[place], strict=True)] for of in by_reader.values()]
+        return (name, *(str(sum(one)) for one in found), str(sum(all(both) for both in zip(*found, strict=True))))
+
+    def leaning(lean: Lean) -> Callable[[Frame, Vote], bool]:
+        return lambda frame, vote: vote.leans == lean
+
+    rows = (
+        row(f"type 1 ({len(openly)} frames): coherent", lambda frame, vote: vote.coherent, 0),
+        row("type 1: both readings possible", lambda frame, vote: vote.allows_both, 0),
+        *(row(f"type 1: leans to the {lean}", leaning(lean), 0) for lean in ("first", "second")),
+        row("type 1: leans to neither", leaning("neither"), 0),
+        row(f"type 2 ({len(settled)} frames): coherent", lambda frame, vote: vote.coherent, 1),
+        row("type 2: the referent possible, and nobody else", settles_as_meant, 1),
+    )
+    return CardTable(header=("", *(f"reader {reader}" for reader in by_reader), "all readers"), rows=rows)
+
+
+def agreement_table() -> CardTable:
+    """Count the frames on which all readers gave the same answer, over all votes, by question and type."""
+    frames = {"type 1": "open-", "type 2": "settled-"}
+    by_frame: dict[str, list[Vote]] = {}
+    for vote in votes():
+        by_frame.setdefault(vote.frame_id, []).append(vote)
+    of_type = {
+        name: [found for frame_id, found in by_frame.items() if frame_id.startswith(prefix)]
+        for name, prefix in frames.items()
+    }
+    rows = tuple(
+        (
+            question,
+            *(
+                f"{sum(len({answer(vote) for vote in found}) == 1 for found in groups)} of {len(groups)}"
+                for groups in of_type.values()
+            ),
+        )
+        for question, answer in _QUESTIONS
+    )
+    return CardTable(header=("all readers gave the same answer", *of_type), rows=rows)
