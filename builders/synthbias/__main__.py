@@ -103,7 +103,7 @@ def _draft(
     if source is SourceName.SYNTHBIAS:
         return published.draft(path, limit=limit, report=report)
     if source is SourceName.GENERATED:
-        limits = generated.Limits(per_cell or generated.DEFAULT_PER_CELL, near)
+        limits = generated.limits_of(path, per_cell, near)
         return generated.draft(path, limits, limit=limit, report=report)
     return winobias.draft(path, limit=limit)
 

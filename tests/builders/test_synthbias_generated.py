@@ -268,12 +268,24 @@ def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Se
 def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
     n_before, limit = len(server.answered()), 0.2
     stopped = subprocess.run(
-        command(tmp_path, server, "--max-cost", str(limit)), capture_output=True, text=True, check=False, timeout=200
+        command(tmp_path, server, "--max-cost", str(limit), "--pilot", "0"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
     )
     assert stopped.returncode == 3
-    assert "run the same command again" in stopped.stderr
+    assert "run the same command again, with more than --max-cost 0.2" in stopped.stderr
     assert 0 < (len(server.answered()) - n_before) * PRICE <= limit
     assert not (tmp_path / "dataset").exists()
+
+
+def test_a_pilot_that_says_that_the_limit_is_too_low_stops(server: Server, tmp_path: Path) -> None:
+    done = subprocess.run(
+        command(tmp_path, server, "--max-cost", "0.1"), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 1
+    assert "--max-cost 0.1: the pilot says about" in done.stderr
 
 
 def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_path: Path) -> None:
@@ -290,6 +302,7 @@ def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_
     [
         (("--source", "generated"), "--source generated needs --input"),
         (("--source", "generated", "--input", "nowhere"), "no result.json here"),
+        (("generate", "--model", "m", "--backend", "openai", "--limit", "3"), "--limit: generate itself chooses"),
         (("--per-cell", "3"), "for the generated source alone"),
     ],
 )
@@ -299,6 +312,8 @@ def test_wrong_options_are_one_line(arguments: tuple[str, ...], said: str, tmp_p
         capture_output=True,
         text=True,
         check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert done.returncode == 1
     assert said in done.stderr

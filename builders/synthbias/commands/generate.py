@@ -7,29 +7,38 @@ same command goes on where it stopped.
 
 from __future__ import annotations
 
+import re
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
+from filelock import FileLock, Timeout
 
+from builders.options import DatasetVersion
 from builders.output import check_target, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias.commands.requests import DEFAULT_PER_REQUEST, NEAR, PAIRS, PER_CELL, PER_REQUEST
+from builders.synthbias.generation.answers import read_answers
 from builders.synthbias.generation.cells import Cell
 from builders.synthbias.generation.design import Filled, design_cells, filled
 from builders.synthbias.generation.requests import Wanted, default_folder, requests_draft, wanted
 from builders.synthbias.generation.source import DEFAULT_PER_CELL, NAME, Limits, draft
 from schemas.command_line import EXIT_STATUS, one_line_errors
+from schemas.dataset_folder import read_manifest, read_split
 from schemas.errors import ConfigError, DataError, RunError
-from schemas.progress import steps
+from schemas.progress import silent, steps
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _PILOT = 20
 _ROUNDS = 8
+_OWN = ("--dataset", "--config", "--split", "--part", "--limit", "--task", "--out", "--cache")
+"""Options of the evaluators that choose what is asked and where it is kept."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -38,11 +47,12 @@ class _Work(NamedTuple):
     """The folder in which requests, answers and runs are kept between rounds."""
 
     folder: Path
+    model: str
 
     @property
     def runs(self) -> Path:
-        """The folder of the runs."""
-        return self.folder / "runs"
+        """The folder of the runs of this model; those of others stay apart."""
+        return self.folder / "runs" / re.sub(r"[^A-Za-z0-9._-]+", "__", self.model)
 
     def requests(self, number: int) -> Path:
         """Return the folder of the requests of a round."""
@@ -59,14 +69,13 @@ class _Asking(NamedTuple):
     """Further options of ``python -m evaluators run``."""
     work: _Work
 
-    def ask(self, dataset: Path, *more: str, spent: float = 0.0, is_pilot: bool = False) -> None:
+    def ask(self, dataset: Path, *more: str, spent: float = 0.0) -> None:
         """Ask the instructions of a dataset.
 
         Args:
             dataset: Folder of the instructions.
             more: Further options for this time only.
             spent: US dollars that earlier rounds cost.
-            is_pilot: True if answers without a single readable one are for the caller to judge.
 
         Raises:
             RunError: the model could not be asked to the end; answers are kept.
@@ -78,13 +87,45 @@ class _Asking(NamedTuple):
             arguments += ["--max-cost", f"{max(self.max_cost - spent, 0.0):.6f}"]
         command = [sys.executable, "-m", "evaluators", *arguments, *more, *self.further]
         typer.echo(f"$ python -m {shlex.join(command[2:])}")
-        status = subprocess.run(command, check=False).returncode
-        if status == 3 and is_pilot:
+        status = _status_of(command)
+        # The evaluators also end so where a run is finished and none of its answers could be read.
+        if status == 3 and self._is_finished(dataset, more):
             return
         if status in (3, 130):
-            raise RunError("the model was not asked to the end; answers are kept: run the same command again")
+            limit = (
+                "" if self.max_cost is None else f", with more than --max-cost {self.max_cost:g} if that was reached"
+            )
+            raise RunError(f"the model was not asked to the end; answers are kept: run the same command again{limit}")
         if status != 0:
             raise ConfigError(f"the evaluators ended with status {status}; correct what they say above")
+
+    def _is_finished(self, dataset: Path, more: Sequence[str]) -> bool:
+        """Return True if finished runs asked all instructions of a dataset, or some in a pilot."""
+        try:
+            asked = read_answers(self.work.runs, silent).asked
+        except DataError:
+            return False
+        manifest = read_manifest(dataset)
+        wanted_ids = {item.item_id for entry in manifest.splits for item in read_split(dataset, entry)}
+        return bool(asked & wanted_ids) if more else wanted_ids <= asked
+
+
+def _status_of(command: Sequence[str]) -> int:
+    """Run a command and return its exit status; it is ended with this process."""
+
+    def end(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with subprocess.Popen(command) as process:
+            try:
+                return process.wait()
+            except BaseException:
+                process.terminate()
+                raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @app.command(
@@ -107,6 +148,7 @@ def generate(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the dataset.")] = None,
     work: Annotated[Path | None, typer.Option(help="Folder of requests and answers.")] = None,
+    dataset_version: DatasetVersion = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset in the folder.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print requests, tokens and the largest price of the first round only.")
@@ -115,46 +157,93 @@ def generate(
     """Let a model write sentences until each cell of the design has enough that keep all rules."""
     target = out or Path("out/datasets") / NAME
     check_target(target, overwrite=overwrite or dry_run)
-    place = _Work(work or default_folder(NAME))
+    _check_further(context.args)
+    place = _Work(work or default_folder(NAME), model)
     asking = _Asking(backend, model, max_cost, tuple(context.args), place)
-    cells = design_cells(pairs)
-    if dry_run:
-        asked = wanted(cells, {}, {}, per_cell=per_cell, per_request=per_request)
-        asking.ask(_written(asked, place.requests(1), per_request), "--dry-run")
-        return
-    limits = Limits(per_cell, near)
-    found = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
-    with steps() as report:
-        made = draft(place.runs, limits, limit=None, report=report)
-        manifest = write_dataset(made, target, overwrite=overwrite, report=report)
+    cells, limits = design_cells(pairs), Limits(per_cell, near)
+    with _held(place.folder):
+        if dry_run:
+            asked = wanted(cells, {}, {}, per_cell=per_cell, per_request=per_request)
+            asking.ask(_written(asked, place.requests(1), per_request), "--dry-run")
+            return
+        end = _rounds(asking, cells, limits, per_request=per_request, pilot=pilot, most=rounds)
+        with steps() as report:
+            made = draft(place.runs, limits, limit=None, report=report)
+            manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
     for line in closing_lines(manifest, target, n_items=sum(len(split.items) for split in made.splits)):
         typer.echo(line)
-    short = [cell for cell in cells if found.have.get(cell.key, 0) < per_cell]
+    short = [cell for cell in cells if end.filled.have.get(cell.key, 0) < per_cell]
     if short:
+        why = "the last one brought nothing new" if end.is_stuck else f"--rounds {rounds} allows no more"
+        remedy = "take another model" if end.is_stuck else "go on with a larger --rounds and --overwrite"
         raise ConfigError(
-            f"{len(short):,} of {len(cells):,} cells have fewer than {per_cell} minimal pairs after {rounds} rounds, "
-            f"such as {short[0].key}; the dataset holds the rest: go on with a larger --rounds, or another model"
+            f"{len(short):,} of {len(cells):,} cells have fewer than {per_cell} minimal pairs after {end.n_rounds} "
+            f"rounds, such as {short[0].key}, and {why}; the dataset holds the rest: {remedy}"
         )
     typer.echo(f"next: python -m builders.synthbias annotate plan {shlex.quote(str(target))} --state out/annotation")
 
 
-def _rounds(
-    asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_request: int, pilot: int, most: int
-) -> Filled:
-    """Ask until every cell is full, and return what the answers fill."""
+def _check_further(arguments: Sequence[str]) -> None:
+    """Check that no further option chooses what is asked.
+
+    Raises:
+        ConfigError: one does.
+    """
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name in _OWN:
+            raise ConfigError(
+                f"{name}: generate itself chooses what is asked; leave it out, or give --pairs or --pilot"
+            )
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other processes from working in a folder.
+
+    Raises:
+        ConfigError: another process does.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise ConfigError(
+            f"--work {folder}: another process works there; wait for it, or give another folder"
+        ) from error
+
+
+class _End(NamedTuple):
+    """The end of the rounds."""
+
+    filled: Filled
+    n_rounds: int
+    is_stuck: bool
+    """True if the last round brought no sentence that can be used."""
+
+
+def _rounds(asking: _Asking, cells: Sequence[Cell], limits: Limits, *, per_request: int, pilot: int, most: int) -> _End:
+    """Ask until every cell is full, and return what the answers fill.
+
+    Raises:
+        ConfigError: a limit on the cost is given, and it is unknown what earlier runs cost.
+        DataError: nothing of a pilot can be used.
+    """
     found: Filled | None = None
     asked = wanted(cells, {}, {}, per_cell=limits.per_cell, per_request=per_request)
-    for number in range(1, most + 1):
+    is_stuck, number = False, 0
+    while asked and number < most and not is_stuck:
+        number += 1
         dataset = _written(asked, asking.work.requests(number), per_request)
-        spent = 0.0 if found is None else found.answers.cost_usd or 0.0
         if number == 1 and pilot:
-            asking.ask(dataset, "--limit", str(pilot), is_pilot=True)
+            asking.ask(dataset, "--limit", str(pilot))
             found = filled(asking.work.runs, limits)
-            _check_pilot(found, cells, limits.per_cell, per_request)
-            spent = found.answers.cost_usd or 0.0
-        asking.ask(dataset, spent=spent)
+            _check_pilot(found, cells, limits.per_cell, per_request, asking.max_cost)
+        asking.ask(dataset, spent=_spent(found, asking))
         before, found = found, filled(asking.work.runs, limits)
         typer.echo(_state(number, found, cells, limits.per_cell))
+        is_stuck = number > 1 and before is not None and before.n_usable == found.n_usable
         asked = wanted(
             cells,
             found.have,
@@ -163,10 +252,20 @@ def _rounds(
             per_request=per_request,
             share_kept=found.share_kept,
         )
-        if not asked or (before is not None and number > 1 and before.n_usable == found.n_usable):
-            break
     assert found is not None
-    return found
+    return _End(found, number, is_stuck)
+
+
+def _spent(found: Filled | None, asking: _Asking) -> float:
+    """Return the US dollars that earlier runs cost."""
+    if found is None or asking.max_cost is None:
+        return 0.0
+    if found.answers.cost_usd is None:
+        raise ConfigError(
+            f"--max-cost {asking.max_cost:g}: runs in {asking.work.runs} were asked without --prices, so that nobody "
+            "knows what is spent; give another folder with --work"
+        )
+    return found.answers.cost_usd
 
 
 def _written(asked: Sequence[Wanted], folder: Path, per_request: int) -> Path:
@@ -175,10 +274,11 @@ def _written(asked: Sequence[Wanted], folder: Path, per_request: int) -> Path:
     return folder
 
 
-def _check_pilot(found: Filled, cells: Sequence[Cell], per_cell: int, per_request: int) -> None:
-    """Print the yield of a pilot.
+def _check_pilot(found: Filled, cells: Sequence[Cell], per_cell: int, per_request: int, max_cost: float | None) -> None:
+    """Print the yield of a pilot, and of what was asked before.
 
     Raises:
+        ConfigError: all of it would cost more than the limit.
         DataError: none of its sentences can be used.
     """
     n_answers = sum(found.answers.samples.values())
@@ -190,8 +290,14 @@ def _check_pilot(found: Filled, cells: Sequence[Cell], per_cell: int, per_reques
         raise DataError(f"{told} {rules or ''}; the rest was not asked: take another model, or --pilot 0 to go on")
     n_requests = len(cells) * per_cell / (per_request * found.share_kept)
     cost = found.answers.cost_usd
-    price = "" if not cost else f", about {cost * n_requests / n_answers:.2f} US dollars"
+    whole = cost * n_requests / n_answers if cost else 0.0
+    price = f", about {whole:.2f} US dollars" if cost else ""
     typer.echo(f"{told} ({found.share_kept:.0%}): about {n_requests:,.0f} instructions in all{price}")
+    if max_cost is not None and whole > max_cost:
+        raise ConfigError(
+            f"--max-cost {max_cost:g}: the pilot says about {whole:.2f} US dollars in all; raise it, or ask for less "
+            "with --pairs or --per-cell; --pilot 0 asks without such a check"
+        )
 
 
 def _state(number: int, found: Filled, cells: Sequence[Cell], per_cell: int) -> str:

@@ -61,6 +61,8 @@ class Answers(NamedTuple):
     """Number of instructions that were answered or failed, by the key of their cell."""
     cost_usd: float | None
     """Cost of all runs in US dollars; None if that of one is unknown."""
+    asked: frozenset[str]
+    """Ids of the instructions that a finished run asked."""
 
 
 def read_answers(path: Path, report: Report) -> Answers:
@@ -100,6 +102,7 @@ def read_answers(path: Path, report: Report) -> Answers:
         rejects=tuple(rejects),
         samples=samples,
         cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        asked=frozenset(records),
     )
 
 
@@ -136,7 +139,17 @@ def _found(record: Record, cell: Cell) -> Iterator[Candidate | Reject]:
         rule, reason = FAILED, record.reason or exchange.error or "no answer"
     elif record.truncated:
         rule, reason = TRUNCATED, f"was cut off after {exchange.n_completion_tokens} tokens"
-    yield Reject(candidate=text[:_MOST_SHOWN] or "no text", source_row=record.item_id, rule=rule.name, reason=reason)
+    yield Reject(candidate=_shown(text) or "no text", source_row=record.item_id, rule=rule.name, reason=reason)
+
+
+def _is_clean(text: str) -> bool:
+    """Return True if a text has no control characters and no halves of characters, which JSON can escape."""
+    return all(sign.isprintable() for sign in text)
+
+
+def _shown(text: str) -> str:
+    """Return the beginning of a text, with signs that no file can hold written out."""
+    return text[:_MOST_SHOWN].encode("utf-8", "backslashreplace").decode()
 
 
 def _sentences(text: str) -> Sequence[Any] | str:
@@ -154,10 +167,13 @@ def _candidate(value: Any, row: str, cell: Cell) -> Candidate | Reject:
     told = value if isinstance(value, dict) else {}
     before, after = told.get("before"), told.get("after")
     case = next((case for case in CASES if case == told.get("case")), None)
-    if not isinstance(before, str) or not isinstance(after, str) or case is None:
-        shown = str(value)[:_MOST_SHOWN]
-        reason = f"has no texts 'before' and 'after' with a case out of {', '.join(CASES)}"
-        return Reject(candidate=shown, source_row=row, rule=MALFORMED.name, reason=reason)
+    is_text = isinstance(before, str) and isinstance(after, str) and _is_clean(before + after)
+    if not is_text or case is None:
+        shown = " ".join(str(told.get(name, "")) for name in ("before", "after")) if told else str(value)
+        reason = f"has no plain texts 'before' and 'after' with a case out of {', '.join(CASES)}"
+        return Reject(candidate=_shown(shown), source_row=row, rule=MALFORMED.name, reason=reason)
+    assert isinstance(before, str)
+    assert isinstance(after, str)
     # A model puts the spaces around the gap on either side of it, or on none.
     before = before.strip() + " "
     after = after.strip()

@@ -37,6 +37,14 @@ Cite this project with the dataset version, the model that wrote, and the work t
 and SynthBias, arXiv:2505.23996) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876)."""
 
 
+_KEPT = """\
+The answers lie in `generation/`, one folder for each run: `python -m builders.synthbias --source generated --input`
+with this folder builds the same items again, without the model."""
+_LEFT_OUT = """\
+The answers are not part of the dataset, because the model wrote sentences of the published SynthBias, which must not be
+shared. Those sentences are rejected, and no text of an answer that could not be read is kept."""
+
+
 def data_statement(model: Model) -> str:
     """Return the statement about the data."""
     return f"""\
@@ -47,7 +55,7 @@ of a `pair_id` differ in exactly one token, the pronoun. `cluster` is the occupa
 and the place of the sentence in its answer."""
 
 
-def how_built(answers: Answers, per_cell: int) -> str:
+def how_built(answers: Answers, per_cell: int, *, are_kept: bool) -> str:
     """Describe how the sentences were built."""
     n_answers = sum(answers.samples.values())
     return f"""\
@@ -58,5 +66,4 @@ case; none is ever exchanged in a finished sentence. Of each cell, the first {pe
 rejects and that repeat no other one of either type; every other sentence and answer stands in `rejects.parquet` with
 its rule.
 
-The answers lie in `generation/`, one folder for each run: `python -m builders.synthbias --source generated --input`
-with this folder builds the same items again, without the model."""
+{_KEPT if are_kept else _LEFT_OUT}"""

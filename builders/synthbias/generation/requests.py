@@ -76,7 +76,7 @@ def requests_draft(asked: Sequence[Wanted], *, per_request: int) -> Draft[Instru
     schema = answer_schema(per_request)
     items = [
         InstructionItem(
-            item_id=f"{version()}-{one.cell.key}-{sample:03d}",
+            item_id=f"{version()}-{one.cell.key}-x{per_request}-{sample:03d}",
             text=instruction(one.cell, sample, per_request),
             json_schema=schema,
             cell=one.cell.key,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from builders.synthbias.minimal_pair import GENDERS, items_of
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.published_digests import PROTECTED
 from schemas.dataset import Reject, Source
+from schemas.dataset_folder import MANIFEST, read_manifest
 from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
 from schemas.progress import Report
@@ -59,6 +61,22 @@ class Limits(NamedTuple):
     """Largest number of sentences with one template; that of the most frequent one in the published SynthBias."""
 
 
+def limits_of(path: Path, per_cell: int | None, near: float | None) -> Limits:
+    """Return the limits that the user gives, or else those of the dataset at a path, or else the default ones.
+
+    Args:
+        path: Folder of runs, or of a generated dataset, whose items are then the same again.
+        per_cell: Number of minimal pairs of each cell; None if it is not given.
+        near: Similarity from which a sentence is too similar to an earlier one; None if it is not given.
+    """
+    known = read_manifest(path).parameters if (path / MANIFEST).is_file() else {}
+    per_cell_before, near_before = known.get("per_cell"), known.get("near_duplicates")
+    return Limits(
+        per_cell or (per_cell_before if isinstance(per_cell_before, int) else DEFAULT_PER_CELL),
+        near if near is not None else near_before if isinstance(near_before, float) else None,
+    )
+
+
 class Checked(NamedTuple):
     """The minimal pairs and rejects that checking the candidates gave."""
 
@@ -81,8 +99,12 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
     """
     answers = read_answers(path, report)
     checked = check(answers.candidates, limits, report=report)
+    raw, runs = answers.rejects, answers.runs
+    if any(reject.rule == PUBLISHED.name for reject in checked.rejects):
+        # The answers hold sentences that must not be shared, and a dataset is published with all its files.
+        raw, runs = tuple(replace(reject, candidate="") for reject in raw), ()
     if not checked.items:
-        rules = Counter(reject.rule for reject in (*answers.rejects, *checked.rejects))
+        rules = Counter(reject.rule for reject in (*raw, *checked.rejects))
         told = ", ".join(f"{rule} {n}" for rule, n in rules.most_common(3))
         raise ConfigError(f"--input {path}: no minimal pair is left of its answers ({told}); ask another model")
     splits = [_split(config, checked.items) for config in CONFIGS]
@@ -108,12 +130,12 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
         publish_refusal=None,
         human_validated=False,
         splits=splits_kept,
-        rejects=(*answers.rejects, *checked.rejects),
+        rejects=(*raw, *checked.rejects),
         reject_rules=reject_rules(),
         flag_rules=(),
         card=synthbias_card(
             data_statement=texts.data_statement(answers.model),
-            how_built=texts.how_built(answers, limits.per_cell),
+            how_built=texts.how_built(answers, limits.per_cell, are_kept=bool(runs)),
             annotation=texts.ANNOTATION,
             biases=texts.BIASES,
             licence_terms=texts.LICENCE_TERMS,
@@ -121,7 +143,7 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
             citation=texts.CITATION,
             splits=splits_kept,
         ),
-        extra_files=tuple(_files(answers.runs)),
+        extra_files=tuple(_files(runs)),
     )
 
 
@@ -190,9 +212,10 @@ def _finding(candidate: Candidate, seen: Duplicates, is_full: bool) -> Finding |
     named = [mention.text for mention in sides[0].occupations]
     if named != [slotted.first, slotted.second]:
         return Finding(WRONG_ORDER.name, f"names {' and '.join(named)}, not {slotted.first} first", "error")
-    if is_full:
+    repeated = seen.add(sides[0])
+    if repeated is None and is_full:
         return Finding(CELL_FULL.name, "the cell has as many minimal pairs as it needs", "note")
-    return seen.add(sides[0])
+    return repeated
 
 
 def _split(config: str, items: Sequence[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
