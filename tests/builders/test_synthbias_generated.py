@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from builders.synthbias.checks import GENERATED, Sentence, first_finding
+from builders.synthbias.generation.answers import Candidate, candidate_of
 from builders.synthbias.generation.cells import CONFIGS, cell_of, cells_of
 from builders.synthbias.generation.design import design_cells
 from builders.synthbias.generation.requests import pairs_by_cell, requests_draft, wanted
@@ -213,11 +214,16 @@ def test_the_bill_is_known_and_below_the_limit(generated: Generated) -> None:
 
 
 def test_the_kept_answers_give_the_same_items_again_without_the_model(generated: Generated, tmp_path: Path) -> None:
-    arguments = ["--source", "generated", "--per-cell", str(PER_CELL), "--out", str(tmp_path / "again")]
-    for source in (generated.dataset, generated.folder / "work" / "runs"):
+    arguments = ["--source", "generated", "--out", str(tmp_path / "again")]
+    # A dataset knows its own limits; of runs, they must be told.
+    sources = ((generated.dataset, ()), (generated.folder / "work" / "runs", ("--per-cell", str(PER_CELL))))
+    for source, limits in sources:
         environment = {**os.environ, "TZ": "Asia/Tokyo"}
         done = subprocess.run(
-            [sys.executable, "-m", "builders.synthbias", *arguments, "--input", str(source), "--overwrite"],
+            [
+                *(sys.executable, "-m", "builders.synthbias", *arguments, *limits),
+                *("--input", str(source), "--overwrite"),
+            ],
             capture_output=True,
             text=True,
             check=False,
@@ -243,6 +249,27 @@ def test_sentences_that_are_too_similar_can_be_left_out(generated: Generated, tm
     assert done.returncode == 0, done.stderr
     counts = {entry.rule: entry.n for entry in read_manifest(tmp_path / "fewer").rejects}
     assert counts["near_duplicate"] > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "is_candidate"),
+    [
+        ({"before": "In the attic the cook met the nurse because", "case": "nominative", "after": "was late."}, True),
+        ({"before": "The cook \ud800 and the nurse saw", "case": "nominative", "after": "was late."}, False),
+        ({"before": "The cook\nand the nurse saw that", "case": "nominative", "after": "was late."}, False),
+        ({"before": "The {cook} and {0} saw that", "case": "nominative", "after": "was late."}, True),
+        ({"before": "The cook", "case": "genitive", "after": "left."}, False),
+        ({"before": ["The cook"], "case": "nominative", "after": "left."}, False),
+        ("The cook left.", False),
+        (None, False),
+    ],
+)
+def test_a_sentence_in_another_form_is_a_reject_that_can_be_written(value: object, is_candidate: bool) -> None:
+    (cell,) = list(cells_of([("cook", "nurse")]))[:1]
+    found = candidate_of(value, "row", cell)
+    assert isinstance(found, Candidate) == is_candidate
+    text = found.slotted.filled("feminine") if isinstance(found, Candidate) else found.candidate
+    assert text.encode("utf-8")
 
 
 def test_a_changed_answer_is_found(generated: Generated, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def _found(record: Record, cell: Cell) -> Iterator[Candidate | Reject]:
     sentences = _sentences(text) if exchange.status == "answered" else ""
     if not isinstance(sentences, str):
         for number, value in enumerate(sentences):
-            yield _candidate(value, f"{record.item_id}#{number}", cell)
+            yield candidate_of(value, f"{record.item_id}#{number}", cell)
         return
     rule, reason = UNREADABLE, sentences
     if record.status == "refused":
@@ -162,8 +162,14 @@ def _sentences(text: str) -> Sequence[Any] | str:
     return found if isinstance(found, list) and found else "holds JSON without a list of sentences"
 
 
-def _candidate(value: Any, row: str, cell: Cell) -> Candidate | Reject:
-    """Return a sentence in the form that was asked for as a candidate."""
+def candidate_of(value: Any, row: str, cell: Cell) -> Candidate | Reject:
+    """Return a sentence of an answer as a candidate, or as a reject if it has another form.
+
+    Args:
+        value: The sentence, as JSON.
+        row: Id of the instruction, and number of the sentence.
+        cell: Cell that the instruction asked for.
+    """
     told = value if isinstance(value, dict) else {}
     before, after = told.get("before"), told.get("after")
     case = next((case for case in CASES if case == told.get("case")), None)
