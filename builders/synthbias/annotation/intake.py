@@ -163,7 +163,8 @@ def _check(annotated: Annotated, state: State, submission: Submission, kind: Ann
     known = state.annotators.get(submission.annotator_id)
     if known is not None and known.kind is not kind:
         raise DataError(
-            f"{where}: annotator '{submission.annotator_id}' is a {known.kind}, not a {kind}; give --kind {known.kind}"
+            f"{where}: annotator '{submission.annotator_id}' is a {known.kind}, not a {kind}; give --kind "
+            f"{known.kind}, or correct the kind in annotators.csv"
         )
 
 

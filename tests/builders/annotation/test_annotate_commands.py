@@ -129,6 +129,10 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
             ["ingest", "DATASET", "broken.csv", "--state", "s"],
             "error: broken.csv:3: answer is 'perhaps'; have: yes, no",
         ),
+        (
+            ["ingest", "DATASET", "runs", "--state", "s", "--format", "model", "--kind", "human"],
+            "error: --kind human: --format model reads the answers of models; leave --kind out",
+        ),
         (["ingest", "DATASET", "broken.csv", "--state", "s", "--map", "x"], "error: --map x: write FIELD=COLUMN"),
         (["exclude", "bad", "--state", "s"], "error: --reason: is missing; say why"),
         (["exclude", "nobody", "--state", "s", "--reason", "x"], "error: annotator 'nobody' is not in s"),

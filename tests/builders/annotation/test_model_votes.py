@@ -49,7 +49,7 @@ def state(dataset: Path, annotated: Annotated, tmp_path_factory: pytest.TempPath
     asked = ("--dataset", folder / "asked", "--backend", "replay", "--model", folder / "answers.jsonl")
     done("evaluators", "run", *asked, "--prompt", "greedy-v1", "--out", folder / "votes")
     ingest = (*annotate, "ingest", dataset, folder / "votes", "--state", folder / "state", "--format", "model")
-    told = done(*ingest, "--kind", "model")
+    told = done(*ingest)
     assert "40 refused" not in told
     before = (folder / "state" / "votes.csv").read_bytes()
     done(*ingest, "--kind", "model")

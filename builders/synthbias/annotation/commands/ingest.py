@@ -16,6 +16,7 @@ from builders.synthbias.annotation.state import locked, read_state, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Status
 from builders.synthbias.annotation.wide_csv import COLUMNS, column_map
 from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError
 
 
 @one_line_errors()
@@ -32,7 +33,10 @@ def ingest(
             f"{', '.join(COLUMNS)}.",
         ),
     ] = None,
-    kind: Annotated[AnnotatorKind, typer.Option(help="Kind of the annotators in the files.")] = AnnotatorKind.HUMAN,
+    kind: Annotated[
+        AnnotatorKind | None,
+        typer.Option(help="Kind of the annotators in the files. Default: model with --format model, or else human."),
+    ] = None,
     entrance_percent: EntrancePercent = DEFAULT_PERCENT,
     entrance_unit: EntranceBy = EntranceUnit.ITEM,
 ) -> None:
@@ -41,15 +45,29 @@ def ingest(
     The first vote of a person on a question is kept, and a person votes on one side of a pair. What is refused is
     counted and listed. The same file may be taken in again. A broken file changes nothing.
     """
+    voters = _kind(form, kind)
     annotated = read_annotated(dataset)
     columns = column_map(mapped or ())
     submissions = [one for path in files for one in read_submissions(path, form, columns)]
     with locked(state_folder):
         state = read_state(state_folder)
         rule = EntranceRule(entrance_percent, entrance_unit)
-        intake = take_in(annotated, state, submissions, kind=kind, entrance=rule)
+        intake = take_in(annotated, state, submissions, kind=voters, entrance=rule)
         write_state(state_folder, state, intake.state)
     _say(intake)
+
+
+def _kind(form: Format, given: AnnotatorKind | None) -> AnnotatorKind:
+    """Return the kind of the annotators, which runs of a model decide by themselves.
+
+    Raises:
+        ConfigError: runs of a model are said to be the votes of people.
+    """
+    if form is not Format.MODEL:
+        return given or AnnotatorKind.HUMAN
+    if given is AnnotatorKind.HUMAN:
+        raise ConfigError("--kind human: --format model reads the answers of models; leave --kind out")
+    return AnnotatorKind.MODEL
 
 
 def _say(intake: Intake) -> None:
