@@ -255,7 +255,7 @@ def utc_time(text: str, *, where: str) -> str:
         where: Place of the time, for the message.
 
     Raises:
-        DataError: the time has another form.
+        DataError: the time has another form, or a year that is out of range.
 
     >>> utc_time("2026-03-01T12:00:00+02:00", where="")
     '2026-03-01T10:00:00.000Z'
@@ -272,9 +272,11 @@ def utc_time(text: str, *, where: str) -> str:
         else:
             time = datetime.fromisoformat(text.strip())
             time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return utc_text(time)
     except ValueError as error:
         raise DataError(f"{where}: time '{text}' is not ISO 8601; write it like 2026-03-01T12:00:00Z") from error
-    return utc_text(time)
+    except OverflowError as error:
+        raise DataError(f"{where}: time '{text}' has no year from 1 to 9999 in UTC; correct it") from error
 
 
 def utc_text(time: datetime) -> str:

@@ -265,6 +265,16 @@ BROKEN: tuple[tuple[Format, str, str], ...] = (
     (Format.CSV, LONG + "x,y,anna,grammar,yes,,t\n", r"f:2: question is 'grammar'; have: coherent, first, second"),
     (Format.CSV, LONG + "x,y,,coherent,yes,,t\n", r"f:2: annotator_id is empty; correct the line"),
     (Format.CSV, LONG + "x,y,anna,coherent,yes,today,t\n", r"f:2: time 'today' is not ISO 8601; write it like 2026-"),
+    (
+        Format.CSV,
+        LONG + "x,y,anna,coherent,yes,9999-12-31T23:59:59-05:00,t\n",
+        r"f:2: time '9999-12-31T23:59:59-05:00' has no year from 1 to 9999 in UTC; correct it",
+    ),
+    (
+        Format.CSV,
+        LONG + "x,y,anna,coherent,yes,0001-01-01T00:00:00+05:00,t\n",
+        r"f:2: time '0001-01-01T00:00:00\+05:00' has no year",
+    ),
     (Format.CSV, LONG + "x,y\n", r"f:2: has 2 cells, the heading 7"),
     (Format.CSV, LONG + 'x,"y\n', r"f:2: not CSV: .*"),
     (Format.LABEL_STUDIO, "{", r"f: not strict JSON"),
