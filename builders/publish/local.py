@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from builders.croissant import croissant_problems
-from builders.publish.refusals import check_files, check_manifest, check_texts
+from builders.publish.refusals import check_files, check_listed, check_manifest, check_texts
 from builders.version import EXAMPLE, version_key
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
@@ -58,7 +58,8 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
         report: Called with the progress.
 
     Raises:
-        DataError: the folder is no sound dataset, its licence forbids publishing it, or it holds protected texts.
+        DataError: the folder is no sound dataset, its licence forbids publishing it, or it holds protected texts or
+            files that are none of the dataset.
     """
     manifest = read_manifest(folder)
     check_manifest(manifest)
@@ -66,6 +67,7 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
     _check_sound(folder)
     files = {file.name: file for file in _files(folder)}
     check_files(folder, [file.sha256 for file in files.values()])
+    check_listed(folder, manifest, list(files))
     report("comparing texts with those that must not be published", 0, None)
     check_texts(folder, manifest)
     _check_version(folder, manifest)
@@ -96,11 +98,9 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
 
 
 def _files(folder: Path) -> Iterator[LocalFile]:
-    """Yield the files of a folder, sorted by name; hidden ones are left by writes that did not finish."""
+    """Yield the files of a folder, sorted by name."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if any(part.startswith(".") for part in name.split("/")):
-            continue
         if path.is_symlink():
             raise DataError(f"{path}: is a link; put the file itself there, or remove it")
         if path.is_dir():

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from builders.croissant import CROISSANT_FILE
 from builders.description import Builder, BuilderSource, all_builders
+from builders.hub_benchmark import BENCHMARK_FILE
+from builders.licence_files import is_licence_file
 from builders.output import ensure_publishable
 from builders.protected import ProtectedSource, digests_of, holds_protected
 from schemas import tables
 from schemas.dataset import Manifest, Reject
-from schemas.dataset_folder import REJECTS
+from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import DataError
 from schemas.item_shape import shape_of
 from schemas.strict_json import JsonValue
+from schemas.validate import CARD
+
+_OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)
 
 
 def check_manifest(manifest: Manifest) -> None:
@@ -50,6 +56,27 @@ def check_files(folder: Path, sha256s: Sequence[str]) -> None:
     for protected in _protected():
         if set(protected.file_sha256s) & set(sha256s):
             raise DataError(f"{folder}: holds the published file of {protected.name}; remove it: {protected.refusal}")
+
+
+def check_listed(folder: Path, manifest: Manifest, names: Sequence[str]) -> None:
+    """Check that a folder holds nothing but the files of its dataset, hidden ones included.
+
+    Args:
+        folder: The dataset folder.
+        manifest: Its manifest.
+        names: Paths of its files in it.
+
+    Raises:
+        DataError: a file is none of the dataset; the message names the first.
+    """
+    known = {*_OF_EVERY_DATASET, *(entry.path for entry in (*manifest.splits, *manifest.files))}
+    strays = [name for name in names if name not in known and not is_licence_file(name)]
+    if strays:
+        rest = "" if len(strays) == 1 else f" (and {len(strays) - 1} more)"
+        raise DataError(
+            f"{folder / strays[0]}{rest}: is no file that {MANIFEST} lists, and would be published unchecked; move it "
+            "out of the folder, or have the builder of the dataset list it"
+        )
 
 
 def check_texts(folder: Path, manifest: Manifest) -> None:

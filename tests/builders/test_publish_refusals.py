@@ -124,7 +124,7 @@ def test_the_embedded_dataset_is_not_taken_for_it() -> None:
     known = digests_of(PROTECTED.digests)
     assert len(known) == 15_861
     texts = [item.sentence for split in embedded.draft().splits for item in split.items]
-    assert len(texts) == 6_320
+    assert len(texts) == 12_640
     assert [text for text in texts if holds_protected(text, known)] == []
 
 
@@ -195,7 +195,7 @@ def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
     )
     folder = tmp_path / "d"
     write_dataset(closed, folder)
-    assert say(plug_ins, folder) == "dataset closed@1.0.0 must not be published: no\n"
+    assert say(plug_ins, folder) == "dataset closed@2.0.0 must not be published: no\n"
     edit(folder, flip_flag)
     assert "redistributable: true, but the licence of sentence frames of this project forbids" in say(plug_ins, folder)
     edit(folder, flip_sources)
@@ -282,18 +282,27 @@ def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(tmp_path: Path) 
 
 def test_a_version_is_given_when_a_dataset_is_built_and_not_by_hand(tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")
-    edit(folder, lambda told: told.update(version="1.0.1"))
-    assert "croissant.json: version '1.0.0' is not the '1.0.1' of the manifest; build" in refusal(folder)
+    edit(folder, lambda told: told.update(version="2.0.1"))
+    assert "croissant.json: version '2.0.0' is not the '2.0.1' of the manifest; build" in refusal(folder)
     told: Any = strict_json.read(folder / "croissant.json")
-    strict_json.write(folder / "croissant.json", told | {"version": "1.0.1"})
-    assert "README.md: does not name version 1.0.1 of synthbias, as dataset.json does" in refusal(folder)
+    strict_json.write(folder / "croissant.json", told | {"version": "2.0.1"})
+    assert "README.md: does not name version 2.0.1 of synthbias, as dataset.json does" in refusal(folder)
 
 
-def test_links_are_refused_and_hidden_files_stay_here(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [".cache/x", ".DS_Store", "notes.txt", "more/texts.parquet", "old/LICENSE"])
+def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")
-    (folder / ".cache").mkdir()
-    (folder / ".cache" / "x").write_text("x")
-    (folder / ".DS_Store").write_text("x")
-    assert not any(name.startswith(".") for name in read_dataset(folder).files)
+    (folder / "LICENSE").write_text("terms of the source")
+    assert "LICENSE" in read_dataset(folder).files
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("x")
+    assert refusal(folder).startswith(f"{folder / name}: is no file that dataset.json lists")
+    assert "; move it out of the folder, or " in refusal(folder)
+    (folder / "zzz").write_text("x")
+    assert refusal(folder).startswith(f"{folder / name} (and 1 more): is no file")
+
+
+def test_links_are_refused(tmp_path: Path) -> None:
+    folder = sound(tmp_path / "d")
     (folder / "link.md").symlink_to(tmp_path / "elsewhere.md")
     assert "link.md: is a link; put the file itself there, or remove it" in refusal(folder)

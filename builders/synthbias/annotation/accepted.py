@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from builders.licence_files import is_licence_file
 from builders.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias.annotation import accepted_card
 from builders.synthbias.annotation.deciding import (
@@ -31,7 +32,6 @@ from schemas.items.coreference import CoreferenceItem
 BUILDER_VERSION = "1.0"
 RELABELLED = Rule(name="relabelled", description="was written as type 2; the votes find that both can be meant")
 SOURCE_CARD = "source/README.md"
-_OWN_FILES = {"README.md", "croissant.json", "dataset.json", "eval.yaml", REJECTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ def _files(
     )
     for path in sorted(annotated.folder.iterdir()):
         # The licence of the source has to stay with the data.
-        if path.is_file() and path.name not in _OWN_FILES and not path.name.startswith("."):
+        if path.is_file() and is_licence_file(path.name):
             yield ExtraFile(name=path.name, content=path.read_bytes())
 
 

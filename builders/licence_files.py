@@ -1,0 +1,16 @@
+"""The files of a dataset folder that hold the terms of a source, which stay with its data."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)(_DATA)?(\.md|\.txt)?", re.ASCII)
+
+
+def is_licence_file(name: str) -> bool:
+    """Return True if a file holds the terms of a source, by its path in the folder of the dataset.
+
+    >>> is_licence_file("LICENSE"), is_licence_file("notes.txt")
+    (True, False)
+    """
+    return _NAME.fullmatch(name) is not None
