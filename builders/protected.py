@@ -8,6 +8,7 @@ or a variant in another pronoun family.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,8 +22,12 @@ N_BYTES = 8
 _PERSON = b"biasboard texts"
 _MASK = "_"
 _WORD = re.compile(r"[^\W_]+")
-_BORDER = re.compile(r'[\n"“”]|:\s|(?<=[.!?])\s')
-"""Borders inside a text, such as a prompt, that may quote another text or continue after it."""
+_BORDER = re.compile(r'[\n\t|"“”<>]|:\s|(?<=[.!?])\s')
+"""Borders inside a text, such as a prompt or a table, that may quote another text or continue after it."""
+_OBJECT = re.compile(r"\{[^{}]*\}")
+_BEFORE, _AFTER = "before", "after"
+_ANY_PRONOUN = "they"
+"""Pronoun that stands for all in a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +68,10 @@ def _pronouns() -> frozenset[str]:
 
 
 def holds_protected(text: str, known: frozenset[bytes]) -> bool:
-    """Return True if a text is one of those with known digests, or quotes one between borders such as line breaks."""
+    """Return True if a text is one of those with known digests, or quotes one.
+
+    A quoted text stands between borders such as line breaks, or in a JSON object that keeps it in parts.
+    """
     return any(digest(part) in known for part in _parts(text))
 
 
@@ -72,3 +80,30 @@ def _parts(text: str) -> Iterator[str]:
     if _BORDER.search(text) is not None:
         yield from text.splitlines()
         yield from _BORDER.split(text)
+    if _BEFORE in text:
+        for found in _OBJECT.findall(text):
+            yield from _parts_of_object(found)
+
+
+def _parts_of_object(text: str) -> Iterator[str]:
+    # JSON that is a string of other JSON has a backslash before each quotation mark.
+    for told in (text, text.replace('\\"', '"')):
+        try:
+            sentence = sentence_in_parts(json.loads(told, strict=False))
+        except ValueError:
+            continue
+        if sentence is not None:
+            yield sentence
+            yield from _BORDER.split(sentence)
+
+
+def sentence_in_parts(value: object) -> str | None:
+    """Return the sentence that an object keeps as what is before and after its pronoun; None if it keeps none.
+
+    >>> sentence_in_parts({"before": "The cook said that ", "case": "nominative", "after": " left."})
+    'The cook said that  they  left.'
+    """
+    if not isinstance(value, dict):
+        return None
+    before, after = value.get(_BEFORE), value.get(_AFTER)
+    return f"{before} {_ANY_PRONOUN} {after}" if isinstance(before, str) and isinstance(after, str) else None

@@ -69,7 +69,7 @@ def read_dataset(folder: Path, *, report: Report = silent) -> LocalDataset:
     check_files(folder, [file.sha256 for file in files.values()])
     check_listed(folder, manifest, list(files))
     report("comparing texts with those that must not be published", 0, None)
-    check_texts(folder, manifest)
+    check_texts(folder, list(files))
     _check_version(folder, manifest)
     return LocalDataset(manifest=manifest, files=files)
 

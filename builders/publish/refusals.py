@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from builders.croissant import CROISSANT_FILE
@@ -11,12 +11,10 @@ from builders.hub_benchmark import BENCHMARK_FILE
 from builders.licence_files import is_licence_file
 from builders.output import ensure_publishable
 from builders.protected import ProtectedSource, digests_of, holds_protected
-from schemas import tables
-from schemas.dataset import Manifest, Reject
+from builders.publish.texts import texts_of
+from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, REJECTS
 from schemas.errors import DataError
-from schemas.item_shape import shape_of
-from schemas.strict_json import JsonValue
 from schemas.validate import CARD
 
 _OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)
@@ -69,7 +67,11 @@ def check_listed(folder: Path, manifest: Manifest, names: Sequence[str]) -> None
     Raises:
         DataError: a file is none of the dataset; the message names the first.
     """
-    known = {*_OF_EVERY_DATASET, *(entry.path for entry in (*manifest.splits, *manifest.files))}
+    known = {
+        *_OF_EVERY_DATASET,
+        *(entry.path for entry in manifest.splits),
+        *(entry.path for entry in manifest.files),
+    }
     strays = [name for name in names if name not in known and not is_licence_file(name)]
     if strays:
         rest = "" if len(strays) == 1 else f" (and {len(strays) - 1} more)"
@@ -79,20 +81,24 @@ def check_listed(folder: Path, manifest: Manifest, names: Sequence[str]) -> None
         )
 
 
-def check_texts(folder: Path, manifest: Manifest) -> None:
-    """Check that no item and no rejected candidate has a text that must not be published.
+def check_texts(folder: Path, names: Sequence[str]) -> None:
+    """Check that no file of a folder has a text that must not be published.
+
+    Args:
+        folder: The dataset folder.
+        names: Paths of its files in it.
 
     Raises:
         DataError: a text is protected; the message names the first and the number of all.
     """
     for protected in _protected():
         known = digests_of(protected.digests)
-        found = [place for place, text in _texts(folder, manifest) if holds_protected(text, known)]
+        places = (place for name in names for place, text in texts_of(folder / name) if holds_protected(text, known))
+        found = list(dict.fromkeys(places))
         if found:
-            n_rows = len(dict.fromkeys(found))
             raise DataError(
-                f"{found[0]}: has a text of {protected.name}, and so have {n_rows} rows in all; build the dataset "
-                f"without them: {protected.refusal}"
+                f"{found[0]}: has a text of {protected.name}, and so have {len(found)} rows and lines in all; build "
+                f"the dataset without them: {protected.refusal}"
             )
 
 
@@ -108,20 +114,3 @@ def _described(manifest: Manifest) -> BuilderSource | None:
         (source for builder in builders for source in builder.sources if given == source.name),
         next((source for builder in builders for source in builder.sources if manifest.name == source.dataset), None),
     )
-
-
-def _texts(folder: Path, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the place and the content of every text of the parquet files."""
-    row_types = {entry.path: shape_of(entry.item_shape, where=entry.path).row_type for entry in manifest.splits}
-    for name, row_type in {**row_types, REJECTS: Reject}.items():
-        for number, row in enumerate(tables.read_values(folder / name, row_type), start=1):
-            for text in _strings(row):
-                yield f"{folder / name}: row {number}", text
-
-
-def _strings(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _strings(part)

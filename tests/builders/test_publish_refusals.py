@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import json
 import os
 import shutil
 import subprocess
@@ -12,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from builders.output import Draft, write_dataset
-from builders.protected import digest, digests_of, holds_protected, packed
+from builders.output import Draft, ExtraFile, write_dataset
+from builders.protected import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.publish.local import read_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import embedded, published, winobias
@@ -25,6 +27,7 @@ from builders.synthbias.generation.source import Limits, check
 from builders.synthbias.minimal_pair import Slotted
 from builders.synthbias.published_digests import PROTECTED, SHA256
 from schemas import strict_json
+from schemas.arrow_files import table_bytes
 from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
@@ -103,7 +106,7 @@ def test_published_synthbias_is_refused_however_its_manifest_is_edited(
     edit(folder, hide_builder)
     said = refusal(folder)
     n_items = sum(entry.n_items for entry in manifest.splits)
-    assert f"row 1: has a text of SynthBias, and so have {n_items} rows in all" in said
+    assert f"row 1: has a text of SynthBias, and so have {n_items} rows and lines in all" in said
 
 
 def test_the_digests_are_those_of_the_published_sentences(shared_data: Path) -> None:
@@ -137,6 +140,15 @@ def test_the_embedded_dataset_is_not_taken_for_it() -> None:
         ("The cook thanked the nurse because xe was late!", True),
         ('Sentence: The cook thanked the nurse because she was late.\nQuestion: Who does "she" mean?', True),
         ("Read this. The cook thanked the nurse because he was late. Who was late?", True),
+        (
+            '{"sentences": [{"before": "The cook thanked the nurse because ", "case": "x", "after": " was late."}]}',
+            True,
+        ),
+        ('It is:\n```json\n{"after": "was late.", "before": "The cook thanked the nurse because"}\n```', True),
+        (r"{\"before\": \"Hello. The cook thanked the nurse because \", \"after\": \" was late. Bye.\"}", True),
+        ("| 1 | The cook thanked the nurse because he was late. | yes |", True),
+        ('{"before": "The cook thanked the nurse because ", "after": " was early."}', False),
+        ('{"before": "The cook thanked the nurse because ", "after": 1} {"before": [', False),
         ("The cook thanked the nurse because he was early.", False),
         ("The nurse thanked the cook because he was late.", False),
         ("The cook thanked the nurse because he was late for work.", False),
@@ -197,7 +209,7 @@ def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
     write_dataset(closed, folder)
     assert say(plug_ins, folder) == "dataset closed@2.0.0 must not be published: no\n"
     edit(folder, flip_flag)
-    assert "redistributable: true, but the licence of sentence frames of this project forbids" in say(plug_ins, folder)
+    assert f"redistributable: true, but the licence of {draft.sources[0].name} forbids" in say(plug_ins, folder)
     edit(folder, flip_sources)
     assert "its source is the published file of Closed: a test keeps it closed" in say(plug_ins, folder)
     edit(folder, hide_sources)
@@ -206,8 +218,8 @@ def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
     # Both sides of the pair are one text but for the pronoun.
     path = folder / "data/type2/test-00000-of-00001.parquet"
     assert say(plug_ins, folder) == (
-        f"{path}: row 3: has a text of Closed, and so have 2 rows in all; build the dataset without them: a test "
-        "keeps it closed\n"
+        f"{path}: row 3: has a text of Closed, and so have 2 rows and lines in all; build the dataset without "
+        "them: a test keeps it closed\n"
     )
 
 
@@ -224,6 +236,62 @@ def test_a_rejected_candidate_that_is_protected_is_refused_too(
     reject = Reject(candidate=closed.sentence, source_row=None, rule="gap_too_small", reason="made by a test")
     write_dataset(dataclasses.replace(draft, splits=kept, rejects=(reject,)), tmp_path / "rejects")
     assert "rejects.parquet: row 1: has a text of Closed" in say(plug_ins, tmp_path / "rejects")
+
+
+def columns(**cells: object) -> bytes:
+    return table_bytes(pa.table({name: [None, cell] for name, cell in cells.items()}))
+
+
+SLOT = {"before": "The cook thanked the nurse because ", "case": "nominative", "after": " was late."}
+SLOTTED = json.dumps({"sentences": [SLOT]})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("generation/1/records.parquet", columns(exchanges=[{"text": f"Here:\n{SLOTTED}"}]), "row 2"),
+        ("more/parts.parquet", columns(slot=SLOT), "row 2"),
+        ("more/texts.parquet", columns(id="a", note="The cook thanked the nurse because she was late."), "row 2"),
+        ("votes.csv", b"id,text\r\n1,The cook thanked the nurse because xe was late.\r\n", "line 2"),
+        ("notes.md", b"# Notes\n\n* The cook thanked the nurse because *he* was late.\n", "line 3"),
+        ("run.json", json.dumps({"answers": [SLOTTED]}, indent=1).encode(), "line 3"),
+        ("parts.json", json.dumps([SLOT], indent=1).encode(), ""),
+        ("answers.jsonl", json.dumps({"text": SLOTTED}).encode(), "line 1"),
+    ],
+)
+def test_a_listed_file_with_a_protected_text_is_refused(
+    name: str,
+    content: bytes,
+    place: str,
+    draft: Draft[CoreferenceItem],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    digests = tmp_path / "closed.bin"
+    digests.write_bytes(packed(["The cook thanked the nurse because they was late."]))
+    closed = ProtectedSource(name="Closed", refusal="a test keeps it closed", file_sha256s=(), digests=digests)
+    file = ExtraFile(name=name, content=content, description="made by a test")
+    folder = tmp_path / "d"
+    write_dataset(dataclasses.replace(draft, extra_files=(file,)), folder)
+    assert name in read_dataset(folder).files
+    monkeypatch.setattr("builders.publish.refusals._protected", lambda: [closed])
+    assert refusal(folder).startswith(f"{folder / name}: {place}".removesuffix(": ") + ": has a text of Closed")
+
+
+def test_a_card_with_a_protected_text_is_refused(draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path) -> None:
+    closed = draft.splits[1].items[2]
+    kept = tuple(
+        dataclasses.replace(split, items=[item for item in split.items if item.pair_id != closed.pair_id])
+        for split in draft.splits
+    )
+    card = dataclasses.replace(draft.card, known_limits=f"It lacks this: {closed.sentence}")
+    write_dataset(dataclasses.replace(draft, splits=kept, card=card), tmp_path / "d")
+    n_line = next(
+        number
+        for number, line in enumerate((tmp_path / "d" / "README.md").read_text().splitlines(), start=1)
+        if closed.sentence in line
+    )
+    assert f"README.md: line {n_line}: has a text of Closed" in say(plug_ins, tmp_path / "d")
 
 
 def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text() -> None:
