@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -118,6 +119,28 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
     assert {entry["annotator_id"]: entry["counts"] for entry in value["annotators"]}["ben"] is False
 
 
+@pytest.mark.parametrize("command", ["plan", "decide", "report"])
+def test_a_state_of_another_dataset_is_noticed(
+    command: str, dataset: Path, annotated: Annotated, tmp_path: Path
+) -> None:
+    found = unanimous(annotated)
+    foreign = tuple(replace(vote, item_id=f"x-{vote.item_id}", pair_id=f"x-{vote.pair_id}") for vote in found.rows)
+    n = len(found.rows)
+    arguments = (command, dataset, "--state", "state", *(["--dry-run"] if command == "decide" else []))
+    write_state(tmp_path / "state", State((), {}), State(foreign, found.annotators))
+    failed = run(*arguments, folder=tmp_path)
+    said = f"--state state: {n} of {n} votes are on sentences that are not in {dataset}; give the dataset and the state"
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr.startswith(f"error: {said}")
+    assert failed.stderr.count("\n") == 1
+
+    both = State((*foreign, *found.rows), found.annotators)
+    write_state(tmp_path / "state", State(foreign, found.annotators), both)
+    told = run(*arguments, folder=tmp_path)
+    assert told.returncode == 0
+    assert f"{n} of {2 * n} votes are on sentences that are not in {dataset}; they count for nothing" in told.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -137,6 +160,8 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
         (["exclude", "bad", "--state", "s"], "error: --reason: is missing; say why"),
         (["exclude", "nobody", "--state", "s", "--reason", "x"], "error: annotator 'nobody' is not in s"),
         (["decide", "DATASET", "--state", "s"], "error: DATASET: no pair is accepted"),
+        (["decide", "DATASET", "--state", "none"], "error: --state none: no such folder, so that there are no votes"),
+        (["report", "DATASET", "--state", "none"], "error: --state none: no such folder, so that there are no votes"),
         (["decide", "DATASET", "--state", "broken.csv", "--dry-run"], "error: --state broken.csv: is a file"),
         (["serve", "DATASET", "--state", "s", "--annotator", " "], "error: --annotator: is empty"),
     ],
@@ -161,6 +186,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(
     assert found.stderr.count("\n") == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.csv")} == before
     assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_serve_prints_an_address_and_stops_with_ctrl_c(dataset: Path, tmp_path: Path) -> None:

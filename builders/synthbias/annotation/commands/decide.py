@@ -23,6 +23,7 @@ from builders.synthbias.annotation.commands.options import (
     uncounted_line,
 )
 from builders.synthbias.annotation.deciding import decide as decide_pairs
+from builders.synthbias.annotation.fitting import check_exists, check_fits
 from builders.synthbias.annotation.sentences import read_annotated
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.thresholds import StopRule
@@ -62,7 +63,9 @@ def decide(
     folder = out if out is not None else DATASETS_FOLDER / release.name
     if not dry_run:
         check_target(folder, overwrite=overwrite)
+    check_exists(state_folder)
     state = read_state(state_folder)
+    check_fits(annotated, state, state_folder)
     policy = policy_of(stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
     decisions = decide_pairs(annotated, state, policy)
     for line in verdict_lines(decisions):

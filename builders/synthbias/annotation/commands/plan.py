@@ -17,6 +17,7 @@ from builders.synthbias.annotation.commands.options import (
     uncounted_line,
 )
 from builders.synthbias.annotation.deciding import decide
+from builders.synthbias.annotation.fitting import check_fits
 from builders.synthbias.annotation.planning import batch_paths, n_outstanding, read_batch, write_batch
 from builders.synthbias.annotation.planning import plan as plan_batch
 from builders.synthbias.annotation.sentences import read_annotated
@@ -50,6 +51,7 @@ def plan(
     names = tuple(dict.fromkeys(annotator or ()))
     with locked(state_folder):
         state = read_state(state_folder)
+        check_fits(annotated, state, state_folder)
         _check(state, names)
         decisions = decide(annotated, state, policy)
         sides = [side for pair in decisions for side in pair.sides]

@@ -18,6 +18,7 @@ from builders.synthbias.annotation.commands.options import (
     policy_of,
 )
 from builders.synthbias.annotation.deciding import decide
+from builders.synthbias.annotation.fitting import check_exists, check_fits
 from builders.synthbias.annotation.sentences import read_annotated
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.thresholds import StopRule
@@ -37,7 +38,9 @@ def report(
 ) -> None:
     """Show agreement, votes per item, yield, and how each annotator agrees."""
     annotated = read_annotated(dataset)
+    check_exists(state_folder)
     state = read_state(state_folder)
+    check_fits(annotated, state, state_folder)
     policy = policy_of(stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
     found = make_report(annotated, state, policy, decide(annotated, state, policy))
     if json_wanted:
