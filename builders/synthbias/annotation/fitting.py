@@ -1,4 +1,4 @@
-"""Checks that a state belongs to a dataset, and that what an annotation writes lies outside of every dataset."""
+"""Checks that a state belongs to a dataset."""
 
 from __future__ import annotations
 

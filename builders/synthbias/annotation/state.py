@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
+from builders.synthbias.annotation.places import check_outside_datasets
 from builders.synthbias.annotation.safe_csv import Row, read_rows, render
 from builders.synthbias.annotation.votes import (
     Annotator,
@@ -69,8 +70,9 @@ def read_state(folder: Path) -> State:
 
     Raises:
         DataError: a file is broken.
-        ConfigError: the path is a file.
+        ConfigError: the path is a file, or lies in a dataset folder.
     """
+    check_outside_datasets("--state", folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--state {folder}: is a file; give a folder")
     rows = tuple(_vote(row) for row in _own_rows(folder / VOTES, VOTE_COLUMNS))
@@ -90,8 +92,9 @@ def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from changing a state.
 
     Raises:
-        ConfigError: another process is changing it for too long.
+        ConfigError: another process is changing it for too long, or it lies in a dataset folder.
     """
+    check_outside_datasets("--state", folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / _LOCK, timeout=_LOCK_SECONDS):

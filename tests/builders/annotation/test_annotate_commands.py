@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,6 +118,36 @@ def test_the_report_in_words_and_for_programs(dataset: Path, annotated: Annotate
     assert value["votes_per_item"] == {"4": 40}
     assert [entry["n_pairs_accepted"] for entry in value["yields"]] == [10, 10]
     assert {entry["annotator_id"]: entry["counts"] for entry in value["annotators"]}["ben"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("plan", "d", "--state", "d"), "--state d"),
+        (("plan", "d", "--state", "d/new/state"), "--state d/new/state"),
+        (("ingest", "d", "votes.csv", "--state", "d/state"), "--state d/state"),
+        (("exclude", "anna", "--state", "d/state", "--reason", "x"), "--state d/state"),
+        (("serve", "d", "--state", "d/state"), "--state d/state"),
+        (("report", "d", "--state", "d"), "--state d"),
+        (("export", "d", "--state", "d/state", "--out", "tasks"), "--state d/state"),
+        (("export", "d", "--state", "s", "--out", "d", "--entrance"), "--out d"),
+        (("export", "d", "--state", "s", "--out", "d/q", "--format", "model"), "--out d/q"),
+        (("decide", "d", "--state", "s", "--out", "d/accepted"), "--out d/accepted"),
+    ],
+)
+def test_nothing_is_written_into_a_dataset(
+    arguments: tuple[str, ...], option: str, dataset: Path, annotated: Annotated, tmp_path: Path
+) -> None:
+    shutil.copytree(dataset, tmp_path / "d")
+    write_state(tmp_path / "s", State((), {}), unanimous(annotated))
+    (tmp_path / "votes.csv").write_text(render_votes(unanimous(annotated).rows), encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    found = run(*arguments, folder=tmp_path)
+    assert found.returncode == 1
+    assert (
+        found.stderr == f"error: {option}: lies in the dataset folder {tmp_path / 'd'}; give a folder outside of it\n"
+    )
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("command", ["plan", "decide", "report"])

@@ -24,6 +24,7 @@ from builders.synthbias.annotation.commands.options import (
 )
 from builders.synthbias.annotation.deciding import decide as decide_pairs
 from builders.synthbias.annotation.fitting import check_exists, check_fits
+from builders.synthbias.annotation.places import check_outside_datasets
 from builders.synthbias.annotation.sentences import read_annotated
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.thresholds import StopRule
@@ -62,6 +63,7 @@ def decide(
     )
     folder = out if out is not None else DATASETS_FOLDER / release.name
     if not dry_run:
+        check_outside_datasets("--out", folder, is_dataset=True)
         check_target(folder, overwrite=overwrite)
     check_exists(state_folder)
     state = read_state(state_folder)

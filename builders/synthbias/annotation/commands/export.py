@@ -14,6 +14,7 @@ from builders.synthbias.annotation.commands.options import DatasetFolder, StateF
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.exchange import Format, batch_files, entrance_files
 from builders.synthbias.annotation.model_votes import questions_draft
+from builders.synthbias.annotation.places import check_outside_datasets
 from builders.synthbias.annotation.planning import Request, chosen_batch, read_batch
 from builders.synthbias.annotation.sentences import read_annotated, sentence_of
 from schemas.command_line import one_line_errors
@@ -33,6 +34,8 @@ def export(
     ] = False,
 ) -> None:
     """Write a batch, or the entrance test, for a platform."""
+    check_outside_datasets("--state", state_folder)
+    check_outside_datasets("--out", out, is_dataset=form is Format.MODEL)
     if form is Format.MODEL:
         _write_questions(dataset, state_folder, out, batch)
         return
