@@ -89,7 +89,19 @@ def _annotation(annotation: Annotation) -> str:
     return "\n\n".join(f"**{name}.** {text}" for name, text in parts)
 
 
-def _front_matter(card: Card, manifest: Manifest) -> str:
+def stated_parts(manifest: Manifest) -> dict[str, str]:
+    """Return the texts of a card that follow from the manifest alone, by what they are about."""
+    return {
+        "the name, the version, the validation and the publishing": _lead(manifest),
+        "the files": _files(manifest).markdown() + _further_files(manifest),
+        "the builder and its parameters": _parameters(manifest),
+        "the sources": _sources(manifest.sources).markdown(),
+        "the rejects and flags": _limits(manifest).strip(),
+    }
+
+
+def front_matter_facts(manifest: Manifest) -> dict[str, object]:
+    """Return the metadata of a card that follow from the manifest alone."""
     configs = [
         {
             "config_name": config,
@@ -99,14 +111,24 @@ def _front_matter(card: Card, manifest: Manifest) -> str:
         }
         for config in dict.fromkeys(entry.config for entry in manifest.splits)
     ]
-    metadata = {
+    return {
         "pretty_name": manifest.title,
-        "language": ["en"],
         "license": _licences(manifest.licence),
-        "task_categories": list(card.task_categories),
-        "tags": list(card.tags),
         "size_categories": [_size_category(sum(entry.n_items for entry in manifest.splits))],
         "configs": configs,
+    }
+
+
+def _front_matter(card: Card, manifest: Manifest) -> str:
+    facts = front_matter_facts(manifest)
+    metadata = {
+        "pretty_name": facts["pretty_name"],
+        "language": ["en"],
+        "license": facts["license"],
+        "task_categories": list(card.task_categories),
+        "tags": list(card.tags),
+        "size_categories": facts["size_categories"],
+        "configs": facts["configs"],
     }
     return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
 

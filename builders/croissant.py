@@ -51,7 +51,6 @@ def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
         manifest: Manifest of the dataset.
         folder: Folder with the parquet files that the manifest lists.
     """
-    licences: list[JsonValue] = [f"https://spdx.org/licenses/{name}" for name in manifest.licence.split(" AND ")]
     told: dict[str, JsonValue] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -60,7 +59,7 @@ def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
         "alternateName": manifest.title,
         "description": _plain(card.data_statement),
         "version": manifest.version,
-        "license": licences,
+        "license": _licences(manifest),
         "keywords": list(card.tags),
         "inLanguage": "en",
         "citeAs": _plain(card.citation),
@@ -69,6 +68,10 @@ def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
         "recordSet": [_record_set(entry) for entry in manifest.splits],
     }
     return strict_json.dumps(told)
+
+
+def _licences(manifest: Manifest) -> list[JsonValue]:
+    return [f"https://spdx.org/licenses/{name}" for name in manifest.licence.split(" AND ")]
 
 
 def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:
@@ -161,7 +164,14 @@ def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
         yield f"{error}; {_REMEDY}"
         return
     told = told if isinstance(told, dict) else {}
-    for key, wanted in (("name", manifest.name), ("version", manifest.version)):
+    facts: dict[str, JsonValue] = {
+        "name": manifest.name,
+        "version": manifest.version,
+        "alternateName": manifest.title,
+        "license": _licences(manifest),
+        "rai:machineAnnotationTools": manifest.generator_model,
+    }
+    for key, wanted in facts.items():
         if told.get(key) != wanted:
             yield f"{path}: {key} {told.get(key)!r} is not the {wanted!r} of the manifest; {_REMEDY}"
     if told.get("distribution") != [_file(entry, folder) for entry in manifest.splits]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from builders.croissant import croissant_problems
 from builders.publish.refusals import check_files, check_listed, check_manifest, check_texts
+from builders.publish.statements import statement_problems
 from builders.version import EXAMPLE, version_key
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
@@ -82,7 +83,7 @@ def _check_sound(folder: Path) -> None:
 
 
 def _check_version(folder: Path, manifest: Manifest) -> None:
-    """Check that all files name the same version, which was given when the dataset was built."""
+    """Check that all files say the same, as the version, which was given when the dataset was built."""
     if version_key(manifest.version) is None:
         raise DataError(
             f"{folder / MANIFEST}: version '{manifest.version}' is not {EXAMPLE}; build the dataset again with "
@@ -95,6 +96,8 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
             f"{folder / CARD}: does not name version {manifest.version} of {manifest.name}, as {MANIFEST} does; "
             "build the dataset again"
         )
+    for problem in statement_problems(folder, manifest):
+        raise DataError(problem)
 
 
 def _files(folder: Path) -> Iterator[LocalFile]:

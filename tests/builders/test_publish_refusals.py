@@ -357,6 +357,37 @@ def test_a_version_is_given_when_a_dataset_is_built_and_not_by_hand(tmp_path: Pa
     assert "README.md: does not name version 2.0.1 of synthbias, as dataset.json does" in refusal(folder)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"licence": "MIT"}, "croissant.json: license ['https://spdx.org/licenses/Apache-2.0'] is not"),
+        ({"title": "Other"}, "croissant.json: alternateName 'SynthBias, embedded frames' is not the 'Other'"),
+        ({"generator_model": "m"}, "croissant.json: rai:machineAnnotationTools None is not the 'm'"),
+        ({"human_validated": True}, "README.md: does not say what dataset.json says about the name, the version, the"),
+        ({"seed": 4}, "README.md: does not say what dataset.json says about the builder and its parameters; dataset"),
+    ],
+)
+def test_a_manifest_that_was_edited_is_noticed(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    folder = sound(tmp_path / "d")
+    told: Any = strict_json.read(folder / "dataset.json")
+    assert {key: told[key] for key in change} != change
+    edit(folder, lambda told: told.update(change))
+    assert said in refusal(folder)
+    assert "build the dataset again" in refusal(folder)
+
+
+def test_a_card_or_a_benchmark_file_that_was_edited_is_noticed(tmp_path: Path) -> None:
+    folder = sound(tmp_path / "d")
+    benchmark, card = folder / "eval.yaml", folder / "README.md"
+    benchmark.write_text(benchmark.read_text().replace("no human has", "people have"))
+    assert "eval.yaml: does not say what dataset.json says; " in refusal(folder)
+    text = card.read_text()
+    card.write_text(text.replace("\nlicense: apache-2.0\n", "\nlicense: mit\n"))
+    assert "README.md: license 'mit' is not the 'apache-2.0' of dataset.json; " in refusal(folder)
+    card.write_text(text.removeprefix("---"))
+    assert "README.md: pretty_name None is not the " in refusal(folder)
+
+
 @pytest.mark.parametrize("name", [".cache/x", ".DS_Store", "notes.txt", "more/texts.parquet", "old/LICENSE"])
 def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, tmp_path: Path) -> None:
     folder = sound(tmp_path / "d")

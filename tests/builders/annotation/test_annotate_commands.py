@@ -157,9 +157,9 @@ def test_a_state_of_another_dataset_is_noticed(
     found = unanimous(annotated)
     foreign = tuple(replace(vote, item_id=f"x-{vote.item_id}", pair_id=f"x-{vote.pair_id}") for vote in found.rows)
     n = len(found.rows)
-    arguments = (command, dataset, "--state", "state", *(["--dry-run"] if command == "decide" else []))
+    options = ["--dry-run"] if command == "decide" else []
     write_state(tmp_path / "state", State((), {}), State(foreign, found.annotators))
-    failed = run(*arguments, folder=tmp_path)
+    failed = run(command, dataset, "--state", "state", *options, folder=tmp_path)
     said = f"--state state: {n} of {n} votes are on sentences that are not in {dataset}; give the dataset and the state"
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith(f"error: {said}")
@@ -167,7 +167,7 @@ def test_a_state_of_another_dataset_is_noticed(
 
     both = State((*foreign, *found.rows), found.annotators)
     write_state(tmp_path / "state", State(foreign, found.annotators), both)
-    told = run(*arguments, folder=tmp_path)
+    told = run(command, dataset, "--state", "state", *options, folder=tmp_path)
     assert told.returncode == 0
     assert f"{n} of {2 * n} votes are on sentences that are not in {dataset}; they count for nothing" in told.stderr
 
