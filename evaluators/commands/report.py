@@ -99,14 +99,17 @@ def report_briefly(folder: Path, result: Result, advice: str = "") -> None:
 
 
 def print_next(root: Path, results: Iterable[Result]) -> None:
-    """Print the commands that go on from some results: that of their index, if they have one, and that of the board.
+    """Print the commands that go on from results with metrics: that of their index, if any, and that of the board.
 
     Args:
         root: The folder of all runs.
         results: The results that were made.
     """
+    measured = [result for result in results if result.metrics]
+    if not measured:
+        return  # Answers that are data go on with the builder that asked for them.
     folder = shlex.quote(str(root))
-    names = dict.fromkeys(result.signature.benchmark for result in results)
+    names = dict.fromkeys(result.signature.benchmark for result in measured)
     indices = [index for name in names for index in load_benchmark(name).indices]
     # An index of a single result says no more than that result.
     by_index = f"biasboard index {folder}, then " if any(len(index.sources) > 1 for index in indices) else ""

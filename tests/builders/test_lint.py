@@ -48,7 +48,7 @@ def test_a_sound_file_has_no_findings(tmp_path: Path) -> None:
     assert (report.n_sentences, report.n_pairs, report.findings) == (4, 2, ())
     done = run(path, "--fail-on", "review")
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
-    assert "4 sentences, 2 minimal pairs in 1 files: 0 errors, 0 warnings, 0 reviews, 0 notes" in done.stdout
+    assert "4 sentences, 2 minimal pairs in 1 file: 0 errors, 0 warnings, 0 reviews, 0 notes" in done.stdout
 
 
 def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_checked(tmp_path: Path) -> None:

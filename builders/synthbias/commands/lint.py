@@ -107,7 +107,8 @@ def _lines(report: Report, least: Severity) -> Iterator[str]:
         yield ""
     by_severity = [(name, sum(finding.severity == name for finding in report.findings)) for name in SEVERITIES]
     listed = ", ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in by_severity)
-    yield f"{report.n_sentences:,} sentences, {report.n_pairs:,} minimal pairs in {len(report.files)} files: {listed}"
+    files = "1 file" if len(report.files) == 1 else f"{len(report.files):,} files"
+    yield f"{report.n_sentences:,} sentences, {report.n_pairs:,} minimal pairs in {files}: {listed}"
 
 
 def _card_table(table: CardTable) -> Iterator[str]:
