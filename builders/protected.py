@@ -26,8 +26,6 @@ _BORDER = re.compile(r'[\n\t|"“”<>]|:\s|(?<=[.!?])\s')
 """Borders inside a text, such as a prompt or a table, that may quote another text or continue after it."""
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _BEFORE, _AFTER = "before", "after"
-_ANY_PRONOUN = "they"
-"""Pronoun that stands for all in a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +98,11 @@ def _parts_of_object(text: str) -> Iterator[str]:
 def sentence_in_parts(value: object) -> str | None:
     """Return the sentence that an object keeps as what is before and after its pronoun; None if it keeps none.
 
-    >>> sentence_in_parts({"before": "The cook said that ", "case": "nominative", "after": " left."})
-    'The cook said that  they  left.'
+    The pronoun between is any: all have the same digest.
     """
     if not isinstance(value, dict):
         return None
     before, after = value.get(_BEFORE), value.get(_AFTER)
-    return f"{before} {_ANY_PRONOUN} {after}" if isinstance(before, str) and isinstance(after, str) else None
+    if not isinstance(before, str) or not isinstance(after, str):
+        return None
+    return f"{before} {min(_pronouns())} {after}"
