@@ -69,11 +69,11 @@ def load(
 
 def _measures_nothing(path: Path) -> bool:
     """Return True if a result is that of a task without metrics, whose answers are data to build from."""
-    if path.stat().st_size > _MOST_WITHOUT_METRICS:
-        return False
     try:
+        if path.stat().st_size > _MOST_WITHOUT_METRICS:
+            return False
         task = load_task(contract.load(strict_json.read(path), Result, where=str(path)).signature.task)
-    except BiasboardError:
+    except (BiasboardError, OSError):
         return False  # Verification says why it cannot be read.
     return isinstance(task, MeasuresNothing)
 

@@ -36,7 +36,7 @@ def sentence_of(item: CoreferenceItem) -> Sentence:
         type="type1" if item.referent is None else "type2",
         referent=item.referent,
         gender=item.pronoun_gender,
-        claimed=Claims(pronoun=item.pronoun, label=item.stereotype or "ambiguous"),
+        claimed=Claims(pronoun=item.pronoun, label=item.stereotype or "ambiguous", case=item.pronoun_case),
     )
 
 
@@ -211,7 +211,8 @@ def _wrong_case(sentence: Sentence, _: random.Random) -> Spoilt | None:
     if other is None or is_own:
         return None
     text = f"{sentence.text[: place.start]}{other}{sentence.text[place.end :]}"
-    return _spoilt(sentence, text, SPOILT_CASE, claimed=replace(sentence.claimed, pronoun=other))
+    # Whoever exchanges pronouns in finished sentences knows of no case.
+    return _spoilt(sentence, text, SPOILT_CASE, claimed=replace(sentence.claimed, pronoun=other, case=None))
 
 
 def _gift(sentence: Sentence, _: random.Random) -> Spoilt | None:
@@ -219,7 +220,7 @@ def _gift(sentence: Sentence, _: random.Random) -> Spoilt | None:
         return None
     first, second = sentence.meant
     text = f"The {first} talked to the {second} on the phone and offered his advice."
-    claimed = replace(sentence.claimed, pronoun="his")
+    claimed = replace(sentence.claimed, pronoun="his", case=None)
     return _spoilt(sentence, text, "dative_or_possessive", SPOILT_CASE, claimed=claimed)
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from builders.publish.local import read_dataset
+from builders.synthbias.embedded import DATASET_VERSION
 from schemas import strict_json
 
 REPOSITORY = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ def test_each_builder_takes_a_version_that_every_file_names(builder: str, tmp_pa
 
 def test_the_builders_own_version_is_the_default_and_changes_nothing(tmp_path: Path) -> None:
     build("synthbias", out=tmp_path / "one")
-    build("synthbias", "--dataset-version", "1.0.0", out=tmp_path / "two")
+    build("synthbias", "--dataset-version", DATASET_VERSION, out=tmp_path / "two")
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
     build("synthbias", "--dataset-version", "1.0.1", out=tmp_path / "three")
     items = {name for name in files_of(tmp_path / "one") if name.endswith(".parquet")}

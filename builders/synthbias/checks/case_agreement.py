@@ -78,6 +78,8 @@ def _contradicted(sentence: Sentence) -> Readings | None:
     if asked is None or asked.text.casefold() not in _CASE_OF_FORM:
         return None
     after = sentence.text[asked.end :]
+    if asked.text.casefold() == "his" and sentence.claimed.case == "possessive_independent":
+        return None  # Its counterpart is hers, and both readers look for what her can stand for.
     if (
         asked.text.casefold() == "his"
         and after.split(maxsplit=1)[:1]

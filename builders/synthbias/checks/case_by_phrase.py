@@ -28,6 +28,7 @@ _WORDS = {name: frozenset(words) for name, words in _LISTS.items()}
 _IRREGULAR = dict(zip(_LISTS["irregular"][::2], _LISTS["irregular"][1::2], strict=True))
 _FRAMES = _WORDS["with_bare_verb"] | _WORDS["with_two_objects"] | _WORDS["with_meals"] | _WORDS["moving"] | {"wish"}
 _DETERMINERS = word_list("a an the this that these those his her their its my your our some any all every")
+_TOPICS = word_list("about over regarding")
 _ADJECTIVE_ENDINGS = ("ful", "ous", "able", "ible", "less", "ic")
 _PHRASE = re.compile(r"[\w'\u2019-]+|[^\w\s]")
 _PHRASE_WORDS = 4
@@ -55,7 +56,10 @@ def case_by_phrase(before: str, after: str) -> ObjectOrPossessive | None:
         return "accusative"
     if first.endswith("ly") and first not in _WORDS["no_adverb"]:
         return "accusative" if _ends(rest) else "possessive_dependent"
-    verb = verb_lemma(_last_word(before), _FRAMES)
+    last = _last_word(before)
+    verb = verb_lemma(last, _FRAMES)
+    if last in _TOPICS and first.endswith("ing") and rest and rest[0] not in _DETERMINERS and _ends(rest[1:]):
+        return "possessive_dependent"  # "called about his leaking roof"
     return _by_frame(verb, first, rest) or _by_noun_phrase(verb, first, rest)
 
 

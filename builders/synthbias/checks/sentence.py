@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from builders.synthbias.mentions import PRONOUN_MASK, Mention, template_text
-from schemas.lexicon import PronounGender, occupations, pronoun_families
+from schemas.lexicon import PronounCase, PronounGender, occupations, pronoun_families
 
 T = TypeVar("T")
 
@@ -35,6 +35,8 @@ class Claims:
     """``pro`` or ``anti`` the stereotype, ``ambiguous``, or a word that is none of these."""
     marked: tuple[Mention, ...] | None = None
     """All pronouns that the source marks in the sentence."""
+    case: PronounCase | None = None
+    """Grammatical case for which the source filled in the pronoun."""
     is_repaired: bool = False
     """True if markup that stood twice had to be removed."""
 

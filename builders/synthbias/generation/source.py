@@ -18,6 +18,7 @@ from builders.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.protected import digests_of, holds_protected
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
+from builders.synthbias.checks.sentence import Claims
 from builders.synthbias.generation import card as texts
 from builders.synthbias.generation.answers import ANSWER_RULES, Answered, Answers, Candidate, read_answers
 from builders.synthbias.generation.cells import CONFIGS
@@ -201,6 +202,7 @@ def _finding(candidate: Candidate, seen: Duplicates, is_full: bool) -> Finding |
             type=slotted.config,
             referent=slotted.meant,
             gender=gender,
+            claimed=Claims(case=slotted.case),
             id=candidate.row,
         )
         for gender in GENDERS
