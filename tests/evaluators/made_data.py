@@ -168,7 +168,7 @@ def save_tiny_llama(
         merge_words: Without a split at spaces, so that tokens span words, and prompt and option merge.
         vocabulary: Tokens.
         head_size: Of each of its four attention heads; some engines have no kernel for small ones.
-        knows_every_sign: With a token for each byte, so that the model can write any text, such as JSON.
+        knows_every_sign: With a token for each sign of ASCII, so that the model can write JSON.
     """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -183,7 +183,8 @@ def save_tiny_llama(
         tokenizer.decoder = decoders.ByteLevel()
     texts = [f"{item.sentence} '{item.pronoun.title()}' refers to the {item.reference}." for item in made_items(60)]
     special = ["<unk>", "<s>", "</s>"]
-    alphabet = pre_tokenizers.ByteLevel.alphabet() if knows_every_sign else []
+    # Bytes of other signs would make texts that end within one.
+    alphabet = ["\u0120", *map(chr, range(33, 127))] if knows_every_sign else []
     trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet)
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
