@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import NamedTuple
 
-from builders.output import Draft, DraftSplit
+from builders.output import Draft
 from builders.synthbias import embedded_card
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE
@@ -25,17 +25,15 @@ from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.frame import Frame, Position
 from builders.synthbias.frames import OPEN, SETTLED, open_groups, settled_groups, text_of
 from builders.synthbias.latin_square import two_of_three
-from builders.synthbias.mentions import mask_pronouns
+from builders.synthbias.minimal_pair import Config, Slotted, items_of, split_of
 from builders.synthbias.pair_selection import take_pairs
-from builders.synthbias.pairing import cluster_of, item_id, pair_key, stereotype_of
 from schemas.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import PronounGender, occupations
+from schemas.lexicon import occupations
 
 BUILDER_VERSION = "2.0"
 DATASET_VERSION = "2.0.0"
 DEFAULT_SEED = 0
-GENDERS: tuple[PronounGender, ...] = ("masculine", "feminine")
 POSITIONS: tuple[Position, ...] = ("first", "second")
 
 _CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
@@ -45,7 +43,7 @@ _CHECKED = (*EMBEDDED, "repeated_apart_from_pronoun")
 class Candidate(NamedTuple):
     """A frame and the two occupations to fill it with: a minimal pair that is yet to be checked."""
 
-    config: str
+    config: Config
     frame: Frame
     first: str
     second: str
@@ -70,7 +68,7 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
     """
     pairs, narrow = occupation_pairs()
     checked = check(candidates(pairs, seed=seed))
-    splits = take_pairs([_split("type1", checked.items), _split("type2", checked.items)], limit)
+    splits = take_pairs([split_of("type1", checked.items), split_of("type2", checked.items)], limit)
     return Draft(
         name="synthbias",
         benchmark="synthbias",
@@ -162,7 +160,7 @@ def check(found: Iterable[Candidate]) -> Checked:
     rejects: list[Reject] = []
     seen = Duplicates()
     for candidate in found:
-        sides = [_item(candidate, gender) for gender in GENDERS]
+        sides = _sides(candidate)
         reject = _broken_rule(sides) or _repeated(sides[0], seen)
         if reject is None:
             items.extend(sides)
@@ -198,38 +196,13 @@ def _rule(check: str) -> str:
     return OLDER_NAMES["synthbias"].get(check, check)
 
 
-def _item(candidate: Candidate, gender: PronounGender) -> CoreferenceItem:
+def _sides(candidate: Candidate) -> tuple[CoreferenceItem, ...]:
+    """Return both sides of a minimal pair, the masculine one first."""
     config, frame, first, second = candidate
-    sentence, pronoun, start = frame.fill(first, second, gender)
-    referent = {"first": first, "second": second, None: None}[frame.referent]
-    reference = referent or first
-    pair_id = pair_key(config, mask_pronouns(sentence), (reference, second if reference == first else first))
-    return CoreferenceItem(
-        item_id=item_id(pair_id, gender),
-        pair_id=pair_id,
-        cluster=cluster_of(first, second),
-        sentence=sentence,
-        pronoun=pronoun,
-        pronoun_start=start,
-        pronoun_case=frame.case,
-        pronoun_gender=gender,
-        occupations=(first, second),
-        referent=referent,
-        reference=reference,
-        stereotype=None if referent is None else stereotype_of(referent, gender),
-        template_id=frame.frame_id,
-        source_row=None,
-        flags=(),
-    )
-
-
-def _split(config: str, items: Iterable[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
-    return DraftSplit(
-        config=config,
-        split="test",
-        item_shape="coreference",
-        items=[item for item in items if item.pair_id.startswith(config)],
-    )
+    sentence, pronoun, start = frame.fill(first, second, "masculine")
+    after = sentence[start + len(pronoun) :]
+    slotted = Slotted(config, sentence[:start], frame.case, after, first, second, frame.referent)
+    return items_of(slotted, template_id=frame.frame_id, source_row=None)
 
 
 def _listed(stereotype: str) -> list[str]:

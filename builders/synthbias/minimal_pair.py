@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
+from builders.output import DraftSplit
 from builders.synthbias.frame import FAMILY_OF_GENDER, Position
 from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pairing import cluster_of, item_id, pair_key, stereotype_of
@@ -69,4 +71,14 @@ def items_of(slotted: Slotted, *, template_id: str | None, source_row: str | Non
             flags=(),
         )
         for gender in GENDERS
+    )
+
+
+def split_of(config: Config, items: Iterable[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
+    """Return the items of a config as its split *test*."""
+    return DraftSplit(
+        config=config,
+        split="test",
+        item_shape="coreference",
+        items=[item for item in items if item.pair_id.startswith(config)],
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from builders.output import Draft, DraftSplit, ExtraFile, Rule
+from builders.output import Draft, ExtraFile, Rule
 from builders.protected import digests_of, holds_protected
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
@@ -23,7 +23,7 @@ from builders.synthbias.generation import card as texts
 from builders.synthbias.generation.answers import ANSWER_RULES, Answered, Answers, Candidate, read_answers
 from builders.synthbias.generation.cells import CONFIGS
 from builders.synthbias.generation.writing import version
-from builders.synthbias.minimal_pair import GENDERS, items_of
+from builders.synthbias.minimal_pair import GENDERS, items_of, split_of
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.published_digests import PROTECTED
 from schemas.dataset import Reject, Source
@@ -108,7 +108,7 @@ def draft(path: Path, limits: Limits, *, limit: int | None, report: Report) -> D
         rules = Counter(reject.rule for reject in (*raw, *checked.rejects))
         told = ", ".join(f"{rule} {n}" for rule, n in rules.most_common(3))
         raise ConfigError(f"--input {path}: no minimal pair is left of its answers ({told}); ask another model")
-    splits = [_split(config, checked.items) for config in CONFIGS]
+    splits = [split_of(config, checked.items) for config in CONFIGS]
     splits_kept = take_pairs([split for split in splits if split.items], limit)
     return Draft(
         name=NAME,
@@ -218,15 +218,6 @@ def _finding(candidate: Candidate, seen: Duplicates, is_full: bool) -> Finding |
     if repeated is None and is_full:
         return Finding(CELL_FULL.name, "the cell has as many minimal pairs as it needs", "note")
     return repeated
-
-
-def _split(config: str, items: Sequence[CoreferenceItem]) -> DraftSplit[CoreferenceItem]:
-    return DraftSplit(
-        config=config,
-        split="test",
-        item_shape="coreference",
-        items=[item for item in items if item.pair_id.startswith(config)],
-    )
 
 
 def _files(runs: Sequence[Answered]) -> Iterable[ExtraFile]:
