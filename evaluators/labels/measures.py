@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evaluators.statistics import class_accuracies
 from evaluators.statistics.bootstrap import FloatArray, ratio
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
@@ -92,9 +93,7 @@ def cobias(sums: ClassSums) -> FloatArray:
     References:
         Lin & You 2024, arXiv:2405.07623, COBias; also equation 4 of arXiv:2603.15654.
     """
-    classes, n = _class_accuracies(sums), _n_classes(sums)
-    differences = _pair_sum(np.abs(classes[..., :, None] - classes[..., None, :]))
-    return np.where(accuracy(sums) > 0, ratio(differences, n * (n - 1)), np.nan)
+    return np.where(accuracy(sums) > 0, class_accuracies.cobias(_class_accuracies(sums)), np.nan)
 
 
 def cobias_floor(sums: ClassSums) -> FloatArray:
@@ -106,23 +105,24 @@ def cobias_floor(sums: ClassSums) -> FloatArray:
 
 
 def gini(sums: ClassSums) -> FloatArray:
-    """Return the Gini index of the class accuracies; nan if all of them are 0.
+    """Return the Gini index of the class accuracies; nan if all of them are 0, or with fewer than two classes.
 
     References:
-        arXiv:2603.15654, equations 3 and 5: (N - 1) / 2N times COBias over the mean class accuracy.
+        arXiv:2603.15654, equation 3.
     """
-    return _as_gini(cobias(sums), sums)
+    return np.where(_n_classes(sums) > 1, class_accuracies.gini_index(_class_accuracies(sums)), np.nan)
 
 
 def gini_floor(sums: ClassSums) -> FloatArray:
     """Return about the Gini index that chance alone gives, if all classes have the same true accuracy, shape (...,)."""
-    return _as_gini(cobias_floor(sums), sums)
+    n = _n_classes(sums)
+    mean = class_accuracies.mean_accuracy(_class_accuracies(sums))
+    return ratio(cobias_floor(sums) * (n - 1), 2 * n * mean)
 
 
 def top_class_dominance(sums: ClassSums) -> FloatArray:
     """Return the largest class accuracy over the mean class accuracy; nan if all of them are 0."""
-    classes = _class_accuracies(sums)
-    return ratio(np.where(np.isnan(classes), -np.inf, classes).max(axis=-1), _over_classes(classes, sums))
+    return class_accuracies.top_class_dominance(_class_accuracies(sums))
 
 
 def smallest_class_accuracy(sums: ClassSums) -> FloatArray:
@@ -234,11 +234,6 @@ def _pair_sum(of_pairs: FloatArray) -> FloatArray:
     """Return the sum over ordered pairs of classes that occur, shape (...,)."""
     total: FloatArray = np.nan_to_num(of_pairs).sum(axis=(-2, -1))
     return total
-
-
-def _as_gini(of_cobias: FloatArray, sums: ClassSums) -> FloatArray:
-    n = _n_classes(sums)
-    return ratio(of_cobias * (n - 1) / (2 * np.maximum(n, 1)), _over_classes(_class_accuracies(sums), sums))
 
 
 def _prior(by_class: FloatArray, sums: PriorSums) -> FloatArray:

@@ -1,0 +1,166 @@
+"""Measures of how evenly a classifier is right over its classes, as functions of the accuracy of each class.
+
+All functions take arrays of shape (..., n_classes) and reduce the last axis. An accuracy of nan marks a class without
+items, which is left out. A measure that does not exist, as the Gini index where nothing is right, is nan.
+
+With N classes of accuracies A, mean Ā and the mean difference D (half of the mean of abs(A_i - A_j) over all ordered
+pairs, equal ones included), the measures hang together: Gini = D / Ā, COBias = D · 2N / (N - 1), Sen welfare = Ā - D.
+
+References:
+    "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654, equations 2 to 6.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio
+
+
+class ClassAccuracies(NamedTuple):
+    """The accuracy of each class, and the number of items that it rests on."""
+
+    accuracies: FloatArray
+    """Share of the items of each class that are predicted right, shape (n_classes,); nan for a class without items."""
+    supports: IntArray
+    """Number of items of each class, shape (n_classes,)."""
+
+
+def class_accuracies(targets: npt.ArrayLike, predictions: npt.ArrayLike, n_classes: int) -> ClassAccuracies:
+    """Return the accuracy of each class (arXiv:2603.15654, equation 6).
+
+    Args:
+        targets: Index of the right class of each item, shape (n,).
+        predictions: Index of the predicted class of each item, shape (n,).
+        n_classes: Number of classes.
+
+    >>> class_accuracies([0, 0, 1], [0, 1, 1], 3).accuracies
+    array([0.5, 1. , nan])
+    """
+    right, predicted = np.asarray(targets, dtype=np.int64), np.asarray(predictions, dtype=np.int64)
+    supports = np.bincount(right, minlength=n_classes)
+    n_right = np.bincount(right[right == predicted], minlength=n_classes)
+    return ClassAccuracies(ratio(n_right.astype(np.float64), supports.astype(np.float64)), supports)
+
+
+def mean_accuracy(accuracies: npt.ArrayLike) -> FloatArray:
+    """Return the mean over classes (equation 2), shape (...,); nan without classes."""
+    values = np.asarray(accuracies, dtype=np.float64)
+    return ratio(np.nansum(values, axis=-1), _n_classes(values))
+
+
+def mean_difference(accuracies: npt.ArrayLike) -> FloatArray:
+    """Return half of the mean absolute difference over all ordered pairs of classes, shape (...,).
+
+    >>> mean_difference([1.0, 0.0, 0.0, 0.0]).round(4)
+    np.float64(0.1875)
+    """
+    # Sorting puts nan last. The i-th smallest of N values is the larger one of i - 1 pairs, and the smaller one of N - i.
+    values = np.sort(np.asarray(accuracies, dtype=np.float64), axis=-1)
+    n = _n_classes(values)
+    places = 2.0 * np.arange(1, values.shape[-1] + 1) - n[..., None] - 1.0
+    return ratio(np.nansum(places * values, axis=-1), n**2)
+
+
+def gini_index(accuracies: npt.ArrayLike) -> FloatArray:
+    """Return the Gini index of class accuracies (equation 3), shape (...,), in [0, 1 - 1/n_classes].
+
+    It is nan where all accuracies are 0: dividing by their mean would make the worst classifier an even one. It does not
+    change if all accuracies are multiplied by one number, so that it says nothing about their level.
+
+    >>> gini_index([[1.0, 0.0, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0]]).round(2)
+    array([0.75, 0.65])
+    """
+    return ratio(mean_difference(accuracies), mean_accuracy(accuracies))
+
+
+def cobias(accuracies: npt.ArrayLike) -> FloatArray:
+    """Return the mean absolute difference over pairs of distinct classes (equation 4), shape (...,).
+
+    It is nan with fewer than two classes. Where nothing is right it is 0, its best value: read it beside the accuracy.
+
+    References:
+        Lin & You 2024, arXiv:2405.07623, COBias.
+    """
+    values = np.asarray(accuracies, dtype=np.float64)
+    n = _n_classes(values)
+    return ratio(2 * n * mean_difference(values), n - 1)
+
+
+def gini_of_cobias(of_cobias: npt.ArrayLike, mean: npt.ArrayLike, n_classes: int) -> FloatArray:
+    """Return the Gini index that belongs to a COBias and a mean accuracy (equation 5), shape (...,).
+
+    >>> gini_of_cobias(0.24, 0.67, 100).round(4)
+    np.float64(0.1773)
+    """
+    share = np.asarray(of_cobias, dtype=np.float64) * (n_classes - 1) / (2 * n_classes)
+    return ratio(share, np.asarray(mean, dtype=np.float64))
+
+
+def top_class_dominance(accuracies: npt.ArrayLike) -> FloatArray:
+    """Return the largest accuracy over the mean accuracy, shape (...,); nan where nothing is right."""
+    values = np.asarray(accuracies, dtype=np.float64)
+    largest = np.where(np.isnan(values), -np.inf, values).max(axis=-1)
+    return ratio(np.where(np.isinf(largest), np.nan, largest), mean_accuracy(values))
+
+
+def sen_welfare(accuracies: npt.ArrayLike) -> FloatArray:
+    """Return the mean accuracy times one minus the Gini index, shape (...,), in [0, 1]; 0 where nothing is right.
+
+    It is the expected smaller accuracy of two classes that are drawn with replacement. It rises whenever the accuracy
+    of a class rises, so that making one class worse never pays.
+
+    References:
+        A. Sen, "Real National Income", 1976, for the welfare function.
+
+    >>> sen_welfare([0.9, 0.5]).round(2)
+    np.float64(0.6)
+    """
+    welfare: FloatArray = mean_accuracy(accuracies) - mean_difference(accuracies)
+    return welfare
+
+
+def lorenz_curve(accuracies: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return the Lorenz curve of the accuracies of one classifier.
+
+    Args:
+        accuracies: Accuracy of each class, shape (n_classes,).
+
+    Returns:
+        Shares of the classes from the worst to the best, and the share of the sum of accuracies that each of them has,
+        both of shape (n_occurring + 1,), from 0 to 1. The second is nan where nothing is right. The Gini index is twice
+        the area between the curve and the diagonal.
+    """
+    values = np.asarray(accuracies, dtype=np.float64)
+    known = np.sort(values[~np.isnan(values)])
+    sums = np.concatenate([[0.0], np.cumsum(known)])
+    return np.linspace(0.0, 1.0, len(sums)), ratio(sums, np.full_like(sums, sums[-1]))
+
+
+def gini_noise_floor(accuracies: npt.ArrayLike, supports: npt.ArrayLike) -> FloatArray:
+    """Return about the Gini index that chance alone gives if all classes are truly equally well predicted.
+
+    Args:
+        accuracies: Accuracy of each class, shape (..., n_classes), whose mean is taken for the true one.
+        supports: Number of items of each class, of the same shape.
+
+    Returns:
+        Shape (...,). With n items in each of N classes and the accuracy p it is
+        ``(N - 1) / N · sqrt((1 - p) / (π p n))``; with other numbers of items the mean over pairs of classes.
+    """
+    values = np.asarray(accuracies, dtype=np.float64)
+    mean, n = mean_accuracy(values), _n_classes(values)
+    counts = np.where(np.isnan(values), 0.0, np.asarray(supports, dtype=np.float64))
+    inverse = np.where(counts > 0, 1.0 / np.maximum(counts, 1.0), np.nan)
+    # The difference of two independent shares is about normal, and the mean of its absolute value is sd · sqrt(2 / π).
+    of_pairs = np.sqrt(inverse[..., :, None] + inverse[..., None, :]) * (1 - np.eye(values.shape[-1]))
+    spread = np.sqrt(mean * (1 - mean) * 2 / np.pi) * np.nansum(of_pairs, axis=(-2, -1))
+    return ratio(spread, 2 * n**2 * mean)
+
+
+def _n_classes(values: FloatArray) -> FloatArray:
+    n: FloatArray = (~np.isnan(values)).sum(axis=-1).astype(np.float64)
+    return n
