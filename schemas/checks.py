@@ -17,6 +17,7 @@ from schemas.dataset import Manifest
 from schemas.record import Record
 from schemas.register import Register
 from schemas.result import Counts, Result, within
+from schemas.reweighting import Reweighting, reweighting_problems
 from schemas.score import TextScore
 
 _PROBABILITY_TOLERANCE = 1e-9
@@ -35,6 +36,8 @@ def problems(document: object) -> Iterator[str]:
             yield from _record_problems(document)
         case Result():
             yield from _result_problems(document)
+        case Reweighting():
+            yield from reweighting_problems(document)
         case Register():
             yield from _register_problems(document)
         case Manifest():

@@ -24,6 +24,7 @@ from schemas.item_shape import Item, item_shapes
 from schemas.record import Record
 from schemas.register import Register
 from schemas.result import Result
+from schemas.reweighting import Reweighting
 from schemas.score import TextScore
 from schemas.scoring_request import ScoringRequest
 from schemas.strict_json import JsonValue
@@ -41,6 +42,7 @@ Document: TypeAlias = (
     | Register
     | Submission
     | ScoringRequest
+    | Reweighting
 )
 D = TypeVar("D", bound=Document)
 
@@ -55,6 +57,7 @@ _FILES: Mapping[type[Any], str] = {
     Register: "register",
     Submission: "submission",
     ScoringRequest: "scoring_request",
+    Reweighting: "reweighting",
 }
 
 

@@ -31,6 +31,7 @@ OWN = (
     "evaluators/coreference/",
     "evaluators/labels/",
     "evaluators/pronouns/",
+    "evaluators/reweighting/",
     "evaluators/detectors/",
 )
 """Where such names belong; also the builder of a benchmark that is a single file."""

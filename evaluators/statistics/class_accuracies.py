@@ -58,7 +58,7 @@ def mean_difference(accuracies: npt.ArrayLike) -> FloatArray:
     >>> mean_difference([1.0, 0.0, 0.0, 0.0]).round(4)
     np.float64(0.1875)
     """
-    # Sorting puts nan last. The i-th smallest of N values is the larger one of i - 1 pairs, and the smaller one of N - i.
+    # Sorting puts nan last. The i-th smallest of N values is the larger one of i - 1 pairs, the smaller one of N - i.
     values = np.sort(np.asarray(accuracies, dtype=np.float64), axis=-1)
     n = _n_classes(values)
     places = 2.0 * np.arange(1, values.shape[-1] + 1) - n[..., None] - 1.0
@@ -68,7 +68,7 @@ def mean_difference(accuracies: npt.ArrayLike) -> FloatArray:
 def gini_index(accuracies: npt.ArrayLike) -> FloatArray:
     """Return the Gini index of class accuracies (equation 3), shape (...,), in [0, 1 - 1/n_classes].
 
-    It is nan where all accuracies are 0: dividing by their mean would make the worst classifier an even one. It does not
+    It is nan where all accuracies are 0: any number there would call the worst classifier an even one. It does not
     change if all accuracies are multiplied by one number, so that it says nothing about their level.
 
     >>> gini_index([[1.0, 0.0, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0]]).round(2)

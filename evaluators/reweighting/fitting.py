@@ -1,0 +1,272 @@
+"""Fits a correction of class probabilities on rows with known classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evaluators.reweighting.balanced import balanced_log_weights
+from evaluators.reweighting.objectives import OBJECTIVES, PAPER_DCS, DcsWeights, Objective, ObjectiveName
+from evaluators.reweighting.problem import (
+    DEFAULT_SCHEDULE,
+    Annealing,
+    Candidate,
+    Problem,
+    Score,
+    load_solver,
+    solver_names,
+)
+from evaluators.reweighting.rules import GRIDS, MAPS, ClassRules, Grid, MapKind, RuleSet
+from evaluators.statistics.bootstrap import FloatArray, IntArray
+from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
+from evaluators.statistics.record_tables import BoolArray
+
+FEW_ROWS = 50
+"""Number of rows of the smallest class below which a search over all classes overfits."""
+_SHARE_OF_BALANCED = 0.95
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The choices of a fit."""
+
+    objective: ObjectiveName = "sen"
+    min_mean: Literal["baseline", "balanced"] | float | None = "baseline"
+    """Floor under the mean accuracy of the classes on the fitted rows: that before the correction, or that and 95 % of
+    what balanced weights reach, or a number; None for none."""
+    correction: MapKind = "weights"
+    n_weights: int | None = None
+    grid: Grid = "log"
+    solver: str = "coordinate"
+    dcs: DcsWeights = PAPER_DCS
+    annealing: Annealing = DEFAULT_SCHEDULE
+    validation_fraction: float = 0.0
+    """Share of the rows of each class that choose among the candidates of the solver, which does not see them."""
+    seed: int = 0
+
+    def check(self) -> None:
+        """Check that the choices exist and go together.
+
+        Raises:
+            ValueError: a value does not exist, or two choices exclude each other.
+        """
+        for name, value, have in (
+            ("objective", self.objective, OBJECTIVES),
+            ("correction", self.correction, MAPS),
+            ("grid", self.grid, GRIDS),
+            ("solver", self.solver, tuple(solver_names())),
+        ):
+            if value not in have:
+                raise ValueError(f"{name} '{value}' does not exist; have: {', '.join(have)}")
+        if self.correction != "weights" and not load_solver(self.solver).chooses_rules:
+            able = ", ".join(name for name in solver_names() if load_solver(name).chooses_rules)
+            raise ValueError(
+                f"solver '{self.solver}' only finds weights, and correction '{self.correction}' has membership "
+                f"functions; take one of these solvers: {able}"
+            )
+        if isinstance(self.min_mean, str) and self.min_mean not in ("baseline", "balanced"):
+            raise ValueError(
+                f"min_mean '{self.min_mean}' does not exist; give 'baseline', 'balanced', a number or None"
+            )
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction is {self.validation_fraction}; give a share from 0 to below 1")
+        if self.n_weights is not None and self.n_weights < 2:
+            raise ValueError(f"n_weights is {self.n_weights}; give at least 2, or None")
+
+
+class Trade(NamedTuple):
+    """A candidate of the solver, with what it reaches on the fitted rows."""
+
+    name: str
+    objective: float | None
+    """Value of the objective, smaller is better; None where nothing is right."""
+    mean_class_accuracy: float
+    gini: float | None
+    sen_welfare: float
+    is_allowed: bool
+    """True if the mean accuracy does not lie below the floor."""
+
+
+class Before(NamedTuple):
+    """Class accuracies on the fitted rows before and after the correction, each of shape (n_classes,)."""
+
+    before: FloatArray
+    after: FloatArray
+    supports: IntArray
+    micro_before: float
+    micro_after: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted correction."""
+
+    rules: ClassRules
+    trades: tuple[Trade, ...]
+    """All candidates, the uncorrected probabilities first."""
+    chosen: str
+    """Name of the candidate that was taken."""
+    n_evaluations: int
+    accuracies: Before
+    notes: tuple[str, ...]
+    """Sentences about what was traded and what to doubt."""
+
+
+def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
+    """Return the probabilities that rules are applied to: rows that sum to 1, if there are membership functions.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes), none negative.
+        kind: Kind of the rules.
+    """
+    if kind == "weights":
+        return probabilities
+    sums = probabilities.sum(axis=1, keepdims=True)
+    if (np.abs(sums - 1) <= _SUM_TOLERANCE).all():
+        return probabilities
+    even = np.full_like(probabilities, 1 / probabilities.shape[1])
+    shares: FloatArray = np.divide(probabilities, sums, out=even, where=sums > 0)
+    return shares
+
+
+def fit_rules(probabilities: FloatArray, targets: IntArray, settings: Settings) -> Fit:
+    """Fit the rules of all classes.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes), finite and none negative.
+        targets: Index of the right class of each row, shape (n,), of at least two classes.
+        settings: The choices of the fit.
+
+    Raises:
+        ValueError: a choice does not exist, or two of them exclude each other.
+    """
+    settings.check()
+    probabilities = prepared(np.ascontiguousarray(probabilities, dtype=np.float64), settings.correction)
+    held_out = _held_out(targets, settings)
+    whole = _problem(probabilities, targets, settings)
+    seen = whole if not held_out.any() else _problem(probabilities[~held_out], targets[~held_out], settings)
+    judge = whole if not held_out.any() else _problem(probabilities[held_out], targets[held_out], settings)
+    solution = load_solver(settings.solver).solve(seen)
+    unchanged = Candidate("uncorrected", ClassRules.of_weights(np.ones(whole.n_classes)))
+    candidates = (unchanged, *solution.candidates)
+    chosen = min(candidates, key=lambda one: _rank(one.rules, whole, judge))
+    accuracies = _before_and_after(whole, chosen.rules)
+    trades = tuple(_trade(one, whole) for one in candidates)
+    notes = tuple(_notes(accuracies, trades[candidates.index(chosen)], settings))
+    return Fit(chosen.rules, trades, chosen.name, solution.n_evaluations, accuracies, notes)
+
+
+def _held_out(targets: IntArray, settings: Settings) -> BoolArray:
+    """Return the mask of the rows that choose among candidates: a share of each class, at least one row left to fit."""
+    mask = np.zeros(len(targets), dtype=np.bool_)
+    if settings.validation_fraction:
+        rng = np.random.default_rng(settings.seed)
+        for one in np.unique(targets):
+            rows = rng.permutation(np.flatnonzero(targets == one))
+            mask[rows[: min(math.floor(settings.validation_fraction * len(rows)), len(rows) - 1)]] = True
+    return mask
+
+
+def _problem(probabilities: FloatArray, targets: IntArray, settings: Settings) -> Problem:
+    supports = np.bincount(targets, minlength=probabilities.shape[1])
+    rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
+    free = Problem(
+        probabilities,
+        targets,
+        Objective(settings.objective, supports, None, settings.dcs),
+        rule_set,
+        settings.annealing,
+        settings.seed,
+    )
+    floor = _floor(free, settings)
+    objective = Objective(settings.objective, supports, floor, settings.dcs)
+    return Problem(probabilities, targets, objective, rule_set, settings.annealing, settings.seed)
+
+
+def _floor(free: Problem, settings: Settings) -> float | None:
+    if settings.min_mean is None or not isinstance(settings.min_mean, str):
+        return settings.min_mean
+    floor = _mean(free, np.ones(free.n_classes))
+    if settings.min_mean == "balanced":
+        floor = max(floor, _SHARE_OF_BALANCED * _mean(free, np.exp(balanced_log_weights(free))))
+    return floor
+
+
+def _mean(problem: Problem, weights: FloatArray) -> float:
+    return float(problem.objective.mean(problem.counts(ClassRules.of_weights(weights))))
+
+
+def _rank(rules: ClassRules, whole: Problem, judge: Problem) -> tuple[bool, Score]:
+    """Return what candidates are ordered by: first all that keep to the floor, then by the objective."""
+    return not whole.objective.is_met(whole.counts(rules)), judge.score(judge.counts(rules))
+
+
+def _trade(candidate: Candidate, problem: Problem) -> Trade:
+    counts = problem.counts(candidate.rules)
+    score = problem.score(counts)
+    occurs = problem.objective.supports > 0
+    accuracies = counts.right[occurs] / problem.objective.supports[occurs]
+    gini = float(gini_index(accuracies))
+    return Trade(
+        candidate.name,
+        score.objective if math.isfinite(score.objective) else None,
+        float(mean_accuracy(accuracies)),
+        None if math.isnan(gini) else gini,
+        float(sen_welfare(accuracies)),
+        problem.objective.is_met(counts),
+    )
+
+
+def _before_and_after(problem: Problem, rules: ClassRules) -> Before:
+    n, targets = problem.n_classes, problem.targets
+    before, after = problem.probabilities.argmax(axis=1), rules.predict(problem.probabilities)
+    one, other = class_accuracies(targets, before, n), class_accuracies(targets, after, n)
+    return Before(
+        one.accuracies,
+        other.accuracies,
+        one.supports,
+        float((before == targets).mean()),
+        float((after == targets).mean()),
+    )
+
+
+def _notes(accuracies: Before, chosen: Trade, settings: Settings) -> Iterator[str]:
+    """Yield what a user should know before the correction is used."""
+    supports = accuracies.supports
+    smallest = int(supports[supports > 0].min())
+    if (supports == 0).any():
+        yield (
+            f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
+            "them; they get a middling weight"
+        )
+    if smallest < FEW_ROWS and settings.solver not in ("convex", "path"):
+        yield (
+            f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: solver '{settings.solver}' overfits "
+            "here; take solver 'path' or 'convex', or more rows"
+        )
+    if not chosen.is_allowed:
+        yield (
+            f"nothing that was found keeps the mean class accuracy at {settings.min_mean}; it is "
+            f"{chosen.mean_class_accuracy:.4f}; lower min_mean, or take solver 'convex'"
+        )
+    if accuracies.micro_after < accuracies.micro_before:
+        yield (
+            f"the accuracy over all fitted rows falls from {accuracies.micro_before:.4f} to "
+            f"{accuracies.micro_after:.4f}; classes that are frequent pay for rare ones"
+        )
+    before, after = float(mean_accuracy(accuracies.before)), float(mean_accuracy(accuracies.after))
+    if after < before:
+        yield f"the mean class accuracy on the fitted rows falls from {before:.4f} to {after:.4f}; set min_mean"
+    falls = np.flatnonzero(accuracies.after < accuracies.before)
+    if len(falls):
+        drops = accuracies.before[falls] - accuracies.after[falls]
+        worst = falls[int(drops.argmax())]
+        yield (
+            f"{len(falls)} of {len(supports)} classes get less accurate on the fitted rows, most class {worst}: "
+            f"{accuracies.before[worst]:.4f} to {accuracies.after[worst]:.4f}"
+        )

@@ -1,0 +1,113 @@
+"""Checks probabilities and classes before a correction is fitted or applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluators.statistics.bootstrap import FloatArray, IntArray
+
+_LEAST_CLASSES = 2
+
+
+class Coded(NamedTuple):
+    """Classes of rows as indices into their names."""
+
+    classes: npt.NDArray[np.generic]
+    """Names of the classes, in the order of the columns, shape (n_classes,)."""
+    targets: IntArray
+    """Index of the right class of each row, shape (n,)."""
+
+
+def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = None) -> FloatArray:
+    """Return probabilities as an array of shape (n, n_classes).
+
+    Rows need not sum to 1, since predictions do not change if a row is multiplied by a number.
+
+    Args:
+        probabilities: Probability of each class in each row.
+        n_classes: Number of columns that are needed; None for any, of at least two.
+
+    Raises:
+        ValueError: it is no table of numbers, it has no row or another number of columns, or a value is missing,
+            infinite or negative, or a row has nothing but zeros.
+    """
+    try:
+        values = np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the probabilities are no table of numbers ({error}); give one column per class") from error
+    if values.ndim != 2:
+        raise ValueError(
+            f"the probabilities have {values.ndim} dimensions; give a row per item and a column per class. "
+            "Reshape your data: expected 2D array"
+        )
+    if not len(values):
+        raise ValueError(f"the probabilities have no row (shape={values.shape}); a minimum of 1 is required")
+    if n_classes is not None and values.shape[1] != n_classes:
+        raise ValueError(
+            f"the probabilities have {values.shape[1]} columns, and there are {n_classes} classes; give one column per "
+            "class, in the order of the classes"
+        )
+    if values.shape[1] < _LEAST_CLASSES:
+        raise ValueError("the probabilities have 1 column (n_features = 1); a correction needs at least two classes")
+    for is_bad, fault, remedy in (
+        (np.isnan(values), "NaN in data", "leave the row out, or ask the model again"),
+        (np.isinf(values), "infinity in data", "give probabilities, not odds or their logarithms"),
+        (values < 0, "Negative values in data", "give probabilities; exponentiate logarithms first"),
+    ):
+        if is_bad.any():
+            row, column = (int(place) for place in np.argwhere(is_bad)[0])
+            raise ValueError(f"{fault}: row {row}, column {column} is {values[row, column]}; {remedy}")
+    empty = np.flatnonzero(~values.any(axis=1))
+    if len(empty):
+        raise ValueError(f"row {empty[0]} has nothing but zeros; leave it out, since it says nothing about any class")
+    return values
+
+
+def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: Sequence[object] | None) -> Coded:
+    """Return the classes of rows as indices.
+
+    Args:
+        targets: Name of the right class of each row.
+        n_rows: Number of rows of the probabilities.
+        n_columns: Number of their columns.
+        classes: Name of the class of each column; None if these are the sorted names that occur.
+
+    Raises:
+        ValueError: numbers of rows or columns differ, a name is missing or of no column, or only one class occurs.
+    """
+    names = np.asarray(targets)
+    if names.ndim != 1 or len(names) != n_rows:
+        raise ValueError(f"there are {n_rows} rows of probabilities, and classes of shape {names.shape}; give one each")
+    if names.dtype.kind == "f" and not (np.isfinite(names).all() and (names == np.round(names)).all()):
+        row = int(np.flatnonzero(~(np.isfinite(names) & (names == np.round(names))))[0])
+        raise ValueError(
+            f"the class of row {row} is {names[row]}; Unknown label type: continuous. Give names or integers"
+        )
+    found, indices = np.unique(names, return_inverse=True)
+    if len(found) < _LEAST_CLASSES:
+        raise ValueError(f"all {n_rows} rows are of one class, {found[0]!r}; give rows of at least two classes")
+    if classes is None:
+        if len(found) != n_columns:
+            raise ValueError(
+                f"the probabilities have {n_columns} columns, and {len(found)} classes occur; name the class of each "
+                "column with 'classes'"
+            )
+        return Coded(found, indices.astype(np.int64))
+    columns = np.asarray(list(classes))
+    place_of = {name: place for place, name in enumerate(columns.tolist())}
+    if len(place_of) < len(columns):
+        raise ValueError(f"'classes' names {len(columns)} columns by {len(place_of)} names; give each column its own")
+    if len(columns) != n_columns:
+        raise ValueError(f"the probabilities have {n_columns} columns, and 'classes' names {len(columns)}; name each")
+    strange = next((name for name in found.tolist() if name not in place_of), None)
+    if strange is not None:
+        row = int(np.flatnonzero(names == strange)[0])
+        raise ValueError(
+            f"the class of row {row} is {strange!r}, which is no column; have: {', '.join(map(str, place_of))}"
+        )
+    places = np.array([place_of[name] for name in found.tolist()], dtype=np.int64)
+    return Coded(columns, places[indices])

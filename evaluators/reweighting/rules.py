@@ -1,0 +1,147 @@
+"""The rules by which the probability of a class is changed: weights, and 19 triangular membership functions.
+
+A rule has a number, as in the published code of DCS (arXiv:2503.05157), which counts from 0 where its paper counts from
+1: 0 to 18 are the membership functions, and 19 to 18 + K the weights. A membership function with level L and place i is
+``max(0, min(L·p - (i - 1), (i + 1) - L·p))``: a triangle with its peak 1 at i / L and its feet at (i - 1) / L and
+(i + 1) / L. Level 1 with place 1 leaves a probability as it is, and with place 0 it takes ``1 - p``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from evaluators.statistics.bootstrap import FloatArray, IntArray
+
+Grid: TypeAlias = Literal["log", "linear"]
+MapKind: TypeAlias = Literal["weights", "full", "membership"]
+GRIDS: tuple[Grid, ...] = ("log", "linear")
+MAPS: tuple[MapKind, ...] = ("weights", "full", "membership")
+_DEFAULT_WEIGHTS: dict[Grid, int] = {"log": 61, "linear": 30}
+_SMALLEST_LOG_WEIGHT = 1e-3
+UNCHANGED = 17
+"""Number of the membership function that leaves a probability as it is."""
+
+
+class Triangle(NamedTuple):
+    """A membership function."""
+
+    level: int
+    place: int
+
+    @property
+    def corners(self) -> tuple[float, float, float]:
+        """The probabilities of its left foot, its peak and its right foot, cut to [0, 1]."""
+        low, peak, high = (self.place + step for step in (-1, 0, 1))
+        return max(low, 0) / self.level, peak / self.level, min(high, self.level) / self.level
+
+    def __call__(self, probabilities: FloatArray) -> FloatArray:
+        """Return the membership of each probability, of the same shape, in [0, 1]."""
+        scaled = probabilities * self.level
+        rising, falling = scaled - (self.place - 1), (self.place + 1) - scaled
+        membership: FloatArray = np.maximum(np.minimum(rising, falling, out=rising), 0.0, out=rising)
+        return membership
+
+
+TRIANGLES = (
+    *(Triangle(level, place) for level in (2, 4, 8) for place in range(level + 1)),
+    Triangle(1, 1),
+    Triangle(1, 0),
+)
+"""The membership functions by the number of their rule."""
+N_FUNCTIONS = len(TRIANGLES)
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The rules that each class may get in a search over rules."""
+
+    kind: MapKind = "weights"
+    n_weights: int | None = None
+    """Number of weights; None for 61 on the logarithmic and 30 on the linear grid."""
+    grid: Grid = "log"
+    """``linear`` for the weights k / K of the papers, which differ by the factor K at most; ``log`` for weights from
+    0.001 to 1 in equal ratios."""
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """The weights, shape (n_weights,), rising to 1."""
+        if self.kind == "membership":
+            return np.empty(0)
+        n = self.n_weights or _DEFAULT_WEIGHTS[self.grid]
+        return np.arange(1, n + 1) / n if self.grid == "linear" else np.geomspace(_SMALLEST_LOG_WEIGHT, 1.0, n)
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """The numbers of the rules, shape (n_rules,)."""
+        first = N_FUNCTIONS if self.kind == "weights" else 0
+        return np.arange(first, N_FUNCTIONS + len(self.weights))
+
+    @property
+    def identity(self) -> int:
+        """The number of a rule that changes nothing: the weight 1, where there are weights."""
+        return N_FUNCTIONS + len(self.weights) - 1 if len(self.weights) else UNCHANGED
+
+    def value(self, number: int, probabilities: FloatArray) -> FloatArray:
+        """Return what a rule makes of the probabilities of one class, of the same shape."""
+        if number < N_FUNCTIONS:
+            return TRIANGLES[number](probabilities)
+        corrected: FloatArray = probabilities * self.weights[number - N_FUNCTIONS]
+        return corrected
+
+    def rules(self, numbers: IntArray) -> ClassRules:
+        """Return the rules with the given numbers, one for each class."""
+        weights = [np.nan if one < N_FUNCTIONS else self.weights[one - N_FUNCTIONS] for one in numbers.tolist()]
+        return ClassRules(np.where(numbers < N_FUNCTIONS, numbers, -1), np.array(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRules:
+    """The rule of each class of a fitted correction."""
+
+    functions: IntArray
+    """Number of the membership function of each class, shape (n_classes,); -1 for a class with a weight."""
+    weights: FloatArray
+    """Weight of each class, shape (n_classes,); nan for a class with a membership function."""
+
+    @classmethod
+    def of_weights(cls, weights: FloatArray) -> ClassRules:
+        """Return rules that are weights, of which the largest is made 1."""
+        return cls(np.full(len(weights), -1), weights / weights.max())
+
+    @property
+    def has_functions(self) -> bool:
+        """True if a class has a membership function, which needs rows that sum to 1."""
+        return bool((self.functions >= 0).any())
+
+    def transform(self, probabilities: FloatArray) -> FloatArray:
+        """Return the corrected values, shape (n, n_classes). They are no probabilities, and rows need not sum to 1."""
+        values: FloatArray = probabilities * np.where(np.isnan(self.weights), 0.0, self.weights)
+        for place in np.flatnonzero(self.functions >= 0):
+            values[:, place] = TRIANGLES[self.functions[place]](probabilities[:, place])
+        return values
+
+    def shares(self, probabilities: FloatArray) -> FloatArray:
+        """Return the corrected values of each row over their sum, shape (n, n_classes).
+
+        A row whose corrected values are all 0 stays as it was.
+        """
+        values = self.transform(probabilities)
+        values[~values.any(axis=1)] = probabilities[~values.any(axis=1)]
+        sums = values.sum(axis=1, keepdims=True)
+        shares: FloatArray = np.divide(values, sums, out=np.full_like(values, 1 / values.shape[1]), where=sums > 0)
+        return shares
+
+    def predict(self, probabilities: FloatArray) -> IntArray:
+        """Return the index of the predicted class of each row, shape (n,): the first one with the largest value.
+
+        A row whose corrected values are all 0 is predicted by its own probabilities.
+        """
+        values = self.transform(probabilities)
+        predicted: IntArray = values.argmax(axis=1)
+        is_empty = ~values.any(axis=1)
+        predicted[is_empty] = probabilities[is_empty].argmax(axis=1)
+        return predicted

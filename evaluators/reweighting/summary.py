@@ -1,0 +1,163 @@
+"""Summarises how well and how evenly predictions are right, with the doubt that the number of rows leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluators.statistics.bootstrap import FloatArray, IntArray, quantiles
+from evaluators.statistics.class_accuracies import (
+    class_accuracies,
+    cobias,
+    gini_index,
+    gini_noise_floor,
+    mean_accuracy,
+    sen_welfare,
+    top_class_dominance,
+)
+
+_Z = 1.959963984540054
+"""Quantile of the normal distribution for intervals of 95 %."""
+NOTHING_RIGHT = "nothing is right, and the measure divides by the mean accuracy"
+TOO_FEW_CLASSES = "there are fewer than two classes with rows"
+
+
+class Range(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+class ClassRow(NamedTuple):
+    """The accuracy of one class."""
+
+    label: str
+    n_rows: int
+    n_predicted: int
+    """Number of rows that are predicted as this class, right or wrong."""
+    accuracy: float | None
+    """Share of the rows of this class that are predicted right; None without rows."""
+    interval: Range | None
+    """Wilson interval of the accuracy; None without rows."""
+
+
+class Measure(NamedTuple):
+    """A measure of all classes."""
+
+    name: str
+    value: float | None
+    reason: str | None
+    """Reason why there is no value; None if there is one."""
+    interval: Range | None
+    """Percentile interval from resampled rows; None without a value, without resamples, or for a noise floor."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The accuracy of some predictions, by class, and its evenness over the classes."""
+
+    n_rows: int
+    classes: tuple[ClassRow, ...]
+    measures: tuple[Measure, ...]
+
+    def value(self, name: str) -> float | None:
+        """Return the value of a measure by its name."""
+        return next(one.value for one in self.measures if one.name == name)
+
+
+def _smallest(accuracies: FloatArray) -> FloatArray:
+    known = np.where(np.isnan(accuracies), np.inf, accuracies).min(axis=-1)
+    return np.where(np.isinf(known), np.nan, known)
+
+
+_MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "mean_class_accuracy": mean_accuracy,
+    "gini": gini_index,
+    "cobias": cobias,
+    "sen_welfare": sen_welfare,
+    "top_class_dominance": top_class_dominance,
+    "smallest_class_accuracy": _smallest,
+}
+MEASURES = ("mean_class_accuracy", "accuracy", *list(_MEASURES)[1:], "gini_noise_floor")
+"""Names of the measures, in their order."""
+
+
+def summarise(
+    targets: IntArray, predictions: IntArray, labels: Sequence[str], *, n_resamples: int = 0, seed: int = 0
+) -> Summary:
+    """Summarise predictions.
+
+    Args:
+        targets: Index of the right class of each row, shape (n,).
+        predictions: Index of the predicted class of each row, shape (n,).
+        labels: Name of each class.
+        n_resamples: Number of resamples of the rows for intervals; 0 for none.
+        seed: Seed of the resamples.
+    """
+    k = len(labels)
+    found = class_accuracies(targets, predictions, k)
+    by_class = np.bincount(predictions, minlength=k)
+    n_right = np.bincount(targets[targets == predictions], minlength=k)
+    rows = tuple(
+        ClassRow(
+            label,
+            int(n),
+            int(predicted),
+            float(right / n) if n else None,
+            wilson(int(right), int(n)) if n else None,
+        )
+        for label, n, predicted, right in zip(labels, found.supports, by_class, n_right, strict=True)
+    )
+    resampled = _resampled(found.accuracies, found.supports, n_resamples, seed)
+    measures = [_measure(name, found.accuracies, resampled) for name in _MEASURES]
+    whole = wilson(int(n_right.sum()), len(targets))
+    overall = Measure("accuracy", float(n_right.sum() / len(targets)), None, whole if n_resamples else None)
+    floor = float(gini_noise_floor(found.accuracies, found.supports))
+    last = _as_measure("gini_noise_floor", floor, None, found.accuracies)
+    return Summary(len(targets), rows, (measures[0], overall, *measures[1:], last))
+
+
+def wilson(n_right: int, n: int) -> Range:
+    """Return the Wilson interval of a share, at 95 %.
+
+    References:
+        Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+
+    >>> round(wilson(0, 10).high, 4)
+    0.2775
+    """
+    share = n_right / n
+    centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return Range(max(0.0, centre - half), min(1.0, centre + half))
+
+
+def _resampled(accuracies: FloatArray, supports: IntArray, n_resamples: int, seed: int) -> FloatArray | None:
+    """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes)."""
+    if not n_resamples:
+        return None
+    rng = np.random.default_rng(seed)
+    right = rng.binomial(supports, np.nan_to_num(accuracies), size=(n_resamples, len(supports)))
+    return np.where(supports > 0, right / np.maximum(supports, 1), np.nan)
+
+
+def _measure(name: str, accuracies: FloatArray, resampled: FloatArray | None) -> Measure:
+    value = float(_MEASURES[name](accuracies))
+    interval = None
+    if resampled is not None and not math.isnan(value):
+        values = _MEASURES[name](resampled)
+        known = np.sort(values[~np.isnan(values)])
+        interval = Range(*quantiles(known, (0.025, 0.975))) if len(known) else None
+    return _as_measure(name, value, interval, accuracies)
+
+
+def _as_measure(name: str, value: float, interval: Range | None, accuracies: FloatArray) -> Measure:
+    if not math.isnan(value):
+        return Measure(name, value, None, interval)
+    is_single = int((~np.isnan(accuracies)).sum()) < 2
+    return Measure(name, None, TOO_FEW_CLASSES if is_single else NOTHING_RIGHT, None)
