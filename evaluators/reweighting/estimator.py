@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -184,7 +184,8 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """
         stored = StoredRules.read(Path(path))
         said = stored.document
-        loaded = cls(objective=said.objective, correction=said.map, solver=said.solver, random_state=said.seed)
+        objective = cast(ObjectiveName, said.objective)
+        loaded = cls(objective=objective, correction=said.map, solver=said.solver, random_state=said.seed)
         loaded.rules_, loaded.classes_ = stored, np.array(stored.classes)
         loaded.n_features_in_ = len(said.classes)
         return loaded

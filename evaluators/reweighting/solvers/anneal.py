@@ -75,7 +75,7 @@ class _Search:
         return numbers
 
     def anneal(self, rng: np.random.Generator) -> None:
-        """Propose random changes, of which worsening ones are accepted ever more rarely."""
+        """Try random changes, of which worsening ones are accepted ever more rarely."""
         schedule, order = self.problem.annealing, self.problem.order
         n_moves = schedule.moves_per_level or max(_MOVES_PER_CLASS * len(order), _LEAST_MOVES)
         first = temperature = schedule.temperature * self.problem.objective.scale
@@ -106,7 +106,7 @@ class _Search:
             is_better = self._best_score.objective < before.objective - _ROUNDING
 
     def _propose(self, one: int, place: int, chance: float, temperature: float) -> None:
-        """Accept a change if it is no worse, or by chance."""
+        """Try a change, and accept it if it is no worse, or by chance."""
         problem = self.problem
         values = problem.rule_set.value(int(self._numbers[place]), self._standing.probabilities[one])
         counts = self._standing.trial(one, values, with_predicted=problem.objective.needs_predicted)
