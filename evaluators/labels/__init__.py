@@ -1,1 +1,1 @@
-"""Code that the task *classification*, its metrics and baselines share: prompts, arrays of answers, and measures."""
+"""Code that tasks with labels, their metrics and baselines share: prompts, arrays of answers, and measures."""

@@ -1,4 +1,4 @@
-"""The tables of the task *classification*: of the items of one task, and of the tasks of a suite.
+"""The tables of tasks that read distributions over labels: of the items of one task, and of the tasks of a suite.
 
 Both give each measure under the names of its variants: the model's own distributions, and those of each calibration.
 On one task a measure is computed from sums over its items, which are resampled. On a suite it is the mean over the
