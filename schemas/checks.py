@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
 
+from schemas.adapters import Adapters
 from schemas.answer_key import AnswerKey
 from schemas.cluster_sums import ClusterSums
 from schemas.dataset import Manifest
@@ -38,6 +39,8 @@ def problems(document: object) -> Iterator[str]:
             yield from _result_problems(document)
         case Reweighting():
             yield from reweighting_problems(document)
+        case Adapters():
+            yield from _adapters_problems(document)
         case Register():
             yield from _register_problems(document)
         case Manifest():
@@ -152,6 +155,8 @@ def _result_problems(result: Result) -> Iterator[str]:
     if result.signature_sha256 != result.signature.sha256():
         yield "signature_sha256: is not the hash of the signature; rescore the run"
     yield from _coverage_problems(result)
+    if (None if result.adapters is None else result.adapters.sha256) != result.model.adapters_sha256:
+        yield "adapters: are not those that the model's identity names; run the model again"
     for metric in result.metrics:
         where = f"metrics: {metric.name} {metric.group or ''}".rstrip()
         if metric.value is not None and metric.value != within(metric.value, metric.minimum, metric.maximum):
@@ -167,6 +172,21 @@ def _result_problems(result: Result) -> Iterator[str]:
     places = Counter((metric.name, *sorted(metric.group.items())) for metric in result.metrics)
     for key in (key for key, n in places.items() if n > 1):
         yield f"metrics: {key} stands twice; keep one"
+
+
+def _adapters_problems(told: Adapters) -> Iterator[str]:
+    for name, values in (
+        ("context", [adapter.name for adapter in told.adapters]),
+        ("path", [adapter.path for adapter in told.adapters]),
+    ):
+        for value in sorted({value for value in values if values.count(value) > 1}):
+            yield f"adapters: {name} {value} stands twice; keep one adapter for each context"
+    for adapter in told.adapters:
+        if len(adapter.item_ids) != told.hyperparameters.n_items:
+            yield (
+                f"adapters: {adapter.name} names {len(adapter.item_ids)} items, the hyperparameters "
+                f"{told.hyperparameters.n_items}; train it again"
+            )
 
 
 def _coverage_problems(result: Result) -> Iterator[str]:

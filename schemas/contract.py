@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
 
 from schemas import strict_json
+from schemas.adapters import Adapters
 from schemas.answer_key import AnswerKey
 from schemas.checks import problems
 from schemas.cluster_sums import ClusterSums
@@ -38,6 +39,7 @@ Document: TypeAlias = (
     | TextScore
     | ClusterSums
     | Result
+    | Adapters
     | AnswerKey
     | Register
     | Submission
@@ -53,6 +55,7 @@ _FILES: Mapping[type[Any], str] = {
     TextScore: "score",
     ClusterSums: "cluster_sums",
     Result: "result",
+    Adapters: "adapters",
     AnswerKey: "answer_key",
     Register: "register",
     Submission: "submission",

@@ -39,6 +39,11 @@ class Model:
     identity: dict[str, str | None] | None = None
     """Parts that the hash is taken of, by name; None in older results, or if one is an address, which is not shown."""
 
+    @property
+    def adapters_sha256(self) -> str | None:
+        """The hash of the list of adapters that the model answered with, one for each context; None without such."""
+        return (self.identity or {}).get("adapters")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
@@ -241,6 +246,15 @@ class SumsFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptersFile:
+    """A reference to the list of the adapters with which a model answered."""
+
+    path: str
+    """Name of a file beside the result."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
     """The complete files of a result that is handed on without its texts, and the sums that replace them.
 
@@ -275,6 +289,8 @@ class Result:
     """Counts of each split of each part, in the order of the records; empty for a single config."""
     withheld: Withheld | None = None
     """Files that hold the texts and stay elsewhere; None if the texts are in the records."""
+    adapters: AdaptersFile | None = None
+    """List of the adapters, one for each config; None if the model answered without, or with one for everything."""
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:

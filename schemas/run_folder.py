@@ -15,11 +15,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from schemas import contract, strict_json, tables
+from schemas.adapters import Adapters
 from schemas.cluster_sums import ClusterSums
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.record_counts import RepeatedItems, Tally
-from schemas.result import Counts, RecordsFile, Result, ScoresFile, SumsFile
+from schemas.result import AdaptersFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
 from schemas.score import TextScore
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ RESULT = "result.json"
 RECORDS = "records.parquet"
 SCORES = "scores.parquet"
 SUMS = "sums.parquet"
+ADAPTERS = "adapters.json"
 SUBMISSION = "submission.json"
 REGISTER = "register.json"
 """Register of a folder of accepted results, which lies beside them."""
@@ -36,17 +38,20 @@ REGISTER = "register.json"
 RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
 SUBMIT_AGAIN = "submit the complete run again"
 
-FileOfRun: TypeAlias = RecordsFile | ScoresFile | SumsFile
+TableOfRun: TypeAlias = RecordsFile | ScoresFile | SumsFile
+FileOfRun: TypeAlias = TableOfRun | AdaptersFile
 _FIELDS: Mapping[type[FileOfRun], str] = {
     RecordsFile: "records",
     ScoresFile: "scores",
     SumsFile: "withheld.sums",
+    AdaptersFile: "adapters",
 }
 """Field of a result that names a file."""
 _REMEDIES: Mapping[type[FileOfRun], str] = {
     RecordsFile: "run or import the model again",
     ScoresFile: RESCORE_TEXTS,
     SumsFile: SUBMIT_AGAIN,
+    AdaptersFile: "run the model again",
 }
 """Way to get a file that a result was not written with."""
 
@@ -149,6 +154,7 @@ def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterato
         DataError: the file is missing or invalid, or the records are not those that the result was computed from.
             What concerns the records together is known only after the last part.
     """
+    read_adapters(folder, result)
     path = _checked_place(folder, result.records)
     check = RecordCheck(folder, result, recount=recount)
     for records in _record_files().read_parts(path):
@@ -173,7 +179,6 @@ class StoredParts:
             DataError: the file is missing.
         """
         self._path = place_of(folder, result.records)
-
         self._is_suite = bool(result.signature.parts)
         self._only: list[RecordColumns] | None = None
 
@@ -220,6 +225,20 @@ def read_sums(folder: Path, said: SumsFile) -> list[ClusterSums]:
     return rows
 
 
+def read_adapters(folder: Path, result: Result) -> Adapters | None:
+    """Read and check the list of the adapters with which the model of a run answered; None if it had none.
+
+    Raises:
+        DataError: the file is missing or invalid, or it is not the one that the result was written with.
+    """
+    if result.adapters is None:
+        return None
+    path = place_of(folder, result.adapters)
+    for problem in hash_problems(folder, result.adapters):
+        raise DataError(problem)
+    return contract.load(strict_json.read(path), Adapters, where=str(path))
+
+
 def sums_problems(path: Path, rows: Sequence[ClusterSums]) -> Iterator[str]:
     """Yield a message for everything that is wrong with some sums as a whole.
 
@@ -261,7 +280,7 @@ def _record_files() -> ModuleType:
     return importlib.import_module("schemas.record_files")
 
 
-def _checked_place(folder: Path, said: FileOfRun) -> Path:
+def _checked_place(folder: Path, said: TableOfRun) -> Path:
     """Return the path of a file that a result names, whose hash and number of rows are those that the result says."""
     path = place_of(folder, said)
     for problem in hash_problems(folder, said):
@@ -372,7 +391,7 @@ def hash_problems(folder: Path, said: FileOfRun) -> Iterator[str]:
         )
 
 
-def _row_problems(folder: Path, said: FileOfRun, n_rows: int) -> Iterator[str]:
+def _row_problems(folder: Path, said: TableOfRun, n_rows: int) -> Iterator[str]:
     if n_rows != said.n_rows:
         yield f"{folder / said.path}: {n_rows} rows, {RESULT} says {said.n_rows}; {_REMEDIES[type(said)]}"
 

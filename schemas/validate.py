@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias, TypeVar
 import typer
 
 from schemas import contract, strict_json, tables
+from schemas.adapters import Adapters
 from schemas.cluster_sums import ClusterSums
 from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.contract import D
@@ -29,6 +30,7 @@ from schemas.record_counts import RepeatedItems, repeated_items
 from schemas.register import Register
 from schemas.result import Result, ScoresFile
 from schemas.run_folder import (
+    ADAPTERS,
     RECORDS,
     REGISTER,
     RESULT,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 CARD = "README.md"
 KNOWN_FILES = (
-    f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {SUMS}, {REJECTS}, {SUBMISSION}, {REGISTER}, "
+    f"{MANIFEST}, {RESULT}, {RECORDS}, {SCORES}, {SUMS}, {REJECTS}, {SUBMISSION}, {REGISTER}, {ADAPTERS}, "
     "data/<config>/<split>-*.parquet"
 )
 
@@ -85,7 +87,7 @@ def _targets_below(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir():
             yield from _targets_below(entry)
-        elif entry.name in (RECORDS, SCORES, SUMS, REJECTS, SUBMISSION, REGISTER):
+        elif entry.name in (RECORDS, SCORES, SUMS, REJECTS, SUBMISSION, REGISTER, ADAPTERS):
             yield entry
 
 
@@ -104,6 +106,8 @@ def problems(target: Path) -> Iterator[str]:
         yield from _document(target, Submission)
     elif target.name == REGISTER:
         yield from _document(target, Register)
+    elif target.name == ADAPTERS:
+        yield from _document(target, Adapters)
     elif target.name == RECORDS:
         yield from _record_file_problems(target)
     elif target.name == SCORES:
@@ -287,6 +291,12 @@ def _run_problems(folder: Path) -> Iterator[str]:
         yield from _listed(folder, said, lambda path: _run_score_problems(path, folder, said))
     if result.withheld is not None:
         yield from _listed(folder, result.withheld.sums, _run_sums_problems)
+    if result.adapters is not None:
+        yield from _listed(folder, result.adapters, lambda path: _sound(path, Adapters))
+
+
+def _sound(path: Path, document_type: type[D]) -> Iterator[str]:
+    yield from _document(path, document_type)
 
 
 def _run_record_problems(path: Path, folder: Path, result: Result) -> Iterator[str]:

@@ -138,7 +138,7 @@ def test_nothing_to_validate_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
     known = (
         "dataset.json, result.json, records.parquet, scores.parquet, sums.parquet, rejects.parquet, submission.json, "
-        "register.json, data/<config>/<split>-*.parquet"
+        "register.json, adapters.json, data/<config>/<split>-*.parquet"
     )
     assert validate(tmp_path, tmp_path / "absent", tmp_path / "notes.txt") == Outcome(
         1,
