@@ -28,6 +28,7 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_c
 
 from pydantic import ConfigDict
 
+from evaluators.adapters import AdapterSet
 from evaluators.backend_options import BackendOptions
 from schemas import plugins, strict_json
 from schemas.record import ExchangeStatus
@@ -60,10 +61,12 @@ class ChoiceRequest:
     """The outcome that each option stands for."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Known facts about the item, by name. Only baselines read them; they are never sent to a model."""
+    adapter: str | None = None
+    """Name of the adapter with which the model answers; None for the model alone. It is part of the store key."""
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of what a model is asked; the facts are not hashed."""
+        """The hash of what a model is asked; the facts and the adapter are not hashed."""
         return choice_sha256(self.prompt, self.options)
 
 
@@ -88,10 +91,11 @@ class GenerateRequest:
     """JSON Schema that the text should satisfy; None for any text. A backend that cannot hold a model to it asks
     without, and says so in its settings."""
     facts: Mapping[str, str] = field(default_factory=dict)
+    adapter: str | None = None
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of what a model is asked; the facts are not hashed."""
+        """The hash of what a model is asked; the facts and the adapter are not hashed."""
         value: dict[str, strict_json.JsonValue] = {
             "kind": "generate",
             "prompt": self.prompt,
@@ -253,6 +257,15 @@ class SendsMessages(Protocol):
 
     def other_ways(self) -> Sequence[str]:
         """Return options with which the same model continues texts and scores options; it may be asked to find out."""
+
+
+@runtime_checkable
+class HasAdapters(Protocol):
+    """A backend that may answer each request with the adapter that it names."""
+
+    @property
+    def adapters(self) -> AdapterSet | None:
+        """The adapters, one for each context; None if there are none, and requests name none."""
 
 
 @runtime_checkable

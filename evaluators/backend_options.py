@@ -35,6 +35,8 @@ class BackendOptions:
     dtype: str | None = _option("float32, bfloat16 or float16.", _MODEL)
     tokenizer: str | None = _option("Hub id or folder of the tokenizer, if the model has none of its own.", _MODEL)
     chat: bool | None = _option("Send prompts through the model's chat template.", _MODEL)
+    lora: str | None = _option("LoRA adapter for everything: a folder, or a Hub id as ID or ID@REVISION.", _MODEL)
+    adapters: str | None = _option("Folder of LoRA adapters, one for each config and prompt; see finetune.", _MODEL)
     device: str | None = _option("cpu, cuda, cuda:N or mps.", _LOCAL)
     batch_tokens: int | None = _option("Tokens per batch, including padding.", _LOCAL, minimum=1)
     scoring: str | None = _option("packed or plain; by default packed, if it gives the same scores as plain.", _LOCAL)
@@ -42,7 +44,6 @@ class BackendOptions:
     data_parallel: int | None = _option("Copies of the model, each in its own process.", _VLLM, minimum=1)
     max_model_len: int | None = _option("Longest context in tokens.", _VLLM, minimum=1)
     gpu_memory: float | None = _option("Share of a GPU's memory for the engine, from 0 to 1.", _VLLM, minimum=0)
-    lora: str | None = _option("LoRA adapter: a folder, or a Hub id as ID or ID@REVISION.", _VLLM)
     end_logprobs: bool | None = _option(
         "Also score the end token after each option, for --normalisation sum_with_end.", _VLLM
     )

@@ -73,7 +73,7 @@ PLUG_INS = {
     "leaderboard.formats": "FORMAT",
 }
 HEAVY = {
-    *("torch", "transformers", "accelerate", "sentence_transformers", "vllm", "ray", "openai"),
+    *("torch", "transformers", "accelerate", "peft", "sentence_transformers", "vllm", "ray", "openai"),
     *("mkdocs", "altair", "vl_convert", "playwright"),
 }
 MAX_FILE_LINES = 400

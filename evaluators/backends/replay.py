@@ -150,6 +150,8 @@ def _who_answered(folder: Path) -> Model:
     model = contract.load(strict_json.read(path), Result, where=str(path)).model
     if model.endpoint == "baseline":
         raise ConfigError(f"{folder}: a baseline is no model to replay; run it with --backend baseline")
+    if model.adapters_sha256 is not None:
+        raise ConfigError(f"{folder}: one question has an answer for each adapter; rescore the run instead")
     return model
 
 

@@ -115,7 +115,7 @@ def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Com
     if isinstance(against, Check):
         yield against
         return
-    if options.lora is not None:
+    if options.lora is not None or options.adapters is not None:
         remedy = "merge it into the model and compare that"
         yield Check("parity", "missing", "cannot be compared: the reference cannot load an adapter", remedy)
         return

@@ -34,6 +34,8 @@ class AsksInBlocks(Protocol):
 def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[int]]:
     """Return the places of requests in blocks, with prompts that begin alike next to each other.
 
+    All requests of a block are answered with the same adapter.
+
     Planning the requests of one block again, in the order of the block, gives the same block.
 
     >>> asked = [ChoiceRequest(prompt=text, options=(" a", " b"), outcomes=()) for text in ("two", "one", "two", "six")]
@@ -42,12 +44,13 @@ def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[i
     """
     blocks: list[list[int]] = []
     n_texts = n_characters = 0
-    for place in sorted(range(len(requests)), key=lambda place: (requests[place].prompt, place)):
+    for place in sorted(range(len(requests)), key=lambda at: (requests[at].adapter or "", requests[at].prompt, at)):
         request = requests[place]
         weight = len(request.options) if isinstance(request, ChoiceRequest) else 1
         n_texts += weight
         n_characters += weight * len(request.prompt)
-        if not blocks or n_texts > limits.n_texts or n_characters > limits.n_characters:
+        is_other = not blocks or requests[blocks[-1][-1]].adapter != request.adapter
+        if is_other or n_texts > limits.n_texts or n_characters > limits.n_characters:
             blocks.append([])
             n_texts, n_characters = weight, weight * len(request.prompt)
         blocks[-1].append(place)

@@ -146,7 +146,7 @@ def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: S
     n_answered = 0
     left_out: tuple[str, ...] = ()
     if isinstance(backend, Remote):
-        to_ask = list({request.sha256: request for request in asked}.values())
+        to_ask = list({(one.sha256, one.adapter): one for one in asked}.values())
     else:
         left = unanswered(plan, parts, backend, stores)
         to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out

@@ -22,7 +22,17 @@ from schemas.record import Record
 from schemas.record_columns import RecordColumns
 from schemas.record_counts import Tally
 from schemas.record_files import read_parts_unchecked, writing_records
-from schemas.result import SCHEMA_VERSION, Environment, Model, RecordsFile, Result, ScoresFile, Signature, Usage
+from schemas.result import (
+    SCHEMA_VERSION,
+    AdaptersFile,
+    Environment,
+    Model,
+    RecordsFile,
+    Result,
+    ScoresFile,
+    Signature,
+    Usage,
+)
 from schemas.run_folder import RECORDS, read_result, write_result
 from schemas.strict_json import JsonValue
 
@@ -40,6 +50,8 @@ class Origin:
     """The command line that reproduces the result."""
     usage: Usage
     environment: Environment
+    adapters: AdaptersFile | None = None
+    """List of the adapters with which the model answered, which lies in the folder of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +171,7 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
         records=written.file,
         scores=scores,
         coverage=written.tally.coverage if signature.parts else (),
+        adapters=origin.adapters,
     )
     write_result(folder, result)
     note_followed(written.file, signature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.backend import Backend, KeepsChoices, KeepsState, Request, Response, Runtime, Sent
+from evaluators.backend import Backend, HasAdapters, KeepsChoices, KeepsState, Request, Response, Runtime, Sent
 from evaluators.runs.context import other_prompts
 from evaluators.runs.earlier import Found, earlier_answers
 from evaluators.runs.environment import environment
@@ -21,10 +22,12 @@ from evaluators.runs.records import AskedPart, FailureCount, early_look, records
 from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.task import MeasuresNothing
-from schemas.errors import ConfigError, RunError
+from schemas.errors import ConfigError, DataError, RunError
+from schemas.files import replacing
 from schemas.progress import Advance, progress
 from schemas.record_columns import RecordColumns
-from schemas.result import Result, Usage
+from schemas.result import AdaptersFile, Result, Usage
+from schemas.run_folder import hash_problems
 
 _STATE = "pending.json"
 
@@ -77,12 +80,25 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
             command=options.command,
             usage=asking.usage,
             environment=environment(store.runtimes() or [backend.runtime]),
+            adapters=_kept_adapters(folder, backend),
         )
         scoring = scoring_after(folder, options.scorers, keep=options.keep_scores)
         result = finish_run(folder, written, origin, scoring)
         counts = result.counts
         unread = are_many(counts.unparsed + counts.refused, counts.items)
         return Finished(folder, result, _advice(plan, backend, options) if unread else "")
+
+
+def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
+    """Copy the list of the model's adapters into the folder of a run; None if it has none."""
+    adapters = backend.adapters if isinstance(backend, HasAdapters) else None
+    if adapters is None:
+        return None
+    with replacing(folder / adapters.file.path) as temporary:
+        shutil.copyfile(adapters.path, temporary)
+    for problem in hash_problems(folder, adapters.file):
+        raise DataError(problem)
+    return adapters.file
 
 
 def _advice(plan: Plan, backend: Backend, options: RunOptions) -> str:

@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.backend import Backend, GenerateRequest, KnowsContext, NeedsFacts, Request, SendsMessages
+from evaluators.backend import Backend, GenerateRequest, HasAdapters, KnowsContext, NeedsFacts, Request, SendsMessages
 from evaluators.runs.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
 from evaluators.task import ChoosesExamples, CountTokens, ItemFacts, Prompt, ShowsExamples, Task
 from schemas import tables
+from schemas.adapters import adapter_name
 from schemas.errors import ConfigError
 from schemas.item_shape import Item
 from schemas.result import Model, Normalisation, Signature
@@ -41,6 +42,8 @@ class PlannedPart:
     prompt: Prompt
     count_tokens: CountTokens | None = None
     """Function that returns the number of tokens of a text; None for prompts that do not depend on a tokenizer."""
+    with_adapters: bool = False
+    """True if requests name the adapter of the part and the prompt."""
 
     @property
     def config(self) -> str:
@@ -60,6 +63,13 @@ class PlannedPart:
     @cached_property
     def requests(self) -> Sequence[Sequence[Request]]:
         """The requests of each item."""
+        if not self.with_adapters:
+            return self._requests
+        name = adapter_name(self.config, self.prompt.id)
+        return [[replace(request, adapter=name) for request in of_item] for of_item in self._requests]
+
+    @cached_property
+    def _requests(self) -> Sequence[Sequence[Request]]:
         if not isinstance(self.task, ShowsExamples):
             return [self.task.requests(item, self.prompt) for _, item in self.items]
         return [
@@ -141,13 +151,20 @@ class Plan:
     """Normalisation that the user chose; None for the default."""
     count_tokens: CountTokens | None = None
     """Function that returns the number of tokens of a text; None for prompts that do not depend on a tokenizer."""
+    with_adapters: bool = False
+    """True if the model answers each part with the adapter of the part and the prompt."""
 
     def for_backend(self, backend: Backend) -> Plan:
-        """Return the plan as a backend is asked: with its tokenizer, if the prompt depends on one.
+        """Return the plan as a backend is asked: with its adapters, and its tokenizer if the prompt depends on one.
 
         Raises:
-            ConfigError: the prompt depends on a tokenizer that the backend does not have.
+            ConfigError: the prompt depends on a tokenizer that the backend does not have, or an adapter is missing.
         """
+        adapters = backend.adapters if isinstance(backend, HasAdapters) else None
+        if adapters is not None and not self.with_adapters:
+            configs = [part.config for part in self.selection.parts]
+            adapters.check_contexts(self.selection.manifest, self.task.name, configs, self.prompt.id)
+            return replace(self, with_adapters=True).for_backend(backend)
         if self.prompt.max_prompt_tokens is None:
             return self
         if not isinstance(backend, KnowsContext):
@@ -202,10 +219,8 @@ class Plan:
     def parts(self) -> Iterator[PlannedPart]:
         """The parts in order; those of a large suite are made anew each time, so that one at a time is in memory."""
         for number, part in enumerate(self.selection.parts):
-            if part.kept is None:
-                yield PlannedPart(part, self.task, self.prompt, self.count_tokens)
-            else:
-                yield self._kept_parts.setdefault(number, PlannedPart(part, self.task, self.prompt, self.count_tokens))
+            planned = PlannedPart(part, self.task, self.prompt, self.count_tokens, self.with_adapters)
+            yield planned if part.kept is None else self._kept_parts.setdefault(number, planned)
 
     @cached_property
     def _kept_parts(self) -> dict[int, PlannedPart]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,10 +108,13 @@ def rescore(
         command=with_scorers(command, named if isinstance(task, ReadsScores) else ()),
         usage=result.usage,
         environment=result.environment,
+        adapters=result.adapters,
     )
     target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
     scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)
     with held(target):
+        if result.adapters is not None and not stays:
+            shutil.copyfile(folder / result.adapters.path, target / result.adapters.path)
         if written is None:
             written = write_parts(target, _reread_parts(folder, result, signature, max_failure_rate))
         new = finish_run(target, written, origin, scoring)

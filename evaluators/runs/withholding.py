@@ -6,6 +6,7 @@ the texts can make the same files again and compare.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.memory import machine_memory
 from schemas.result import Result, SumsFile, Withheld
-from schemas.run_folder import SUMS, StoredParts, read_complete_result, read_parts, write_result
+from schemas.run_folder import SUMS, StoredParts, place_of, read_complete_result, read_parts, write_result
 from schemas.withheld_texts import without_texts
 
 
@@ -42,6 +43,8 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
         DataError: the run is damaged, holds no generated texts, or is not complete.
     """
     result = read_complete_result(run)
+    if result.adapters is not None:
+        shutil.copyfile(place_of(run, result.adapters), target / result.adapters.path)
     signature = result.signature
     if prompt_of(load_task(signature.task), signature.prompt).scoring != "generation":
         raise DataError(f"{run}: holds probabilities of options and no generated texts; submit it as it is")

@@ -56,6 +56,7 @@ _SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("n_moved_tokens", "n_prompt_tokens", "n_completion_tokens")),
         ("finish_reason", pa.string()),
         ("error", pa.string()),
+        ("adapter", pa.string()),
     ]
 )
 
@@ -101,6 +102,10 @@ def _check_exportable(chosen: Mapping[int, Model], out: Path) -> None:
                 f"{model.id} is a baseline, whose answers depend on more than what was asked; name another model with "
                 "--model, and run baselines with --backend baseline"
             )
+        if model.adapters_sha256 is not None:
+            raise ConfigError(
+                f"{model.id} answers one question in several ways, with an adapter for each context; write .parquet"
+            )
     if len(chosen) > 1:
         have = ", ".join(f"{model.id} ({model.identity_sha256[:12]})" for model in chosen.values())
         raise ConfigError(
@@ -134,6 +139,7 @@ def _row(model: Model, request: Request, response: Response, with_prompts: bool)
         "request_sha256": request.sha256,
         **asked,
         **{name: getattr(response, name) for name in _ANSWER},
+        "adapter": request.adapter,
     }
 
 

@@ -151,7 +151,7 @@ def _rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]
 
 
 def read_answers(path: Path) -> dict[str, Response]:
-    """Read all responses of a store, of whatever model, by the hash of the request.
+    """Read all responses of a store that were given without an adapter, of whatever model, by the hash of the request.
 
     Raises:
         RunError: the file is not a store.
@@ -159,4 +159,5 @@ def read_answers(path: Path) -> dict[str, Response]:
     with open_store(path, leave_no_trace=True) as connection:
         rows = connection.execute(f"SELECT {request_columns(connection)}, response FROM responses")
         decode = response_adapter().validate_json
-        return {stored_request(request, head).sha256: decode(response) for request, head, response in rows}
+        answers = ((stored_request(request, head), response) for request, head, response in rows)
+        return {request.sha256: decode(response) for request, response in answers if request.adapter is None}

@@ -76,7 +76,9 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
         with_facts: True if the response also depends on the request's facts.
     """
     facts = strict_json.sha256(dict(request.facts)) if with_facts else ""
-    return hashlib.sha256(f"{model.identity_sha256}:{request.sha256}:{facts}".encode()).digest()
+    # Two contexts may ask the same; each is answered with its own adapter.
+    adapter = "" if request.adapter is None else f":{request.adapter}"
+    return hashlib.sha256(f"{model.identity_sha256}:{request.sha256}:{facts}{adapter}".encode()).digest()
 
 
 class ResponseStore:

@@ -101,6 +101,8 @@ def _engine(options: BackendOptions) -> str:
         raise ConfigError(f"{given}; have: {', '.join(ENGINES)}")
     if options.batch:
         raise ConfigError("--batch leaves the work to the endpoint; take --backend openai, it needs no cluster")
+    if options.adapters is not None:
+        raise ConfigError("--adapters is for one machine; take --backend transformers or vllm")
     if options.max_cost is not None:
         raise ConfigError("--max-cost holds within one process; take --backend openai, or leave it out")
     if options.data_parallel is not None:

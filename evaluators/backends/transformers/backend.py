@@ -16,8 +16,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaluators.adapters import AdapterSet
 from evaluators.backend import (
     Answers,
     Capability,
@@ -35,20 +37,14 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.budget import room_for_texts
 from evaluators.backends.transformers.compare import difference
 from evaluators.backends.transformers.generate import generate
-from evaluators.backends.transformers.load import (
-    DTYPES,
-    check_causal,
-    load_network,
-    torch_dtype,
-    usable_device,
-)
+from evaluators.backends.transformers.load import DTYPES, Loaded, load_model, room_of
+from evaluators.backends.transformers.lora import AdapterSlot
 from evaluators.backends.transformers.packed import PackedScorer, obstacle
 from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
-from evaluators.backends.transformers.threads import import_torch, set_threads
+from evaluators.models.adapter_files import NO_ADAPTERS, ChosenAdapters, chosen_adapters
 from evaluators.models.blocks import BlockLimits, ask_in_blocks
 from evaluators.models.ids import check_model_id
-from evaluators.models.model_files import find_model
-from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer, local_name
+from evaluators.models.tokenizer import ModelTokenizer, Rows, local_name
 from schemas import strict_json
 from schemas.errors import ConfigError, import_extra
 from schemas.result import Model
@@ -96,15 +92,29 @@ class TransformersBackend:
     settings: dict[str, str] = field(default_factory=dict)
     block_limits: BlockLimits = _BLOCK
     """Limits on the requests that are tokenised and planned at a time."""
+    chosen: ChosenAdapters = NO_ADAPTERS
+    """Adapters with which the model answers."""
     _choices: dict[str, str] = field(default_factory=dict, repr=False)
     """Choices between packed and plain scoring in this run: JSON of a :class:`_Choice`, by the hash of the requests."""
     _keep: Callable[[str, str], None] | None = field(default=None, repr=False)
     """Function that keeps such a choice for the time after an interruption; None to forget it."""
+    _slot: AdapterSlot = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._slot = AdapterSlot(self.network)
+        if self.chosen.single is not None:
+            self._slot.use(Path(self.chosen.single.folder))
+
+    @property
+    def adapters(self) -> AdapterSet | None:
+        """The adapters, one for each context; None if the model answers alone or with one for everything."""
+        return self.chosen.of_contexts
 
     @property
     def runtime(self) -> Runtime:
         """The device, the versions of the libraries, and settings such as how options were scored."""
-        packages = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")}
+        names = ("torch", "transformers", "tokenizers", *(("peft",) if self.chosen.rank else ()))
+        packages = {name: importlib.metadata.version(name) for name in names}
         device = self.device
         if device.startswith("cuda"):
             device = import_extra("torch", "hf").cuda.get_device_name(device)
@@ -123,6 +133,9 @@ class TransformersBackend:
         return ask_in_blocks(self._ask_block, self.block_limits, requests, missing)
 
     def _ask_block(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        if self.adapters is not None:
+            # All requests of a block have the same one.
+            self._slot.use(self.adapters.folder_of(requests[0].adapter))
         choices = [place for place, request in enumerate(requests) if isinstance(request, ChoiceRequest)]
         if choices:
             yield from self._ask_choices(requests, choices, missing)
@@ -139,7 +152,7 @@ class TransformersBackend:
     @property
     def context_tokens(self) -> int | None:
         """The largest number of tokens that the model takes, prompt and answer together."""
-        return self._room()
+        return room_of(self.network)
 
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
         """Return the least number of tokens that each request needs."""
@@ -149,7 +162,7 @@ class TransformersBackend:
         asked = [request for request in requests if isinstance(request, ChoiceRequest)]
         encoded: list[Rows | None] = [None] * len(requests)
         unfit: dict[int, Response] = {}
-        for place, rows in zip(choices, self.tokenizer.rows_of_all(asked, self._room()), strict=True):
+        for place, rows in zip(choices, self.tokenizer.rows_of_all(asked, room_of(self.network)), strict=True):
             reason = rows if isinstance(rows, str) else self._unknown(rows.ids)
             if isinstance(rows, Rows) and reason is None:
                 encoded[place] = rows
@@ -157,7 +170,7 @@ class TransformersBackend:
                 unfit[place] = Response(status="failed", error=reason)
         if unfit:
             yield Answers(unfit, 0.0)
-        scorer, plan = self._planned(encoded, [request.sha256 for request in asked])
+        scorer, plan = self._planned(encoded, [f"{one.sha256}{one.adapter or ''}" for one in asked])
         for batch in plan:
             # A batch is stored as a whole. If only a part of it is missing, that part failed before and is asked again.
             trees = [tuple(place for place in tree if place in missing) for tree in batch.rows]
@@ -215,7 +228,7 @@ class TransformersBackend:
 
         Args:
             encoded: Token ids of each request; None for a request that is not scored.
-            hashes: Hashes of the requests.
+            hashes: Hash of each request, with the name of its adapter.
 
         Returns:
             The scorer and its batches.
@@ -274,68 +287,72 @@ class TransformersBackend:
             return None
         return f"token {highest} is not among the model's {n_known}; name the tokenizer that it was trained with"
 
-    def _room(self) -> int | None:
-        room = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
-        return room if isinstance(room, int) and room > 0 else None
-
 
 def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     """Load a model and its tokenizer.
 
     Args:
         model: Id on the Hub, or path of a local folder.
-        options: Revision, precision, device, tokenizer, chat template, way of scoring, and token budget of a batch.
-            Options of other backends are refused.
+        options: Revision, precision, device, tokenizer, chat template, way of scoring, token budget of a batch, and
+            adapters. Options of other backends are refused.
 
     Raises:
-        ConfigError: the model cannot be found or loaded, or an option is unknown.
-        MissingExtraError: torch or transformers is not installed.
+        ConfigError: the model or an adapter cannot be found or loaded, or an option is unknown.
+        MissingExtraError: torch, transformers or peft is not installed.
     """
     options.refuse_others("transformers", but=_USED)
     if options.scoring not in (None, "packed", "plain"):
         raise ConfigError(f"--scoring {options.scoring} does not exist; have: packed, plain")
-    torch = import_torch()
-    n_threads = set_threads(torch)
-    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
-    model_id = check_model_id(options.name or files.default_id)
-    device = usable_device(torch, options.device)
-    tokenizer = load_tokenizer(
-        options.tokenizer or model, None if options.tokenizer else files.commit, chat=bool(options.chat)
+    chosen = chosen_adapters(options)
+    loaded = load_model(model, options)
+    chosen.check_base(
+        loaded.files,
+        tokenizer_sha256=loaded.other_tokenizer_sha256,
+        chat_template_sha256=loaded.tokenizer.chat_template_sha256,
     )
-    network = load_network(model, files.commit, torch_dtype(torch, options.dtype, device))
-    network.to(torch.device(device)).eval()
-    check_causal(network)
-    precision = str(network.dtype).removeprefix("torch.")
-    identity = {
-        "backend": "transformers",
-        "model": files.identity,
-        "precision": precision,
-        "device": device.partition(":")[0],
-        "chat_template": tokenizer.chat_template_sha256,
-        "tokenizer": tokenizer.sha256 if options.tokenizer else None,
-        # A user who asks for plain scoring must not get stored answers that packed scoring found.
-        "scoring": "plain" if options.scoring == "plain" else None,
-    }
+    device = loaded.device
+    identity = _identity(loaded, options, chosen)
     return TransformersBackend(
-        network=network,
-        tokenizer=tokenizer,
+        network=loaded.network,
+        tokenizer=loaded.tokenizer,
         device=device,
         scoring=options.scoring,
-        arguments=_arguments(options, files.public_name, files.commit, precision),
-        batch_tokens=options.batch_tokens or _batch_tokens(device, network.dtype.itemsize),
+        arguments=_arguments(options, loaded, chosen),
+        batch_tokens=options.batch_tokens or _batch_tokens(device, loaded.network.dtype.itemsize),
         wanted_tokens=options.batch_tokens,
-        settings={"threads": str(n_threads)} if device == "cpu" else {},
+        settings={"threads": str(loaded.n_threads)} if device == "cpu" else {},
+        chosen=chosen,
         model=Model(
-            id=model_id,
-            revision=files.revision,
+            id=check_model_id(options.name or chosen.model_id(loaded.files)),
+            revision=chosen.revision(loaded.files),
             backend="transformers",
-            precision=precision,
-            chat_template_sha256=tokenizer.chat_template_sha256,
+            precision=loaded.precision,
+            chat_template_sha256=loaded.tokenizer.chat_template_sha256,
             endpoint="local",
             identity_sha256=model_identity(identity),
             identity=identity,
         ),
     )
+
+
+def _identity(loaded: Loaded, options: BackendOptions, chosen: ChosenAdapters) -> dict[str, str | None]:
+    """Return everything about the model that can change an answer."""
+    identity = {
+        "backend": "transformers",
+        "model": loaded.files.identity,
+        "precision": loaded.precision,
+        "device": loaded.device.partition(":")[0],
+        "chat_template": loaded.tokenizer.chat_template_sha256,
+        "tokenizer": loaded.other_tokenizer_sha256,
+        # A user who asks for plain scoring must not get stored answers that packed scoring found.
+        "scoring": "plain" if options.scoring == "plain" else None,
+    }
+    # Left out without an adapter, so that the identities of models alone stay as they were.
+    if chosen.single is not None:
+        identity["adapter"] = chosen.single.files.identity
+    if chosen.of_contexts is not None:
+        identity["adapters"] = chosen.of_contexts.sha256
+    return identity
 
 
 def _batch_tokens(device: str, itemsize: int) -> int:
@@ -344,20 +361,21 @@ def _batch_tokens(device: str, itemsize: int) -> int:
     return 2 * most if kind == "cpu" and itemsize == 2 else most
 
 
-_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring")
+_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora", "adapters")
 
 
-def _arguments(options: BackendOptions, model: str, revision: str | None, precision: str) -> tuple[str, ...]:
+def _arguments(options: BackendOptions, loaded: Loaded, chosen: ChosenAdapters) -> tuple[str, ...]:
     """Return the options that open the same model again. A local folder is given by its name, without its path."""
     known = {
-        "model": model,
+        "model": loaded.files.public_name,
         "name": options.name,
-        "revision": revision,
-        "dtype": precision if precision in DTYPES else None,
+        "revision": loaded.files.commit,
+        "dtype": loaded.precision if loaded.precision in DTYPES else None,
         "tokenizer": None if options.tokenizer is None else local_name(options.tokenizer),
         "device": options.device,
         "batch-tokens": options.batch_tokens,
         "scoring": options.scoring,
+        **chosen.arguments(),
     }
     chat = ("--chat",) if options.chat else ()
     return (*(f"--{name} {value}" for name, value in known.items() if value is not None), *chat)

@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.transformers.threads import import_torch, set_threads
+from evaluators.models.model_files import ModelFiles, find_model
+from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.errors import ConfigError, import_extra
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 DTYPES = ("float32", "bfloat16", "float16")
+
+
+class Loaded(NamedTuple):
+    """A model on its device, and its tokenizer."""
+
+    files: ModelFiles
+    network: PreTrainedModel
+    tokenizer: ModelTokenizer
+    other_tokenizer_sha256: str | None
+    """Hash of what the tokenizer does, if the user named another one than the model's own."""
+    device: str
+    n_threads: int
+    """Number of threads of torch."""
+
+    @property
+    def precision(self) -> str:
+        """The data type of the weights."""
+        return str(self.network.dtype).removeprefix("torch.")
+
+    @property
+    def room(self) -> int | None:
+        """The largest number of tokens that the model takes; None if it is unknown."""
+        return room_of(self.network)
+
+
+def load_model(model: str, options: BackendOptions) -> Loaded:
+    """Load a causal language model and its tokenizer onto a device.
+
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, precision, device, tokenizer and chat template.
+
+    Raises:
+        ConfigError: the model cannot be found or loaded, or an option is unknown.
+        MissingExtraError: torch or transformers is not installed.
+    """
+    torch = import_torch()
+    n_threads = set_threads(torch)
+    files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
+    device = usable_device(torch, options.device)
+    tokenizer = load_tokenizer(
+        options.tokenizer or model, None if options.tokenizer else files.commit, chat=bool(options.chat)
+    )
+    network = load_network(model, files.commit, torch_dtype(torch, options.dtype, device))
+    network.to(torch.device(device)).eval()
+    check_causal(network)
+    return Loaded(
+        files=files,
+        network=network,
+        tokenizer=tokenizer,
+        other_tokenizer_sha256=tokenizer.sha256 if options.tokenizer else None,
+        device=device,
+        n_threads=n_threads,
+    )
+
+
+def room_of(network: PreTrainedModel) -> int | None:
+    """Return the largest number of tokens that a model takes, prompt and answer together; None if it is unknown."""
+    room = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    return room if isinstance(room, int) and room > 0 else None
 
 
 def load_network(model: str, revision: str | None, dtype: Any) -> PreTrainedModel:

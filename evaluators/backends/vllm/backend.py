@@ -11,7 +11,6 @@ The model is loaded with the first request. Before that, only its configuration 
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from evaluators.adapters import AdapterSet
 from evaluators.backend import (
     Answers,
     Capability,
@@ -33,7 +33,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.vllm.adapter import Adapter, find_adapter
+from evaluators.backends.vllm.devices import environments_of
 from evaluators.backends.vllm.engine import (
     DTYPES,
     Continuation,
@@ -46,6 +46,7 @@ from evaluators.backends.vllm.engine import (
 )
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers
 from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questions
+from evaluators.models.adapter_files import ChosenAdapters, chosen_adapters
 from evaluators.models.blocks import BlockLimits, plan_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import ModelFiles, find_files, find_model
@@ -64,6 +65,7 @@ _OPTIONS = (
     "max_model_len",
     "gpu_memory",
     "lora",
+    "adapters",
     "end_logprobs",
 )
 _CHUNK_TEXTS = 4096
@@ -102,6 +104,8 @@ class VllmBackend:
     reads_facts: bool = False
     chunk_texts: int = _CHUNK_TEXTS
     """Maximum number of options and generations that are computed together."""
+    adapters: AdapterSet | None = None
+    """Adapters, one for each context; None if the model answers alone or with one adapter for everything."""
     loaded: Pool | None = field(default=None, repr=False)
     """Engines of the model; None until it is loaded."""
 
@@ -183,7 +187,11 @@ class VllmBackend:
         ]
         rows = [one for one in encoded if isinstance(one, Rows)]
         nodes = questions(rows, end_id=self.tokenizer.end_id if self.with_end else None, room=self.looked.room)
-        return _Prepared(places, encoded, Work(nodes, [one for one in encoded if isinstance(one, Continuation)]))
+        # All requests of a chunk have the same adapter.
+        folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
+        return _Prepared(
+            places, encoded, Work(nodes, [one for one in encoded if isinstance(one, Continuation)], folder)
+        )
 
     def _checked(self, rows: Rows | str) -> Rows | str:
         return rows if isinstance(rows, str) else self._unknown(rows.ids) or rows
@@ -283,7 +291,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     options.refuse_others("vllm", but=_OPTIONS)
     _check_numbers(options)
     files = find_model(model, options.revision, own_tokenizer=options.tokenizer is None)
-    adapter = None if options.lora is None else find_adapter(options.lora)
+    chosen = chosen_adapters(options)
     tokenizer_files = files if options.tokenizer is None else _find_tokenizer(options.tokenizer)
     settings = EngineSettings(
         model=files.location,
@@ -294,22 +302,28 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         max_model_len=options.max_model_len,
         tensor_parallel=options.tensor_parallel or 1,
         gpu_memory=options.gpu_memory,
-        lora_folder=None if adapter is None else adapter.folder,
-        lora_rank=0 if adapter is None else adapter.rank,
+        lora_folder=None if chosen.single is None else chosen.single.folder,
+        lora_rank=chosen.rank,
     )
     looked = look(settings)
-    environments = _environments(looked, options)
+    environments = environments_of(looked, options)
     tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, chat=bool(options.chat))
-    answering = files if adapter is None else adapter.files
+    chosen.check_base(
+        files,
+        tokenizer_sha256=None if options.tokenizer is None else tokenizer.sha256,
+        chat_template_sha256=tokenizer.chat_template_sha256,
+    )
     identity = {
         "backend": "vllm",
         "model": files.identity,
-        "adapter": None if adapter is None else adapter.files.identity,
+        "adapter": None if chosen.single is None else chosen.single.files.identity,
         "tokenizer": None if options.tokenizer is None else tokenizer_files.identity,
         "chat_template_sha256": tokenizer.chat_template_sha256,
         "precision": looked.precision,
         "device": looked.device_type,
         "end_logprobs": "true" if options.end_logprobs else None,
+        # Left out without adapters, so that the identities of other models stay as they were.
+        **({} if chosen.of_contexts is None else {"adapters": chosen.of_contexts.sha256}),
     }
     return VllmBackend(
         settings=settings,
@@ -318,10 +332,11 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         looked=looked,
         with_end=bool(options.end_logprobs),
         chunk_texts=_CHUNK_TEXTS_CPU if looked.device_type == "cpu" else _CHUNK_TEXTS,
-        arguments=_arguments(options, files, tokenizer_files, adapter, looked),
+        arguments=_arguments(options, files, tokenizer_files, chosen, looked),
+        adapters=chosen.of_contexts,
         model=Model(
-            id=check_model_id(options.name or answering.default_id),
-            revision=answering.revision,
+            id=check_model_id(options.name or chosen.model_id(files)),
+            revision=chosen.revision(files),
             backend="vllm",
             precision=looked.precision,
             chat_template_sha256=tokenizer.chat_template_sha256,
@@ -343,53 +358,17 @@ def _find_tokenizer(name: str) -> ModelFiles:
     return find_files(name, None, needed="tokenizer_config.json", what="tokenizer")
 
 
-def _environments(looked: Looked, options: BackendOptions) -> list[dict[str, str]]:
-    """Return the environment variables that give each worker process its devices.
-
-    Returns:
-        One entry per process; empty if a single engine in this process does all the work.
-    """
-    n_copies, n_each = options.data_parallel or 1, options.tensor_parallel or 1
-    if looked.device_type == "cpu":
-        if n_each > 1:
-            raise ConfigError("--tensor-parallel needs a GPU for every part; leave it out on a CPU")
-        return _cores(n_copies) if n_copies > 1 else []
-    if n_copies * n_each > looked.n_devices:
-        raise ConfigError(
-            f"--data-parallel {n_copies} times --tensor-parallel {n_each} needs {n_copies * n_each} GPUs, "
-            f"{looked.n_devices} are available; give smaller numbers"
-        )
-    if n_copies == 1:
-        return []
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    devices = visible if visible != [""] else [str(number) for number in range(looked.n_devices)]
-    return [
-        {"CUDA_VISIBLE_DEVICES": ",".join(devices[start : start + n_each])}
-        for start in range(0, n_copies * n_each, n_each)
-    ]
-
-
-def _cores(n_copies: int) -> list[dict[str, str]]:
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-    if n_copies > len(cores):
-        raise ConfigError(
-            f"--data-parallel {n_copies} needs as many cores, {len(cores)} are available; give a smaller number"
-        )
-    return [{"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores[copy::n_copies]))} for copy in range(n_copies)]
-
-
 def _arguments(
-    options: BackendOptions, files: ModelFiles, tokenizer: ModelFiles, adapter: Adapter | None, looked: Looked
+    options: BackendOptions, files: ModelFiles, tokenizer: ModelFiles, chosen: ChosenAdapters, looked: Looked
 ) -> tuple[str, ...]:
     """Return the options that open the same model again. A local folder is given by its name, without its path."""
-    lora = None if adapter is None else adapter.files
     known: Mapping[str, object] = {
         "model": files.public_name,
         "name": options.name,
         "revision": files.commit,
         "dtype": looked.precision if looked.precision in DTYPES else None,
         "tokenizer": None if options.tokenizer is None else tokenizer.public_name,
-        "lora": None if lora is None else lora.public_name + (f"@{lora.commit}" if lora.commit else ""),
+        **chosen.arguments(),
         "max-model-len": options.max_model_len,
         "tensor-parallel": options.tensor_parallel,
         "data-parallel": options.data_parallel,

@@ -48,6 +48,7 @@ class EngineSettings:
     gpu_memory: float | None = None
     lora_folder: str | None = None
     lora_rank: int = 0
+    """Largest rank of the adapters that the engine computes with; 0 for none."""
     option_scoring: OptionScoring | None = None
     """Way to score options; None for the trie if the installed vLLM can score chosen tokens."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -80,6 +81,8 @@ class Work(NamedTuple):
 
     questions: list[Question]
     continuations: list[Continuation]
+    adapter: str | None = None
+    """Folder of the LoRA adapter to compute with; None for that of the settings, or for none."""
 
 
 class Done(NamedTuple):
@@ -142,10 +145,9 @@ class Engine:
         arguments = _arguments(settings, self._vllm, platform)
         with _refusals(settings.model):
             self._llm = self._vllm.LLM(**arguments)
-            self._lora = None
-            if settings.lora_folder is not None:
-                request = _import_vllm("vllm.lora.request").LoRARequest
-                self._lora = request("adapter", 1, settings.lora_folder)
+            self._default_adapter = settings.lora_folder
+            self._loras: dict[str, Any] = {}
+            self._lora: Any = None
             # vLLM refuses some models only when it computes, for example if the device has no kernel for their
             # attention.
             self._compute(Work([Question((0,), (0,))], []))
@@ -181,9 +183,20 @@ class Engine:
         # Clear the cache: what an earlier batch left there would change the last bits of this one, and a resumed run
         # has had other batches before.
         self._llm.reset_prefix_cache()
+        self._lora = self._lora_request(work.adapter or self._default_adapter)
         score = self._score_trie if self.option_scoring == "option_trie" else self._score_prompts
         edges = score(work.questions) if work.questions else {}
         return Done(edges, self._generate(work.continuations) if work.continuations else [])
+
+    def _lora_request(self, folder: str | None) -> Any:
+        """Return how the engine is told an adapter, of which it knows each by a number."""
+        if folder is None:
+            return None
+        if folder not in self._loras:
+            request = _import_vllm("vllm.lora.request").LoRARequest
+            number = len(self._loras) + 1
+            self._loras[folder] = request(f"adapter{number}", number, folder)
+        return self._loras[folder]
 
     def _score_trie(self, asked: Sequence[Question]) -> dict[Node, dict[int, float]]:
         narrow = split_wide(asked, MOST_TOKEN_IDS)
@@ -294,7 +307,7 @@ def _arguments(settings: EngineSettings, vllm: Any, platform: Any) -> dict[str, 
             os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_CACHE_GIB)
     if settings.gpu_memory is not None:
         arguments["gpu_memory_utilization"] = settings.gpu_memory
-    if settings.lora_folder is not None:
+    if settings.lora_rank:
         if settings.lora_rank > _LORA_RANKS[-1]:
             raise ConfigError(
                 f"LoRA rank {settings.lora_rank} is more than vLLM's {_LORA_RANKS[-1]}; merge the adapter"

@@ -1,0 +1,180 @@
+"""Reads folders of LoRA adapters that ``finetune`` wrote: one adapter for each context of a dataset.
+
+A context is a config under a prompt, with the examples that it shows. ``adapters.json`` in such a folder lists the
+adapters with the hashes of their files, and the hash of this list is part of the identity of a model that answers with
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from schemas import contract, strict_json
+from schemas.adapters import Adapters, TrainedAdapter, adapter_name
+from schemas.dataset import Manifest
+from schemas.errors import ConfigError, DataError
+from schemas.files import sha256_file
+from schemas.result import AdaptersFile, Result
+from schemas.run_folder import ADAPTERS, read_adapters
+
+WEIGHTS = "adapter_model.safetensors"
+SETTINGS = "adapter_config.json"
+
+
+@dataclass(frozen=True)
+class AdapterSet:
+    """The adapters of a folder."""
+
+    folder: Path
+    told: Adapters
+    sha256: str
+    """SHA-256 of ``adapters.json``."""
+
+    @property
+    def path(self) -> Path:
+        """The list of the adapters."""
+        return self.folder / ADAPTERS
+
+    @property
+    def file(self) -> AdaptersFile:
+        """The reference by which a result names the list."""
+        return AdaptersFile(path=ADAPTERS, sha256=self.sha256)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, TrainedAdapter]:
+        """The adapters by the name of their context."""
+        return {adapter.name: adapter for adapter in self.told.adapters}
+
+    def folder_of(self, name: str | None) -> Path:
+        """Return the folder of an adapter, whose files are those that the list names.
+
+        Raises:
+            ConfigError: there is no such adapter, or its files are missing or were changed.
+        """
+        adapter = None if name is None else self.by_name.get(name)
+        if adapter is None:
+            raise ConfigError(f"{self.path}: has no adapter for {name or 'a request that names no context'}")
+        return checked_folder(self.folder, adapter)
+
+    def check_base(self, identity: str, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:
+        """Check that the adapters were trained for a model, as it is shown prompts.
+
+        Args:
+            identity: Exact version of the files of the model.
+            tokenizer_sha256: Hash of what a tokenizer does, if it is another one than the model's own.
+            chat_template_sha256: Hash of the chat template; None if prompts are shown as they are.
+
+        Raises:
+            ConfigError: the adapters were trained for another model, tokenizer or chat template.
+        """
+        base = self.told.base
+        if base.identity_sha256 != base_identity(identity):
+            raise ConfigError(
+                f"{self.path}: was trained for model {base.id} ({base.revision[:19]}), and --model names another one "
+                f"({identity[:80]}); name that model, or train adapters for this one with finetune"
+            )
+        for name, theirs, ours in (
+            ("--tokenizer", base.tokenizer_sha256, tokenizer_sha256),
+            ("--chat", base.chat_template_sha256, chat_template_sha256),
+        ):
+            if theirs != ours:
+                raise ConfigError(f"{self.path}: was trained with another {name}; give the same one as to finetune")
+
+    def check_contexts(self, manifest: Manifest, task: str, configs: Iterable[str], prompt: str) -> None:
+        """Check that there is an adapter for each config under a prompt, trained on the dataset that is asked.
+
+        Raises:
+            ConfigError: the adapters were trained on another dataset or for another task, or one is missing.
+        """
+        data = self.told.data
+        for name, theirs, ours in (
+            ("dataset", data.name, manifest.name),
+            ("version", data.version, manifest.version),
+            ("content_sha256", data.content_sha256, manifest.content_sha256),
+            ("task", data.task, task),
+        ):
+            if theirs != ours:
+                raise ConfigError(
+                    f"{self.path}: was trained on {data.name} {data.version} with {name} {theirs[:40]}, and what is "
+                    f"asked has {ours[:40]}; name that dataset with --dataset, or train other adapters with finetune"
+                )
+        for config in configs:
+            adapter = self.by_name.get(adapter_name(config, prompt))
+            if adapter is None:
+                raise ConfigError(
+                    f"{self.path}: has no adapter for config '{config}' with prompt '{prompt}'; train it with: python "
+                    f"-m evaluators finetune --dataset out/datasets/{manifest.name} --model {self.told.base.id} "
+                    f"--config {config} --prompt {prompt} --out {self.folder}"
+                )
+            for file in (WEIGHTS, SETTINGS):
+                if not (self.folder / adapter.path / file).is_file():
+                    raise ConfigError(f"{self.folder / adapter.path / file}: no such file; train the adapter again")
+
+
+def base_identity(identity: str) -> str:
+    """Return the hash by which adapters name the exact version of a model's files."""
+    return strict_json.sha256({"model": identity})
+
+
+def open_adapters(folder: str) -> AdapterSet:
+    """Read the list of the adapters in a folder.
+
+    Raises:
+        ConfigError: the folder holds no such list.
+        DataError: the list is invalid.
+    """
+    path = Path(folder) / ADAPTERS
+    if not path.is_file():
+        raise ConfigError(
+            f"{folder}: holds no {ADAPTERS}; name a folder that finetune wrote, or let an interrupted finetune end"
+        )
+    return AdapterSet(Path(folder), contract.load(strict_json.read(path), Adapters, where=str(path)), sha256_file(path))
+
+
+def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
+    """Return the folder of an adapter, whose files have the hashes that are told of them.
+
+    Args:
+        root: Folder of ``adapters.json``.
+        adapter: The adapter.
+
+    Raises:
+        ConfigError: a file is missing or was changed.
+    """
+    folder = root / adapter.path
+    for name, said in ((WEIGHTS, adapter.weights_sha256), (SETTINGS, adapter.settings_sha256)):
+        path = folder / name
+        if not path.is_file():
+            raise ConfigError(f"{path}: no such file; remove the folder and train the adapter again with finetune")
+        if (found := sha256_file(path)) != said:
+            raise ConfigError(
+                f"{path}: sha256 {found[:12]} is not the {said[:12]} that was noted after the training; remove the "
+                "folder and train the adapter again with finetune"
+            )
+    return folder
+
+
+def trained_items(folder: Path, result: Result) -> Mapping[str, frozenset[str]]:
+    """Return the ids of the items on which the adapters of a result were trained, by config; none without adapters.
+
+    Args:
+        folder: The folder of the run.
+        result: The result in it.
+
+    Raises:
+        DataError: the list of the adapters is missing or damaged, or lacks a config of the result.
+    """
+    told = read_adapters(folder, result)
+    if told is None:
+        return {}
+    prompt = result.signature.prompt
+    found = {one.config: frozenset(one.item_ids) for one in told.adapters if one.prompt == prompt}
+    for config in result.signature.configs:
+        if config not in found:
+            raise DataError(
+                f"{folder / ADAPTERS}: has no adapter for config '{config}' with prompt '{prompt}'; run the model again"
+            )
+    return {config: found[config] for config in result.signature.configs}

@@ -1,0 +1,123 @@
+"""Finds a LoRA adapter that answers everything, and names models that answer with adapters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, open_adapters
+from evaluators.backend_options import BackendOptions
+from evaluators.models.model_files import ModelFiles, find_files
+from schemas.errors import ConfigError
+
+
+class Adapter(NamedTuple):
+    """A LoRA adapter in a folder on this machine."""
+
+    files: ModelFiles
+    folder: str
+    rank: int
+
+    @property
+    def public_name(self) -> str:
+        """The name by which a command line names the adapter, without a path of this machine."""
+        return self.files.public_name + (f"@{self.files.commit}" if self.files.commit else "")
+
+
+class ChosenAdapters(NamedTuple):
+    """The adapters that a command line names: one for everything, one for each context, or none."""
+
+    single: Adapter | None
+    of_contexts: AdapterSet | None
+
+    @property
+    def rank(self) -> int:
+        """The largest rank of an adapter; 0 if there is none."""
+        if self.of_contexts is not None:
+            return self.of_contexts.told.hyperparameters.rank
+        return 0 if self.single is None else self.single.rank
+
+    def model_id(self, files: ModelFiles) -> str:
+        """Return the id in results of a model that answers with the adapters, unless the user names another.
+
+        An adapter for everything has an id of its own; those of contexts are told by an ending of the model's.
+        """
+        if self.single is not None:
+            return self.single.files.default_id
+        return files.default_id if self.of_contexts is None else f"{files.default_id}-LoRA"
+
+    def revision(self, files: ModelFiles) -> str:
+        """Return the revision in results: that of the adapter for everything, or else that of the model."""
+        return files.revision if self.single is None else self.single.files.revision
+
+    def check_base(self, files: ModelFiles, *, tokenizer_sha256: str | None, chat_template_sha256: str | None) -> None:
+        """Check that the adapters of contexts were trained for a model, as it is shown prompts.
+
+        Raises:
+            ConfigError: they were trained for another model, tokenizer or chat template.
+        """
+        if self.of_contexts is not None:
+            self.of_contexts.check_base(
+                files.identity, tokenizer_sha256=tokenizer_sha256, chat_template_sha256=chat_template_sha256
+            )
+
+    def arguments(self) -> dict[str, str | None]:
+        """Return the options that name the adapters, without paths of this machine."""
+        folder = None if self.of_contexts is None else self.of_contexts.folder.resolve().name
+        return {"lora": None if self.single is None else self.single.public_name, "adapters": folder}
+
+
+NO_ADAPTERS = ChosenAdapters(None, None)
+
+
+def chosen_adapters(options: BackendOptions) -> ChosenAdapters:
+    """Find the adapters that a command line names.
+
+    Raises:
+        ConfigError: an adapter cannot be found, or the command line names both kinds.
+        DataError: the list of the adapters of contexts is invalid.
+    """
+    if options.lora is not None and options.adapters is not None:
+        raise ConfigError("--lora names one adapter for everything and --adapters one for each context; give one")
+    return ChosenAdapters(
+        None if options.lora is None else find_adapter(options.lora),
+        None if options.adapters is None else open_adapters(options.adapters),
+    )
+
+
+def find_adapter(name: str) -> Adapter:
+    """Find a LoRA adapter in a folder, or on the Hub as ``ID`` or ``ID@REVISION``.
+
+    Raises:
+        ConfigError: the adapter cannot be found, or it lacks its weights or its rank.
+    """
+    if Path(name).is_dir():
+        files = find_files(name, None, needed=SETTINGS, what="LoRA adapter")
+        folder = Path(name)
+    else:
+        repository, _, revision = name.partition("@")
+        files = find_files(repository, revision or None, needed=SETTINGS, what="LoRA adapter")
+        folder = _download(files)
+    weights = (WEIGHTS, "adapter_model.bin")
+    if not any((folder / file).is_file() for file in weights):
+        raise ConfigError(
+            f"LoRA adapter '{name}' has no weights (one of {', '.join(weights)}); save it with save_pretrained"
+        )
+    try:
+        config = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        rank = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"LoRA adapter '{name}': {SETTINGS} names no rank 'r'; is it a LoRA?") from error
+    return Adapter(files, str(folder), rank)
+
+
+def _download(files: ModelFiles) -> Path:
+    import huggingface_hub
+
+    try:
+        return Path(huggingface_hub.snapshot_download(files.location, revision=files.commit))
+    # A download can raise many kinds of errors.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ConfigError(f"LoRA adapter '{files.location}' cannot be fetched: {reason}; give a folder") from error
