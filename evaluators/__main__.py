@@ -1,4 +1,4 @@
-"""The command line ``python -m evaluators run|rescore|texts|index|import|export|list|cache|doctor``."""
+"""The command line ``python -m evaluators run|finetune|rescore|texts|index|import|export|list|cache|doctor``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ COMMANDS = {
     "run": Place(
         "evaluators.commands.run:run_command",
         "Ask a model about each item, or continue where an earlier run stopped; write records and results.",
+    ),
+    "finetune": Place(
+        "evaluators.commands.finetune:finetune_command",
+        "Train a LoRA adapter for each config and each prompt of a dataset, with which run --adapters asks.",
     ),
     "rescore": Place(
         "evaluators.commands.rescore:rescore_command",

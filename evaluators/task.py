@@ -234,6 +234,28 @@ class ChoosesExamples(Protocol):
 
 
 @runtime_checkable
+class TrainsAdapters(Protocol):
+    """A task that shows examples, and for whose prompts an adapter can be trained on other items of their split."""
+
+    def training_items(self, pool: Sequence[Any], prompt: Prompt, shown: Sequence[Any], n_items: int) -> Sequence[Any]:
+        """Return the items on which the adapter of a prompt is trained; fewer if there are not enough.
+
+        Args:
+            pool: The items of the split that examples come from, in order.
+            prompt: The prompt, before whose items the same examples stand in training.
+            shown: The examples that the prompt shows; the adapter is trained on none of them.
+            n_items: Number of items to train on.
+        """
+
+    def shown_items(self, records: RecordColumns) -> frozenset[str]:
+        """Return the ids of the items that the prompt of some records shows as examples.
+
+        Args:
+            records: The records of one part.
+        """
+
+
+@runtime_checkable
 class ReadsSuites(Protocol):
     """A task that can measure a suite whose records do not fit into memory together."""
 

@@ -20,7 +20,7 @@ import numpy as np
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.baseline import Facts
 from evaluators.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN, label_answers
-from evaluators.labels.examples import examples_by_rule
+from evaluators.labels.examples import examples_by_rule, training_items
 from evaluators.labels.parts import part_report
 from evaluators.labels.prompts import filled, label_prompts
 from evaluators.labels.table import ConfigTable, LabelTable, suite_table
@@ -71,6 +71,18 @@ class ClassificationTask:
     def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
         """Return the examples of a prompt that gives the first label a certain share of them."""
         return examples_by_rule(pool, prompt.example_rule or "", prompt.n_examples or 0, prompt.example_set or 0)
+
+    def training_items(
+        self, pool: Sequence[LabelItem], prompt: Prompt, shown: Sequence[LabelItem], n_items: int
+    ) -> Sequence[LabelItem]:
+        """Return the items on which the adapter of a prompt is trained."""
+        return training_items(pool, shown, prompt.n_examples or 0, prompt.example_set or 0, n_items)
+
+    def shown_items(self, records: RecordColumns) -> frozenset[str]:
+        """Return the ids of the items that have a place among the examples."""
+        ids = records.columns["item_id"].texts
+        places, keys, _ = records.columns["groups"].entries
+        return frozenset(str(ids[place]) for place in places[keys.coded.is_one_of(PLACE)].tolist())
 
     def facts(self, item: LabelItem) -> ItemFacts:
         """Return the facts of an item."""

@@ -8,6 +8,8 @@ from evaluators.backend_options import BackendOptions
 
 if TYPE_CHECKING:
     from evaluators.backends.transformers.backend import TransformersBackend
+    from evaluators.backends.transformers.training import LoraTrainer
+    from schemas.adapters import Hyperparameters
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
 EXTRA = "hf"
@@ -19,3 +21,10 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     from evaluators.backends.transformers import backend
 
     return backend.open_backend(model, options)
+
+
+def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
+    """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
+    from evaluators.backends.transformers import training
+
+    return training.open_trainer(model, options, hyperparameters)

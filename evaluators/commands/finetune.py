@@ -1,0 +1,101 @@
+"""The command ``python -m evaluators finetune``: trains LoRA adapters for the contexts of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+import typer
+
+from evaluators.backend_options import BackendOptions
+from evaluators.commands.options import CONFIG_HELP, CONTEXTS, PART_HELP, PROMPT, TASK_HELP, ItemChoice
+from schemas.adapters import PUBLISHED, Hyperparameters, Schedule
+from schemas.command_line import one_line_errors
+from schemas.errors import ConfigError
+
+_KEPT = "stopped; complete adapters are kept, and the same command continues from there"
+_OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASET@VERSION/MODEL.")
+
+
+@one_line_errors(_KEPT)
+def finetune_command(
+    dataset: Annotated[Path, typer.Option(help="Folder of a built dataset.")],
+    model: Annotated[str, typer.Option(help="Base model: a Hub id or a folder.")],
+    out: Annotated[Path | None, _OUT] = None,
+    config: Annotated[list[str] | None, typer.Option(help=CONFIG_HELP)] = None,
+    part: Annotated[list[str] | None, typer.Option(help=PART_HELP)] = None,
+    task: Annotated[str | None, typer.Option(help=TASK_HELP)] = None,
+    prompt: Annotated[list[str] | None, PROMPT] = None,
+    contexts: Annotated[str | None, CONTEXTS] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the model, for example if --model is a path.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the Hub.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; of the base weights.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:N or mps.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Hub id or folder of the tokenizer, if not the model's.")
+    ] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="Show prompts in the model's chat template.")] = False,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the items.")] = PUBLISHED.epochs,
+    learning_rate: Annotated[float, typer.Option(min=0, help="Learning rate of AdamW.")] = PUBLISHED.learning_rate,
+    schedule: Annotated[str, typer.Option(help="Learning rate: constant, or linear to 0.")] = PUBLISHED.schedule,
+    rank: Annotated[int, typer.Option(min=1, help="Rank r of each adapter.")] = PUBLISHED.rank,
+    alpha: Annotated[int, typer.Option(min=1, help="Scale of each adapter, as a multiple of 1/r.")] = PUBLISHED.alpha,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of first weights and order.")] = PUBLISHED.seed,
+) -> None:
+    """Train a LoRA adapter for each config and each prompt of a dataset, with which run --adapters asks."""
+    if schedule not in get_args(Schedule):
+        raise ConfigError(f"--schedule {schedule} does not exist; have: {', '.join(get_args(Schedule))}")
+    if not learning_rate > 0:
+        raise ConfigError(f"--learning-rate {learning_rate:g} trains nothing; give a number above 0")
+    hyperparameters = replace(
+        PUBLISHED,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        schedule=cast(Schedule, schedule),
+        rank=rank,
+        alpha=alpha,
+        seed=seed,
+    )
+    options = BackendOptions(
+        name=name, revision=revision, dtype=dtype, device=device, tokenizer=tokenizer, chat=chat or None
+    )
+    choice = ItemChoice(
+        datasets=(dataset,),
+        configs=tuple(config or ()),
+        parts=tuple(part or ()),
+        splits=(),
+        limit=0,
+        task=task,
+        prompts=tuple(prompt or ()),
+        contexts=contexts,
+    )
+    _finetune(choice, model, options, hyperparameters, out)
+
+
+def _finetune(
+    choice: ItemChoice, model: str, options: BackendOptions, hyperparameters: Hyperparameters, out: Path | None
+) -> None:
+    """Train, and say what was written and what can be done with it."""
+    # Imported when a model is trained: the help of this command needs nothing of it.
+    from evaluators.commands.planning import plans_of
+    from evaluators.models.ids import check_model_id
+    from evaluators.runs.finetuning import finetune
+    from evaluators.trainer import open_trainer
+    from schemas.progress import working
+
+    if options.name is not None:
+        check_model_id(options.name)
+    with working("reading the items"):
+        plans = plans_of(choice)
+    with working(f"opening {options.name or model}"):
+        trainer = open_trainer(model, options, hyperparameters)
+    manifest = plans[0].selection.manifest
+    known_as = trainer.base.id.replace("/", "__")
+    folder = out or Path("out/adapters") / f"{manifest.name}@{manifest.version}" / known_as
+    found = finetune(plans, trainer, folder)
+    typer.echo(f"{len(found.told.adapters)} adapters: {found.path} (sha256 {found.sha256[:12]})")
+    typer.echo(
+        f"next: python -m evaluators run --dataset {choice.datasets[0]} --backend transformers --model {model} "
+        f"--adapters {folder}"
+    )

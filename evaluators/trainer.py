@@ -1,0 +1,101 @@
+"""The interface of a trainer: it trains a LoRA adapter for each context in which a task asks a model.
+
+The backend that can train defines ``open_trainer(model, options, hyperparameters)``, which returns a :class:`Trainer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from evaluators.backend import ChoiceRequest
+from evaluators.backend_options import BackendOptions
+from schemas import plugins
+from schemas.adapters import BaseModel, Hyperparameters, adapter_name
+
+_TRAINS = "transformers"
+"""Name of the backend that trains."""
+
+
+class Lesson(NamedTuple):
+    """An item to train on."""
+
+    item_id: str
+    request: ChoiceRequest
+    """The question about the item, as it is asked in an evaluation."""
+    option: int
+    """Place of the right option."""
+
+
+class Context(NamedTuple):
+    """A config under a prompt, and the items on which its adapter is trained."""
+
+    config: str
+    prompt: str
+    lessons: tuple[Lesson, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the context and of its adapter."""
+        return adapter_name(self.config, self.prompt)
+
+
+class Likelihoods(NamedTuple):
+    """Mean log-probability in nats of a label and the end token after it, over the items of a training."""
+
+    before: float
+    after: float
+
+
+class Trainer(Protocol):
+    """A base model for which adapters can be trained. Its own weights never change."""
+
+    @property
+    def base(self) -> BaseModel:
+        """The model."""
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """The numbers of the training."""
+
+    @property
+    def target_modules(self) -> tuple[str, ...]:
+        """The names of the layers that get an adapter, sorted."""
+
+    @property
+    def computation(self) -> str:
+        """The data type of the forward passes, with the type of the device."""
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """The versions of the libraries."""
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a prompt."""
+
+    def check(self, contexts: Sequence[Context]) -> None:
+        """Check that the model can be trained on all items of some contexts.
+
+        Raises:
+            ConfigError: an item has more tokens than the model takes, or cannot be split into tokens.
+        """
+
+    def train(self, context: Context, folder: Path) -> Likelihoods:
+        """Train the adapter of a context and write it into an existing empty folder, then take it off the model.
+
+        Raises:
+            RunError: the training gives no numbers.
+        """
+
+
+def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> Trainer:
+    """Load a model to train adapters for.
+
+    Raises:
+        ConfigError: the model cannot be loaded or has no layers to train, or an option cannot be used.
+        MissingExtraError: a library is not installed.
+    """
+    module = plugins.load("evaluators.backends", _TRAINS, kind="backend", defines="open_trainer")
+    trainer: Trainer = module.open_trainer(model, options, hyperparameters)
+    return trainer
