@@ -51,7 +51,7 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
     """
     result = read_result(path.parent)
     _check_same_model(result.model, backend.model)
-    requests = _requests(result, datasets)
+    requests = _requests(result, datasets, backend)
     records = [record for part in StoredParts(path.parent, result) for record in part]
     answered = [record for record in records if record.status != "failed"]
     if not answered:
@@ -77,23 +77,24 @@ def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) ->
 
 def _check_same_model(said: Model, opened: Model) -> None:
     """Check that an opened model is the one that a result names, as far as both say so."""
-    for name in ("revision", "chat_template_sha256"):
+    for name in ("revision", "chat_template_sha256", "adapters_sha256"):
         theirs, ours = getattr(said, name), getattr(opened, name)
         if theirs != ours:
             raise ConfigError(
                 f"the result is of {said.id} with {name} {theirs}, the opened model has {ours}; open the same one with "
-                "--model, --revision and --chat"
+                "--model, --revision, --chat and --adapters"
             )
 
 
-def _requests(result: Result, datasets: Path) -> dict[tuple[str, str], Sequence[Request]]:
-    """Return the requests about every item, by the config and id of the item."""
+def _requests(result: Result, datasets: Path, backend: Backend) -> dict[tuple[str, str], Sequence[Request]]:
+    """Return the requests about every item as a backend is asked, by the config and id of the item."""
     signature = result.signature
     for folder in sorted(path.parent for path in datasets.glob(f"*/{MANIFEST}")):
         manifest = read_manifest(folder)
         if (manifest.name, manifest.version) == (signature.dataset, signature.dataset_version):
             task = load_task(signature.task)
             plan = Plan(select(folder, manifest, signature.config), task, prompt_of(task, signature.prompt))
+            plan = plan.for_backend(backend)
             return {
                 (part.config, item.item_id): requests
                 for part in plan.parts

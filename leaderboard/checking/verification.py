@@ -22,6 +22,7 @@ from leaderboard.checking.intake import MOST_RESULT_BYTES, check_own_file, check
 from leaderboard.checking.keys import KeyBook, KeyCheck
 from leaderboard.checking.recomputing import differences, earlier_metrics
 from leaderboard.checking.requests import brings_options, check_requests
+from leaderboard.checking.training import TrainingCheck
 from schemas.errors import DataError
 from schemas.memory import Memory
 from schemas.metric_comparison import TOLERANCE, key_of, metric_key
@@ -134,7 +135,9 @@ class _Told:
 
 def _checked_parts(path: Path, result: Result) -> Iterator[RecordColumns]:
     """Yield the records of each part of a result, and check that they follow from the answers."""
+    check_training = TrainingCheck(path.parent, result)
     for records in read_parts(path.parent, result):
+        check_training(records)
         check_requests(path.parent / result.records.path, result, records)
         yield records
 

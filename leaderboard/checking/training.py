@@ -1,0 +1,68 @@
+"""Checks that the adapters of a result were trained on no item that the result measures or shows as an example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluators.adapters import trained_items
+from evaluators.task import ShowsExamples, TrainsAdapters, load_task
+from schemas.errors import DataError
+from schemas.record_columns import RecordColumns
+from schemas.result import Result
+from schemas.run_folder import ADAPTERS, read_adapters
+
+
+class TrainingCheck:
+    """A comparison of the records of a result with the items that its adapters were trained on, part by part."""
+
+    def __init__(self, folder: Path, result: Result) -> None:
+        """Read the list of the adapters, if the result has one.
+
+        Args:
+            folder: The folder of the result.
+            result: The result in it.
+
+        Raises:
+            DataError: the list is damaged, is about another dataset or task, or lacks a config of the result.
+        """
+        self._path, self._task = folder / ADAPTERS, load_task(result.signature.task)
+        told = read_adapters(folder, result)
+        self._trained = trained_items(folder, result)
+        if told is None:
+            return
+        signature = result.signature
+        if not isinstance(self._task, TrainsAdapters):
+            raise DataError(f"{self._path}: task {self._task.name} trains no adapters; run the model without")
+        asked = (signature.dataset, signature.dataset_version, signature.task)
+        if (told.data.name, told.data.version, told.data.task) != asked:
+            raise DataError(
+                f"{self._path}: was trained on {told.data.name} {told.data.version} for task {told.data.task}, the "
+                f"result is on {' '.join(asked)}; train adapters on that dataset and run the model again"
+            )
+
+    def __call__(self, records: RecordColumns) -> None:
+        """Check the next part.
+
+        Raises:
+            DataError: an adapter was trained on an item of another split than that of the examples, on one that stands
+                in no record though the others of its split do, or on an example that the prompt shows.
+        """
+        if not self._trained or not isinstance(self._task, TrainsAdapters) or not len(records):
+            return
+        trained = self._trained[records[0].config]
+        support = self._task.examples_split if isinstance(self._task, ShowsExamples) else None
+        splits = dict(zip(records.columns["item_id"].texts, records.columns["split"].texts, strict=True))
+        for item_id in sorted(trained):
+            split = splits.get(item_id)
+            if split is None and support in splits.values():
+                raise self._fault(records, item_id, f"is no item of split {support}")
+            if split is not None and split != support:
+                raise self._fault(records, item_id, f"is of split {split}, which is measured")
+        for item_id in sorted(trained & self._task.shown_items(records)):
+            raise self._fault(records, item_id, "is an example that the prompt shows")
+
+    def _fault(self, records: RecordColumns, item_id: str, why: str) -> DataError:
+        return DataError(
+            f"{self._path}: the adapter of config {records[0].config} was trained on item '{item_id[:60]}', which "
+            f"{why}; train it on other items and run the model again"
+        )
