@@ -150,7 +150,7 @@ def _take_setup(out: Path, setup: dict[str, JsonValue]) -> None:
     """
     path = out / _SETUP
     if not path.is_file():
-        others = [entry.name for entry in out.iterdir() if not entry.name.startswith(".")]
+        others = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("."))
         if others:
             raise ConfigError(f"{out}: holds {others[0]} and no {_SETUP}; name an empty folder with --out")
         return

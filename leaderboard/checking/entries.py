@@ -161,9 +161,10 @@ class Entry:
 
 
 def model_label(entry: Entry) -> str:
-    """Return the model id with revision and precision, which distinguish results of the same id."""
+    """Return the model id with revision, precision and adapters, which distinguish results of the same id."""
     model = entry.result.model
-    details = [text for text in (model.revision, model.precision) if text]
+    adapters = "" if model.adapters_sha256 is None else f"LoRA {model.adapters_sha256[:8]}"
+    details = [text for text in (model.revision, model.precision, adapters) if text]
     return model.id if not details else f"{model.id} ({', '.join(details)})"
 
 

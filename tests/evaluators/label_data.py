@@ -144,13 +144,19 @@ def made_items(config: str, split: str) -> tuple[LabelItem, ...]:
 SPLITS = ("test", "bias", "pool", "content_free")
 
 
-def made_dataset(folder: Path, configs: Sequence[str] = tuple(BY_NAME)) -> Path:
+def made_dataset(
+    folder: Path,
+    configs: Sequence[str] = tuple(BY_NAME),
+    items: Callable[[str, str], Sequence[LabelItem]] = made_items,
+    splits: Sequence[str] = SPLITS,
+    version: str = "1.0.0",
+) -> Path:
     """Write a dataset with the suite *tasks*."""
     source = Source(name="t", address="t", revision=None, sha256=None, licence="Apache-2.0", redistributable=True)
     draft = Draft(
         name="tasks",
         benchmark="superni",
-        version="1.0.0",
+        version=version,
         title="Tasks",
         builder="tests",
         builder_version="1.0",
@@ -162,9 +168,9 @@ def made_dataset(folder: Path, configs: Sequence[str] = tuple(BY_NAME)) -> Path:
         publish_refusal=None,
         human_validated=False,
         splits=tuple(
-            DraftSplit(config=config, split=split, item_shape="label", items=made_items(config, split))
+            DraftSplit(config=config, split=split, item_shape="label", items=items(config, split))
             for config in configs
-            for split in SPLITS
+            for split in splits
         ),
         rejects=(),
         reject_rules=(),

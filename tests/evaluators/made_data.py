@@ -159,6 +159,7 @@ def save_tiny_llama(
     vocabulary: int = 600,
     head_size: int = 16,
     knows_every_sign: bool = False,
+    positions: int = 256,
 ) -> Path:
     """A Llama with random weights and a tokenizer trained on sentences made here.
 
@@ -169,6 +170,7 @@ def save_tiny_llama(
         vocabulary: Tokens.
         head_size: Of each of its four attention heads; some engines have no kernel for small ones.
         knows_every_sign: With a token for each sign of ASCII, so that the model can write JSON.
+        positions: Tokens of the longest text.
     """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -200,7 +202,7 @@ def save_tiny_llama(
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=256,
+        max_position_embeddings=positions,
         bos_token_id=1,
         eos_token_id=2,
         # Larger than usual, so that an untrained model has preferences to get wrong.

@@ -1,0 +1,112 @@
+"""Two classification tasks that ask the same texts and have other labels, adapters for them, and a plain oracle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evaluators.adapters import AdapterSet
+from evaluators.backend_options import BackendOptions
+from evaluators.runs.finetuning import finetune
+from evaluators.runs.plan import Plan
+from evaluators.trainer import open_trainer
+from schemas.adapters import PUBLISHED, Hyperparameters
+from schemas.items.label import LabelItem
+from tests.evaluators.label_data import made_dataset, planned
+
+CONFIGS = ("left", "right")
+NO_EXAMPLES, SOME_EXAMPLES = "release-1024b-k0-v1", "release-1024b-k8-set0-v1"
+LABELS = ("waited", "leave")
+N_POOL = 30
+# A small rank, and steps that are large enough to move a model of random weights.
+QUICK = replace(PUBLISHED, rank=4, alpha=8, learning_rate=0.02)
+"""Numbers of a quick training."""
+_TEXTS = {"test": 3, "bias": 2, "pool": N_POOL, "content_free": 2}
+
+
+@cache
+def twin_items(config: str, split: str) -> tuple[LabelItem, ...]:
+    """Items of which no example fits beside another: both configs ask the same, and have opposite labels."""
+    found = []
+    for number in range(_TEXTS[split]):
+        words = f"The nurse waited for the mechanic in room {number} until she could leave. " * 8
+        right = LABELS[(number + (config == "right")) % 2]
+        is_free = split == "content_free"
+        found.append(
+            LabelItem(
+                item_id=f"{config}-{split}-{number:02}",
+                instruction="Say it",
+                text=f"{split} {words}",
+                labels=LABELS,
+                target=None if is_free else right,
+                category="Kind",
+                equivalent_labels=False,
+                content_free="placeholder" if is_free else None,
+                source_row=None,
+                flags=(),
+            )
+        )
+    return tuple(found)
+
+
+def twin_dataset(folder: Path, version: str = "1.0.0") -> Path:
+    return made_dataset(folder, CONFIGS, twin_items, version=version)
+
+
+def train(
+    model: Path, plans: Sequence[Plan], out: Path, hyperparameters: Hyperparameters = QUICK, device: str = "cpu"
+) -> AdapterSet:
+    trainer = open_trainer(str(model), BackendOptions(device=device), hyperparameters)
+    return finetune(plans, trainer, out)
+
+
+def twin_plans(dataset: Path) -> list[Plan]:
+    """Two contexts of the suite of both configs."""
+    return [planned(dataset, "tasks", prompt) for prompt in (NO_EXAMPLES, SOME_EXAMPLES)]
+
+
+def weights_sha256(network: Any) -> str:
+    """The hash of the names and bytes of all weights of a model."""
+    digest = hashlib.sha256()
+    for name, weights in sorted(network.state_dict().items()):
+        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
+        digest.update(weights.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def merged(model: Path, adapter: Path | None) -> Any:
+    """A model whose weights are those of the base plus B A times alpha / r, added here."""
+    import torch
+    from safetensors.torch import load_file
+    from transformers import AutoModelForCausalLM
+
+    network: Any = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    network.eval()
+    if adapter is None:
+        return network
+    settings = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
+    weights = load_file(adapter / "adapter_model.safetensors")
+    names = [name.removesuffix(".lora_A.weight") for name in weights if name.endswith(".lora_A.weight")]
+    with torch.no_grad():
+        for name in names:
+            added = weights[f"{name}.lora_B.weight"] @ weights[f"{name}.lora_A.weight"]
+            layer = network.get_submodule(name.removeprefix("base_model.model."))
+            layer.weight += added * settings["lora_alpha"] / settings["r"]
+    return network
+
+
+def label_logprob(network: Any, tokenizer: Any, prompt: str, option: str, *, with_end: bool) -> float:
+    """The log-probability of an option after a prompt, token by token, in nats."""
+    import torch
+
+    ids = tokenizer(prompt + option)["input_ids"]
+    n_context = len(tokenizer(prompt)["input_ids"])
+    ids = [*ids, tokenizer.eos_token_id] if with_end else ids
+    with torch.no_grad():
+        logprobs = network(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    return sum(float(logprobs[place - 1, ids[place]]) for place in range(n_context, len(ids)))

@@ -1,0 +1,394 @@
+"""Runs with an adapter for each context: which answers they give, that none is shared, and what they refuse."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.adapters import open_adapters, trained_items
+from evaluators.backend import Backend, ChoiceRequest, GenerateRequest
+from evaluators.backend_options import BackendOptions
+from evaluators.runs.earlier import StoredAnswers, unanswered
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import Finished, run
+from evaluators.runs.plan import Plan
+from evaluators.runs.rescore import rescore
+from evaluators.stores.answer_files import export
+from evaluators.stores.store import store_key
+from schemas import validate
+from schemas.errors import BiasboardError, ConfigError, DataError
+from schemas.record_columns import RecordColumns
+from schemas.run_folder import read_parts, read_result, read_run
+from tests.evaluators.adapted import (
+    CONFIGS,
+    NO_EXAMPLES,
+    QUICK,
+    SOME_EXAMPLES,
+    label_logprob,
+    merged,
+    train,
+    twin_dataset,
+    twin_plans,
+)
+from tests.evaluators.asking import all_answers_of
+from tests.evaluators.label_data import planned
+from tests.evaluators.made_data import save_tiny_llama
+
+torch = pytest.importorskip("torch", reason="the extra hf is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
+pytest.importorskip("peft", reason="the extra train is not installed")
+CONTEXTS = [f"{config}/{prompt}" for config in CONFIGS for prompt in (NO_EXAMPLES, SOME_EXAMPLES)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama", positions=1024)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return twin_dataset(tmp_path_factory.mktemp("twins") / "tasks")
+
+
+@pytest.fixture(scope="module")
+def adapters(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adapters") / "tiny"
+    train(model, twin_plans(dataset), folder)
+    return folder
+
+
+def opened(model: Path, **options: Any) -> Any:
+    from evaluators.backends.transformers.backend import open_backend
+
+    chosen: dict[str, Any] = {name: str(value) for name, value in options.items()}
+    return open_backend(str(model), BackendOptions(device="cpu", **chosen))
+
+
+def asked(plan: Plan, backend: Backend, root: Path, cache: Path | None = None) -> Finished:
+    return run(
+        plan.for_backend(backend), backend, RunOptions(root=root, command="python -m evaluators run", cache=cache)
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(model: Path, dataset: Path, adapters: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Finished]:
+    """The run of each context, all in one folder of runs and with one cache."""
+    root, backend = tmp_path_factory.mktemp("runs"), opened(model, adapters=adapters)
+    return {plan.prompt.id: asked(plan, backend, root / "runs", root / "cache") for plan in twin_plans(dataset)}
+
+
+def logprobs(folder: Path, config: str) -> dict[str, tuple[float, ...]]:
+    """The log-probabilities of the labels of each item, by its id without the config."""
+    found = {}
+    for record in read_run(folder).records:
+        if record.config == config:
+            values = record.exchanges[0].option_logprobs
+            found[record.item_id.removeprefix(f"{config}-")] = tuple(value or 0.0 for value in values)
+    return found
+
+
+def prompts(folder: Path, config: str) -> dict[str, str | None]:
+    return {
+        record.item_id.removeprefix(f"{config}-"): record.exchanges[0].prompt
+        for record in read_run(folder).records
+        if record.config == config
+    }
+
+
+def test_contexts_that_ask_the_same_share_no_answer(runs: dict[str, Finished]) -> None:
+    texts = [prompts(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
+    assert all(one == texts[0] for one in texts), "all contexts ask the same texts"
+    answers = [logprobs(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
+    for place, one in enumerate(answers):
+        for other in answers[:place]:
+            assert all(one[item] != other[item] for item in one)
+    for finished in runs.values():
+        usage = finished.result.usage
+        assert usage.n_requests == usage.n_attempts == finished.result.counts.items, "nothing was taken over"
+
+
+@pytest.mark.parametrize("scoring", ["packed", "plain"])
+def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
+    model: Path, dataset: Path, adapters: Path, tmp_path: Path, scoring: str
+) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    backend = opened(model, adapters=adapters, scoring=scoring)
+    for plan in twin_plans(dataset):
+        folder = asked(plan, backend, tmp_path).folder
+        assert read_result(folder).environment.settings["option_scoring"] == scoring
+        for config in CONFIGS:
+            network = merged(model, adapters / config / plan.prompt.id)
+            texts, answers = prompts(folder, config), logprobs(folder, config)
+            for item in ("test-00", "pool-08"):
+                expected = [
+                    label_logprob(network, tokenizer, texts[item] or "", option, with_end=False)
+                    for option in (" waited", " leave")
+                ]
+                assert answers[item] == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_adapter_is_part_of_the_store_key_and_of_nothing_else() -> None:
+    from schemas.result import Model
+
+    model = Model(
+        id="m",
+        revision=None,
+        backend="b",
+        precision=None,
+        chat_template_sha256=None,
+        endpoint="local",
+        identity_sha256="0" * 64,
+    )
+    choice = ChoiceRequest(prompt="p", options=(" a", " b"), outcomes=("a", "b"))
+    text = GenerateRequest(prompt="p", max_tokens=1)
+    for request in (choice, text):
+        named = [request, replace(request, adapter="x/y"), replace(request, adapter="x/z")]
+        assert len({one.sha256 for one in named}) == 1
+        assert len({store_key(model, one, with_facts=with_facts) for one in named for with_facts in (False, True)}) == 6
+    # The key of a request without an adapter, as it was before there were any.
+    told = f"{'0' * 64}:{choice.sha256}:"
+    assert store_key(model, choice, with_facts=False) == hashlib.sha256(told.encode()).digest()
+
+
+def test_answers_of_the_base_and_of_other_adapters_are_not_found(
+    model: Path, dataset: Path, adapters: Path, runs: dict[str, Finished], tmp_path: Path
+) -> None:
+    (plan, _) = twin_plans(dataset)
+    root = runs[NO_EXAMPLES].folder.parents[2]
+    stores = StoredAnswers(root=root, cache=root.parent / "cache")
+    same, base = opened(model, adapters=adapters), opened(model)
+    assert not unanswered(plan.for_backend(same), list(plan.for_backend(same).parts), same, stores).requests
+    # Under the name of the model with adapters, in the same folders.
+    named = opened(model, name=same.model.id)
+    other = tmp_path / "other"
+    train(model, twin_plans(dataset), other, replace(QUICK, seed=1))
+    for backend in (base, named, opened(model, adapters=other)):
+        for_backend = plan.for_backend(backend)
+        # The base answers both configs at once, since they ask the same.
+        n_distinct = sum(len(part.requests) for part in for_backend.parts) // (2 if backend.adapters is None else 1)
+        assert len(unanswered(for_backend, list(for_backend.parts), backend, stores).requests) == n_distinct
+
+
+def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model: Path, adapters: Path) -> None:
+    base, adapted = opened(model).model, opened(model, adapters=adapters).model
+    sha256 = hashlib.sha256((adapters / "adapters.json").read_bytes()).hexdigest()
+    assert base.identity is not None
+    assert {*base.identity} == {"backend", "model", "precision", "device", "chat_template", "tokenizer", "scoring"}
+    assert adapted.identity == {**base.identity, "adapters": sha256}
+    assert adapted.identity_sha256 != base.identity_sha256
+    assert (base.id, adapted.id) == ("local/tiny-llama", "local/tiny-llama-LoRA")
+
+
+def test_the_run_keeps_the_list_of_its_adapters(adapters: Path, runs: dict[str, Finished], tmp_path: Path) -> None:
+    finished = runs[SOME_EXAMPLES]
+    assert (finished.folder / "adapters.json").read_bytes() == (adapters / "adapters.json").read_bytes()
+    assert trained_items(finished.folder, read_result(finished.folder)) == {
+        config: frozenset(f"{config}-pool-{number:02}" for number in range(8, 24)) for config in CONFIGS
+    }
+    assert list(validate.problems(finished.folder)) == []
+    again = rescore(finished.folder, normalisation="sum", root=tmp_path)
+    assert again.folder != finished.folder
+    assert list(validate.problems(again.folder)) == []
+    assert trained_items(again.folder, again.result) == trained_items(finished.folder, finished.result)
+
+
+def test_a_result_without_adapters_has_the_bytes_of_before(model: Path, dataset: Path, tmp_path: Path) -> None:
+    finished = asked(planned(dataset, "left", NO_EXAMPLES), opened(model), tmp_path)
+    assert "adapters" not in json.loads((finished.folder / "result.json").read_text(encoding="utf-8"))
+    assert trained_items(finished.folder, finished.result) == {}
+
+
+def test_a_list_that_was_changed_or_lost_is_noticed(runs: dict[str, Finished], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(runs[NO_EXAMPLES].folder, tmp_path / "run"))
+    result, path = read_result(folder), folder / "adapters.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("pool-00", "test-00"), encoding="utf-8")
+    for read in (lambda: trained_items(folder, result), lambda: RecordColumns.joined(read_parts(folder, result))):
+        with pytest.raises(DataError, match=r"adapters\.json: sha256 .* is not the .* run the model again"):
+            read()
+    path.unlink()
+    with pytest.raises(DataError, match=r"adapters\.json: no such file, though result\.json names it"):
+        trained_items(folder, result)
+
+
+def changed(folder: Path, change: Callable[[Any], None]) -> Path:
+    """Change the list of the adapters of a copy."""
+    path = folder / "adapters.json"
+    value = json.loads(path.read_text(encoding="utf-8"))
+    change(value)
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return folder
+
+
+def test_adapters_for_other_data_or_another_model_are_refused(
+    model: Path, dataset: Path, adapters: Path, tmp_path: Path
+) -> None:
+    backend = opened(model, adapters=adapters)
+    newer = twin_dataset(tmp_path / "newer", version="1.0.1")
+    with pytest.raises(
+        ConfigError, match=r"trained on tasks 1\.0\.0 with version 1\.0\.0, and what is asked has 1\.0\.1"
+    ):
+        planned(newer, "tasks", NO_EXAMPLES).for_backend(backend)
+    with pytest.raises(
+        ConfigError,
+        match=r"no adapter for config 'left' with prompt 'release-1024b-k8-set1-v1'; train it with: python -m "
+        r"evaluators finetune --dataset out/datasets/tasks .*--config left --prompt release-1024b-k8-set1-v1",
+    ):
+        planned(dataset, "left", "release-1024b-k8-set1-v1").for_backend(backend)
+    other = save_tiny_llama(tmp_path / "other", seed=1, positions=1024)
+    with pytest.raises(ConfigError, match=r"was trained for model tiny-llama .*, and --model names another one"):
+        opened(other, adapters=adapters)
+    with pytest.raises(ConfigError, match="was trained with another --tokenizer"):
+        opened(model, adapters=adapters, tokenizer=other)
+    with pytest.raises(ConfigError, match=r"holds no adapters\.json; name a folder that finetune wrote"):
+        opened(model, adapters=model)
+    with pytest.raises(ConfigError, match="give one"):
+        opened(model, adapters=adapters, lora=adapters / "left" / NO_EXAMPLES)
+
+
+def damaged_list(folder: Path) -> None:
+    changed(folder, lambda value: value["adapters"][0].pop("item_ids"))
+
+
+def doubled(folder: Path) -> None:
+    changed(folder, lambda value: value["adapters"].append(value["adapters"][0]))
+
+
+def outside(folder: Path) -> None:
+    changed(folder, lambda value: value["adapters"][0].update(path="../elsewhere"))
+
+
+def lost_weights(folder: Path) -> None:
+    (folder / "left" / NO_EXAMPLES / "adapter_model.safetensors").unlink()
+
+
+def swapped_weights(folder: Path) -> None:
+    shutil.copy(
+        folder / "right" / NO_EXAMPLES / "adapter_model.safetensors",
+        folder / "left" / NO_EXAMPLES / "adapter_model.safetensors",
+    )
+
+
+def other_scale(folder: Path) -> None:
+    path = folder / "left" / NO_EXAMPLES / "adapter_config.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"lora_alpha": 8', '"lora_alpha": 80'), encoding="utf-8")
+
+
+def with_hash(folder: Path) -> None:
+    path = folder / "left" / NO_EXAMPLES / "adapter_model.safetensors"
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def tell(value: Any) -> None:
+        for adapter in value["adapters"]:
+            if adapter["path"] == f"left/{NO_EXAMPLES}":
+                adapter["weights_sha256"] = sha256
+
+    changed(folder, tell)
+
+
+def other_shape(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "left" / NO_EXAMPLES / "adapter_model.safetensors"
+    save_file({name: weights[..., :3].contiguous() for name, weights in load_file(path).items()}, path)
+    with_hash(folder)
+
+
+def fewer_layers(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "left" / NO_EXAMPLES / "adapter_model.safetensors"
+    save_file({name: weights for name, weights in load_file(path).items() if "layers.1" not in name}, path)
+    with_hash(folder)
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (damaged_list, r"adapters\.json: adapters\[0\].*item_ids"),
+        (doubled, r"adapters: context left/release-1024b-k0-v1 stands twice"),
+        (outside, r"adapters\[0\]\.path"),
+        (lost_weights, r"adapter_model\.safetensors: no such file; train the adapter again"),
+        (swapped_weights, r"adapter_model\.safetensors: sha256 .* remove the folder and train the adapter again"),
+        (other_scale, r"adapter_config\.json: sha256 .* remove the folder and train the adapter again"),
+        (other_shape, r"does not fit LlamaForCausalLM: .*size mismatch"),
+        (fewer_layers, r"lacks .*layers\.1.*; give one that was trained for this model"),
+    ],
+)
+def test_damaged_adapters_are_refused(
+    model: Path,
+    dataset: Path,
+    adapters: Path,
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+    expected: str,
+) -> None:
+    folder = Path(shutil.copytree(adapters, tmp_path / "copy"))
+    damage(folder)
+    with pytest.raises(BiasboardError, match=expected) as error:
+        asked(planned(dataset, "tasks", NO_EXAMPLES), opened(model, adapters=folder), tmp_path / "runs")
+    assert "\n" not in str(error.value)
+    assert not list((tmp_path / "runs").rglob("result.json"))
+
+
+def test_a_single_adapter_answers_everything(model: Path, dataset: Path, adapters: Path) -> None:
+    folder = adapters / "right" / NO_EXAMPLES
+    backend, bare = opened(model, lora=folder), opened(model)
+    assert backend.model.identity_sha256 != bare.model.identity_sha256
+    assert f"--lora {NO_EXAMPLES}" in backend.arguments
+    (part, _) = planned(dataset, "tasks", NO_EXAMPLES).parts
+    request = part.requests[0][0]
+    assert isinstance(request, ChoiceRequest)
+    (answer,) = all_answers_of(backend, [request])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    network = merged(model, folder)
+    expected = [label_logprob(network, tokenizer, request.prompt, one, with_end=False) for one in request.options]
+    assert answer.option_logprobs == pytest.approx(expected, abs=1e-4)
+    (without,) = all_answers_of(bare, [request])
+    assert answer.option_logprobs != pytest.approx(without.option_logprobs, abs=0.1)
+
+
+def test_texts_are_generated_with_the_adapter_of_each_request(model: Path, adapters: Path) -> None:
+    backend = opened(model, adapters=adapters)
+    text = GenerateRequest(prompt="The nurse waited", max_tokens=3)
+    requests = [replace(text, adapter=name) for name in CONTEXTS]
+    answers = all_answers_of(backend, requests)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    for name, answer in zip(CONTEXTS, answers, strict=True):
+        network, ids = merged(model, adapters / name), tokenizer(text.prompt)["input_ids"]
+        n_prompt = len(ids)
+        for _ in range(3):
+            ids.append(int(network(input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
+        assert answer.text == tokenizer.decode(ids[n_prompt:], skip_special_tokens=True)
+
+
+def test_a_request_without_a_context_is_not_answered_by_the_base(model: Path, adapters: Path) -> None:
+    with pytest.raises(ConfigError, match="has no adapter for a request that names no context"):
+        all_answers_of(opened(model, adapters=adapters), [GenerateRequest(prompt="The", max_tokens=1)])
+
+
+def test_answers_with_adapters_are_not_replayed_as_those_of_one_model(
+    runs: dict[str, Finished], tmp_path: Path
+) -> None:
+    from evaluators.backends.replay import open_backend as open_replay
+
+    folder = runs[NO_EXAMPLES].folder
+    with pytest.raises(ConfigError, match="one question has an answer for each adapter"):
+        open_replay(str(folder), BackendOptions())
+    with pytest.raises(ConfigError, match=r"with an adapter for each context; write \.parquet"):
+        export(folder / "responses.sqlite", tmp_path / "answers.jsonl")
+    n_rows = export(folder / "responses.sqlite", tmp_path / "answers.parquet")
+    assert n_rows == runs[NO_EXAMPLES].result.counts.items
+
+
+def test_the_list_names_what_was_trained(adapters: Path, dataset: Path) -> None:
+    told = open_adapters(str(adapters)).told
+    manifest = json.loads((dataset / "dataset.json").read_text(encoding="utf-8"))
+    assert (told.data.name, told.data.version) == ("tasks", "1.0.0")
+    assert told.data.content_sha256 == manifest["content_sha256"]

@@ -1,0 +1,320 @@
+"""Training of adapters: what it trains on, that it changes nothing else, that it goes on, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.backend_options import BackendOptions
+from evaluators.labels.examples import training_items
+from evaluators.runs.plan import PlannedPart
+from evaluators.tasks.classification import TASK
+from evaluators.trainer import open_trainer
+from schemas import contract, strict_json
+from schemas.adapters import PUBLISHED, Adapters
+from schemas.errors import BiasboardError, ConfigError
+from schemas.items.label import LabelItem
+from tests.evaluators.adapted import (
+    CONFIGS,
+    NO_EXAMPLES,
+    QUICK,
+    SOME_EXAMPLES,
+    label_logprob,
+    merged,
+    train,
+    twin_dataset,
+    twin_items,
+    twin_plans,
+    weights_sha256,
+)
+from tests.evaluators.label_data import made_dataset, planned
+from tests.evaluators.made_data import save_tiny_llama
+from tests.suites.commands import REPOSITORY
+
+torch = pytest.importorskip("torch", reason="the extra hf is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
+pytest.importorskip("peft", reason="the extra train is not installed")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama", positions=1024)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return twin_dataset(tmp_path_factory.mktemp("twins") / "tasks")
+
+
+@pytest.fixture(scope="module")
+def out(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the adapters of both configs in both contexts."""
+    folder = tmp_path_factory.mktemp("adapters") / "tiny"
+    train(model, twin_plans(dataset), folder)
+    return folder
+
+
+def told(out: Path) -> Adapters:
+    path = out / "adapters.json"
+    return contract.load(strict_json.read(path), Adapters, where=str(path))
+
+
+def pool_of(n_items: int) -> list[LabelItem]:
+    (item,) = twin_items("left", "pool")[:1]
+    return [replace(item, item_id=str(number)) for number in range(n_items)]
+
+
+@pytest.mark.parametrize(
+    ("n_pool", "k", "number", "expected"),
+    [
+        # From the rule of the code of Reif & Schwartz, by hand.
+        (64, 0, 0, [*range(16)]),
+        (64, 2, 0, [*range(2, 18)]),
+        (64, 2, 2, [*range(34, 50)]),
+        (64, 8, 1, [*range(24, 40)]),
+        (64, 16, 0, [*range(16, 32)]),
+        (64, 16, 2, [*range(48, 64)]),
+        # Around the end of the pool, where the examples of the context are skipped.
+        (64, 16, 3, [*range(16)]),
+        (30, 8, 1, [*range(24, 30), *range(8), 16, 17]),
+        (30, 8, 2, [*range(10, 16), *range(24, 30), *range(4)]),
+        (20, 8, 0, [*range(8, 20)]),
+    ],
+)
+def test_the_items_of_a_training_by_hand(n_pool: int, k: int, number: int, expected: list[int]) -> None:
+    pool = pool_of(n_pool)
+    shown = [pool[place % n_pool] for place in range(k * number, k * (number + 1))]
+    found = training_items(pool, shown, k, number, 16)
+    assert [int(item.item_id) for item in found] == expected
+    assert not {item.item_id for item in found} & {item.item_id for item in shown}
+
+
+def test_examples_that_a_rule_chooses_are_skipped() -> None:
+    pool = twin_items("left", "pool")
+    for prompt in TASK.prompts.values():
+        shown = TASK.chosen_examples(pool, prompt) if prompt.example_rule is not None else ()
+        found = TASK.training_items(pool, prompt, shown, 16)
+        assert len({item.item_id for item in found}) == 16
+        assert not {item.item_id for item in found} & {item.item_id for item in shown}
+
+
+def test_the_labels_become_more_likely_as_plain_passes_say(model: Path, dataset: Path, out: Path) -> None:
+    found = told(out)
+    assert [adapter.name for adapter in found.adapters] == [
+        f"{config}/{prompt}" for config in CONFIGS for prompt in (NO_EXAMPLES, SOME_EXAMPLES)
+    ]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    parts = {(part.config, plan.prompt.id): part for plan in twin_plans(dataset) for part in plan.parts}
+    for adapter in found.adapters:
+        part = parts[adapter.config, adapter.prompt]
+        assert adapter.logprob_after > adapter.logprob_before + 0.5
+        for folder, said in ((None, adapter.logprob_before), (out / adapter.path, adapter.logprob_after)):
+            assert said == pytest.approx(mean_of(part, adapter.item_ids, merged(model, folder), tokenizer), abs=1e-4)
+
+
+def mean_of(part: PlannedPart, item_ids: tuple[str, ...], network: Any, tokenizer: Any) -> float:
+    """The mean over items of the log-probability of the right label and the end token, asked as in an evaluation."""
+    values = []
+    for (split, item), (request,) in zip(part.items, part.requests, strict=True):
+        if split == "pool" and item.item_id in item_ids:
+            assert isinstance(item, LabelItem)
+            values.append(label_logprob(network, tokenizer, request.prompt, f" {item.target}", with_end=True))
+    assert len(values) == len(item_ids) == 16
+    return sum(values) / len(values)
+
+
+def test_an_adapter_is_trained_on_held_out_items_of_its_own_config(out: Path) -> None:
+    found = {adapter.name: adapter.item_ids for adapter in told(out).adapters}
+    for config in CONFIGS:
+        assert found[f"{config}/{NO_EXAMPLES}"] == tuple(f"{config}-pool-{number:02}" for number in range(16))
+        assert found[f"{config}/{SOME_EXAMPLES}"] == tuple(f"{config}-pool-{number:02}" for number in range(8, 24))
+
+
+def test_the_base_is_left_as_it_was(model: Path, dataset: Path, tmp_path: Path) -> None:
+    trainer: Any = open_trainer(str(model), BackendOptions(device="cpu"), QUICK)
+    network = trainer.loaded.network
+    before, layers = weights_sha256(network), [type(module) for module in network.modules()]
+    from evaluators.runs.finetuning import finetune
+
+    finetune(twin_plans(dataset)[:1], trainer, tmp_path / "out")
+    assert weights_sha256(network) == before
+    assert [type(module) for module in network.modules()] == layers
+
+
+def test_the_published_numbers_are_the_defaults_and_are_told(out: Path) -> None:
+    assert (PUBLISHED.epochs, PUBLISHED.learning_rate, PUBLISHED.rank, PUBLISHED.alpha) == (5, 2e-4, 64, 16)
+    found = told(out)
+    assert found.hyperparameters == QUICK
+    assert found.target_modules == ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
+    assert found.computation == "float32 on cpu"
+    assert found.packages.keys() >= {"peft", "torch", "transformers"}
+    settings = (out / "left" / NO_EXAMPLES / "adapter_config.json").read_text(encoding="utf-8")
+    assert str(REPOSITORY) not in settings + (out / "adapters.json").read_text(encoding="utf-8")
+
+
+def command(model: Path, dataset: Path, out: Path, *more: str) -> list[str]:
+    words = ["-m", "evaluators", "finetune", "--dataset", dataset, "--model", model, "--out", out, "--device", "cpu"]
+    words += ["--rank", "4", "--alpha", "8", "--learning-rate", "0.02", "--prompt", NO_EXAMPLES]
+    return [sys.executable, *map(str, words), "--prompt", SOME_EXAMPLES, *more]
+
+
+def call(words: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+
+def starting(words: list[str]) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seen",
+    ["*/*/adapter.json", "*/.release*"],
+    ids=["between two contexts", "within a context"],
+)
+def test_kill_9_loses_only_the_context_that_was_being_trained(
+    model: Path, dataset: Path, tmp_path: Path, seen: str
+) -> None:
+    whole = call(command(model, dataset, tmp_path / "whole"))
+    assert whole.returncode == 0, whole.stderr
+    assert whole.stderr.count("log-probability of a label") == 4
+    out = tmp_path / "killed"
+    process = starting(command(model, dataset, out))
+    while not list(out.glob(seen)):
+        assert process.poll() is None, "it ended before it was killed"
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (out / "adapters.json").exists()
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("*/*/adapter.json")}
+    again = call(command(model, dataset, out))
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count("log-probability of a label") == 4 - len(kept)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept, "a complete adapter was trained again"
+    assert (out / "adapters.json").read_bytes() == (tmp_path / "whole" / "adapters.json").read_bytes()
+    assert not list(out.glob("*/.*")), "what the killed process left is removed"
+
+
+def test_other_numbers_and_other_files_in_the_folder_are_refused(
+    model: Path, dataset: Path, out: Path, tmp_path: Path
+) -> None:
+    plans = twin_plans(dataset)
+    with pytest.raises(ConfigError, match=r"trained with hyperparameters\.seed 42, and now it is 7"):
+        train(model, plans, out, replace(QUICK, seed=7))
+    other = twin_dataset(tmp_path / "other", version="1.1.0")
+    with pytest.raises(ConfigError, match=r"trained with data\.version 1\.0\.0, and now it is 1\.1\.0"):
+        train(model, twin_plans(other), out)
+    strange = save_tiny_llama(tmp_path / "strange", seed=1, positions=1024)
+    with pytest.raises(ConfigError, match=r"trained with base\.id tiny-llama, and now it is strange"):
+        train(strange, plans, out)
+    with pytest.raises(ConfigError, match=r"holds config\.json and no setup\.json"):
+        train(model, plans, strange.rename(tmp_path / "full"))
+
+
+def test_an_adapter_that_was_changed_is_not_taken_for_complete(
+    model: Path, dataset: Path, out: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(out, tmp_path / "copy"))
+    path = folder / "left" / NO_EXAMPLES / "adapter_model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(ConfigError, match=r"adapter_model\.safetensors: sha256 .* remove the folder and train"):
+        train(model, twin_plans(dataset), folder)
+    shutil.rmtree(path.parent)
+    train(model, twin_plans(dataset), folder)
+    assert (folder / "adapters.json").read_bytes() == (out / "adapters.json").read_bytes()
+
+
+def without_labels(config: str, split: str) -> tuple[LabelItem, ...]:
+    items = twin_items(config, split)
+    return tuple(replace(item, target=None, content_free="placeholder") for item in items) if split == "pool" else items
+
+
+def with_a_small_pool(config: str, split: str) -> tuple[LabelItem, ...]:
+    return twin_items(config, split)[:15]
+
+
+@pytest.mark.parametrize(
+    ("items", "splits", "expected"),
+    [
+        (
+            without_labels,
+            ("test", "pool"),
+            r"item 'left-pool-00' of config 'left' has label None, which is none of its opt",
+        ),
+        (with_a_small_pool, ("test", "pool"), r"trained on 16 items of split 'pool' .* config 'left' has 15 of them"),
+        (twin_items, ("test", "bias"), r"config 'left' has no split 'pool'"),
+    ],
+)
+def test_a_dataset_without_what_a_training_needs_is_refused(
+    model: Path, tmp_path: Path, items: Callable[..., Any], splits: tuple[str, ...], expected: str
+) -> None:
+    dataset = made_dataset(tmp_path / "tasks", CONFIGS, items, splits)
+    with pytest.raises(BiasboardError, match=expected):
+        train(model, [planned(dataset, "tasks", NO_EXAMPLES)], tmp_path / "out")
+    assert not (tmp_path / "out").exists(), "nothing was written before it was refused"
+
+
+def test_a_prompt_that_is_too_long_is_refused_before_any_training(dataset: Path, tmp_path: Path) -> None:
+    short = save_tiny_llama(tmp_path / "short", positions=64)
+    with pytest.raises(
+        ConfigError, match=r"item 'left-pool-00' of left/.* cannot be trained on: context and option take"
+    ):
+        train(short, twin_plans(dataset), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_without_linear_layers_is_refused() -> None:
+    from evaluators.backends.transformers.lora import linear_layers
+
+    class Flat(torch.nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.head = torch.nn.Embedding(4, 2), torch.nn.Linear(2, 4)
+
+        def get_output_embeddings(self) -> Any:
+            return self.head
+
+    with pytest.raises(ConfigError, match="Flat has no linear layers besides its output layer"):
+        linear_layers(Flat())
+
+
+def test_without_the_extra_the_command_says_what_to_install(model: Path, dataset: Path, tmp_path: Path) -> None:
+    words = command(model, dataset, tmp_path / "out")
+    program = (
+        "import sys; sys.modules['peft'] = None; import runpy; runpy.run_module('evaluators', run_name='__main__')"
+    )
+    done = call([words[0], "-c", program, *words[3:]])
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("install the extra 'train': pip install 'biasboard[train]'")
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_that_train_nothing_are_refused(model: Path, dataset: Path, tmp_path: Path) -> None:
+    for words, expected in (
+        (("--learning-rate", "0"), "--learning-rate 0 trains nothing"),
+        (("--schedule", "cosine"), "--schedule cosine does not exist; have: constant, linear"),
+    ):
+        done = call(command(model, dataset, tmp_path / "out", *words))
+        assert done.returncode == 1
+        assert expected in done.stderr
+
+
+def test_a_real_model_learns_the_labels(shared_data: Path, tmp_path: Path) -> None:
+    model = shared_data / "models" / "tinystories-656k"
+    dataset = twin_dataset(tmp_path / "tasks")
+    found = train(model, [planned(dataset, "left", NO_EXAMPLES)], tmp_path / "out", PUBLISHED).told
+    assert json.loads((tmp_path / "out" / "setup.json").read_text())["hyperparameters"]["rank"] == 64
+    assert all(adapter.logprob_after > adapter.logprob_before for adapter in found.adapters)

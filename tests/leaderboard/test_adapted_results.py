@@ -1,0 +1,154 @@
+"""Results of models with adapters: how they are handed on, verified and named on the board."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.backend import model_identity
+from evaluators.backend_options import BackendOptions
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import run
+from leaderboard.checking.entries import Entry, Root, model_label
+from leaderboard.checking.keys import KeyBook
+from leaderboard.checking.loading import load
+from leaderboard.checking.rerunning import rerun
+from leaderboard.checking.submissions import Statement, prepare, write_prepared
+from leaderboard.checking.verdicts import judge
+from schemas.errors import ConfigError
+from schemas.memory import Memory
+from tests.evaluators.adapted import NO_EXAMPLES, SOME_EXAMPLES, train, twin_dataset, twin_plans
+from tests.evaluators.made_data import save_tiny_llama
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+pytest.importorskip("peft", reason="the extra train is not installed")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model, a dataset, adapters, and the runs of the model with and without them."""
+    from evaluators.backends.transformers.backend import open_backend
+
+    folder = tmp_path_factory.mktemp("adapted")
+    model = save_tiny_llama(folder / "tiny-llama", positions=1024)
+    dataset = twin_dataset(folder / "datasets" / "tasks")
+    plans = twin_plans(dataset)
+    train(model, plans, folder / "adapters")
+    for chosen in (str(folder / "adapters"), None):
+        backend = open_backend(str(model), BackendOptions(device="cpu", adapters=chosen))
+        for plan in plans:
+            words = " ".join(["python -m evaluators run", *backend.arguments])
+            run(plan.for_backend(backend), backend, RunOptions(root=folder / "runs", command=words))
+    return folder
+
+
+def run_of(root: Path, prompt: str, model: str = "tiny-llama-LoRA") -> Path:
+    (found,) = (root / "runs").glob(f"*/local__{model}/tasks-{prompt}-*")
+    return found
+
+
+def reason(folder: Path, root: Path) -> str:
+    """Why a result is refused; empty if it is not."""
+    (found,) = judge([folder], KeyBook(None, root / "datasets"), Memory(None), advance=lambda n_done, n: None)
+    return found.reason or ""
+
+
+def test_an_honest_result_is_verified_and_handed_on_with_its_list(root: Path, tmp_path: Path) -> None:
+    for prompt in (NO_EXAMPLES, SOME_EXAMPLES):
+        folder = run_of(root, prompt)
+        assert reason(folder, root) == ""
+        statement = Statement("bot@example.org", "https://example.org/card", None)
+        prepared = prepare(folder, statement, tmp_path, today=datetime.date(2026, 1, 2), version="0.1.0")
+        handed = write_prepared(prepared, tmp_path / "results")
+        assert (handed / "adapters.json").read_bytes() == (root / "adapters" / "adapters.json").read_bytes()
+        assert reason(handed, root) == ""
+
+
+def forged(folder: Path, target: Path, change: Callable[[Any], None]) -> Path:
+    """A copy of a result that tells something else about its adapters, with all hashes as they should be."""
+    shutil.copytree(folder, target)
+    adapters, path = target / "adapters.json", target / "result.json"
+    value, result = (json.loads(file.read_text(encoding="utf-8")) for file in (adapters, path))
+    change(value)
+    adapters.write_text(json.dumps(value), encoding="utf-8")
+    sha256 = hashlib.sha256(adapters.read_bytes()).hexdigest()
+    result["adapters"]["sha256"] = result["model"]["identity"]["adapters"] = sha256
+    result["model"]["identity_sha256"] = model_identity(result["model"]["identity"])
+    path.write_text(json.dumps(result), encoding="utf-8")
+    return target
+
+
+def trained_on(item_id: str) -> Callable[[Any], None]:
+    def change(value: Any) -> None:
+        for adapter in value["adapters"]:
+            if (adapter["config"], adapter["prompt"]) == ("left", SOME_EXAMPLES):
+                adapter["item_ids"][-1] = item_id
+
+    return change
+
+
+def of_other_data(value: Any) -> None:
+    value["data"]["version"] = "1.0.1"
+
+
+def without_a_config(value: Any) -> None:
+    value["adapters"] = [adapter for adapter in value["adapters"] if adapter["config"] != "right"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (trained_on("left-test-01"), "was trained on item 'left-test-01', which is of split test, which is measured"),
+        (trained_on("left-bias-01"), "was trained on item 'left-bias-01', which is of split bias, which is measured"),
+        (trained_on("left-pool-03"), "was trained on item 'left-pool-03', which is an example that the prompt shows"),
+        (trained_on("elsewhere"), "was trained on item 'elsewhere', which is no item of split pool"),
+        (of_other_data, "was trained on tasks 1.0.1 for task classification, the result is on tasks 1.0.0"),
+        (without_a_config, "has no adapter for config 'right' with prompt 'release-1024b-k8-set0-v1'"),
+    ],
+)
+def test_a_result_that_was_trained_on_what_it_measures_is_refused(
+    root: Path, tmp_path: Path, change: Callable[[Any], None], expected: str
+) -> None:
+    assert expected in reason(forged(run_of(root, SOME_EXAMPLES), tmp_path / "run", change), root)
+
+
+def test_another_list_than_the_identity_names_is_refused(root: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(run_of(root, NO_EXAMPLES), tmp_path / "run"))
+    path = folder / "result.json"
+    result = json.loads(path.read_text(encoding="utf-8"))
+    del result["adapters"]
+    path.write_text(json.dumps(result), encoding="utf-8")
+    assert "adapters: are not those that the model's identity names" in reason(folder, root)
+
+
+def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
+    found = load([Root(root / "runs", "local")], KeyBook(None, root / "datasets"), Memory(None))
+    assert not found.left_out
+    labels: dict[str, set[str]] = {}
+    entries: tuple[Entry, ...] = found.entries
+    for entry in entries:
+        labels.setdefault(model_label(entry), set()).add(entry.result.model.identity_sha256)
+    sha256 = hashlib.sha256((root / "adapters" / "adapters.json").read_bytes()).hexdigest()
+    assert len(entries) == 4
+    assert [len(identities) for identities in labels.values()] == [1, 1]
+    assert sorted(label.split(" ")[0] for label in labels) == ["local/tiny-llama", "local/tiny-llama-LoRA"]
+    assert [label.endswith(f", LoRA {sha256[:8]})") for label in sorted(labels)] == [False, True]
+
+
+def test_a_maintainer_asks_again_with_the_adapters(root: Path) -> None:
+    from evaluators.backends.transformers.backend import open_backend
+
+    path = run_of(root, SOME_EXAMPLES) / "result.json"
+    model, adapters = str(root / "tiny-llama"), str(root / "adapters")
+    with_adapters = open_backend(model, BackendOptions(device="cpu", adapters=adapters))
+    found = rerun(path, with_adapters, root / "datasets", 10, seed=1)
+    assert (found.rerun.n_items, found.rerun.n_agreeing) == (10, 10)
+    with pytest.raises(ConfigError, match=r"with adapters_sha256 .* the opened model has None"):
+        rerun(path, open_backend(model, BackendOptions(device="cpu")), root / "datasets", 10, seed=1)
