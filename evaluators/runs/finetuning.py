@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -51,9 +51,11 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
     setup = _setup(plans[0], trainer)
     with held(out):
         _take_setup(out, setup)
+        known = _known(out)
         n_known = 0
         for context in _contexts(plans, trainer):
-            if _known(out, context) is not None:
+            if context.name in known:
+                _check_items(out, known[context.name], context)
                 n_known += 1
             else:
                 trainer.check([context])
@@ -63,11 +65,13 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
         n_contexts = sum(len(plan.selection.parts) for plan in plans)
         with progress("training adapters", n_contexts, done=n_known) as advance:
             for context in _contexts(plans, trainer):
-                if _known(out, context) is None:
+                if context.name not in known:
                     advance(0, part=context.name)
-                    note(_line(*_trained(out, context, trainer)))
+                    adapter, seconds = _trained(out, context, trainer)
+                    note(_line(adapter, seconds))
+                    known[context.name] = adapter
                     advance(1)
-        _write_list(out, setup)
+        _write_list(out, setup, known)
     return open_adapters(str(out))
 
 
@@ -175,43 +179,44 @@ def _flat(value: JsonValue, name: str = "") -> dict[str, JsonValue]:
     }
 
 
-def _path(context: Context) -> str:
-    return context.name
-
-
-def _known(out: Path, context: Context) -> TrainedAdapter | None:
-    """Return the adapter of a context that was trained before; None if there is none.
+def _known(out: Path) -> dict[str, TrainedAdapter]:
+    """Return the complete adapters of a folder by the names of their contexts.
 
     Raises:
-        ConfigError: it was changed afterwards, or trained on other items.
+        ConfigError: one was changed afterwards.
     """
-    path = out / _path(context) / _ADAPTER
-    if not path.is_file():
-        return None
-    adapter = _read(out, path)
-    if adapter.name != context.name or adapter.item_ids != tuple(lesson.item_id for lesson in context.lessons):
-        raise ConfigError(f"{path}: is about another context or other items; remove the folder and train it again")
-    return adapter
+    found = {}
+    for path in sorted(out.glob(f"*/*/{_ADAPTER}")):
+        try:
+            adapter = TypeAdapter(TrainedAdapter).validate_python(strict_json.read(path))
+        except ValidationError as error:
+            raise ConfigError(f"{path}: is no note on an adapter; remove the folder and train it again") from error
+        if path.parent != out / adapter.name:
+            raise ConfigError(f"{path}: is about {adapter.name}; remove the folder and train it again")
+        checked_folder(out, adapter)
+        found[adapter.name] = adapter
+    return found
 
 
-def _read(out: Path, path: Path) -> TrainedAdapter:
-    try:
-        adapter = TypeAdapter(TrainedAdapter).validate_python(strict_json.read(path))
-    except ValidationError as error:
-        raise ConfigError(f"{path}: is no note on an adapter; remove the folder and train it again") from error
-    checked_folder(out, adapter)
-    return adapter
+def _check_items(out: Path, adapter: TrainedAdapter, context: Context) -> None:
+    """Check that an adapter was trained on the items of its context.
+
+    Raises:
+        ConfigError: it was trained on others.
+    """
+    if adapter.item_ids != tuple(lesson.item_id for lesson in context.lessons):
+        raise ConfigError(f"{out / adapter.path}: was trained on other items; remove the folder and train it again")
 
 
 def _trained(out: Path, context: Context, trainer: Trainer) -> tuple[TrainedAdapter, float]:
     """Train the adapter of a context, and return it with the seconds that it took."""
     start = time.perf_counter()
-    with replacing_folder(out / _path(context)) as folder:
+    with replacing_folder(out / context.name) as folder:
         likelihoods = trainer.train(context, folder)
         adapter = TrainedAdapter(
             config=context.config,
             prompt=context.prompt,
-            path=_path(context),
+            path=context.name,
             weights_sha256=sha256_file(folder / WEIGHTS),
             settings_sha256=sha256_file(folder / SETTINGS),
             item_ids=tuple(lesson.item_id for lesson in context.lessons),
@@ -229,8 +234,8 @@ def _line(adapter: TrainedAdapter, seconds: float) -> str:
     )
 
 
-def _write_list(out: Path, setup: dict[str, JsonValue]) -> None:
-    """Write the list of all adapters in a folder, sorted by config and prompt."""
-    found = sorted((_read(out, path) for path in out.glob(f"*/*/{_ADAPTER}")), key=lambda one: one.name)
-    value: dict[str, JsonValue] = {**setup, "adapters": [contract.plain(asdict(adapter)) for adapter in found]}
-    strict_json.write(out / ADAPTERS, contract.dump(contract.load(value, Adapters, where=str(out / ADAPTERS))))
+def _write_list(out: Path, setup: dict[str, JsonValue], known: Mapping[str, TrainedAdapter]) -> None:
+    """Write the list of all adapters of a folder, sorted by config and prompt."""
+    adapters = [contract.plain(asdict(known[name])) for name in sorted(known)]
+    told = contract.load({**setup, "adapters": adapters}, Adapters, where=str(out / ADAPTERS))
+    strict_json.write(out / ADAPTERS, contract.dump(told))

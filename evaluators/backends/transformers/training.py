@@ -79,9 +79,9 @@ class LoraTrainer:
         Raises:
             RunError: the training gives no numbers.
         """
-        rows = self._rows(context)
+        torch, rows = import_extra("torch", "hf"), self._rows(context)
         seed = _seed(self.hyperparameters.seed, context.name)
-        import_extra("torch", "hf").manual_seed(seed)
+        torch.manual_seed(seed)
         before = self._likelihood(rows)
         try:
             weights = self._slot.begin(self.hyperparameters, self.target_modules)
@@ -90,6 +90,11 @@ class LoraTrainer:
             # What is measured is what was written, as a run loads it.
             self._slot.use(folder)
             after = self._likelihood(rows)
+        except torch.OutOfMemoryError as error:
+            raise RunError(
+                f"{context.name}: out of memory; use a smaller model, --dtype bfloat16, or a --prompt with a smaller "
+                "largest length"
+            ) from error
         finally:
             self._slot.free()
         if not (math.isfinite(before) and math.isfinite(after)):
