@@ -27,6 +27,8 @@ BoolArray = npt.NDArray[np.bool_]
 class LabelAnswers(NamedTuple):
     """The answers of a model to the items of one task in one context, n items and k labels."""
 
+    config: str
+    """Name of the task's config."""
     labels: tuple[str, ...]
     """All labels that any item offers, sorted."""
     probabilities: FloatArray
@@ -47,6 +49,8 @@ class LabelAnswers(NamedTuple):
     """Facts about the task, by name."""
     is_cut: BoolArray
     """Mask of the items whose input or instruction was shortened, shape (n,)."""
+    is_trained: BoolArray
+    """Mask of the items that an adapter of the model was trained on, shape (n,)."""
 
     @property
     def has_reading(self) -> BoolArray:
@@ -67,8 +71,11 @@ class LabelAnswers(NamedTuple):
 
     @property
     def unshown_pool(self) -> BoolArray:
-        """The mask of the items of the pool with a distribution that are no examples of this context, shape (n,)."""
-        return self.of_split("pool") & (self.places < 0)
+        """The mask of the items of the pool with a distribution that the model has not seen, shape (n,).
+
+        Neither are they examples of this context, nor was an adapter trained on them.
+        """
+        return self.of_split("pool") & (self.places < 0) & ~self.is_trained
 
     @property
     def shown(self) -> BoolArray:
@@ -121,6 +128,10 @@ class Calibration(Protocol):
         """The version, raised with each change that can change a value."""
 
     @property
+    def label(self) -> str:
+        """The abbreviation by which tables name it, such as ``LOOC``."""
+
+    @property
     def title(self) -> str:
         """The name of the method for readers."""
 
@@ -132,8 +143,26 @@ class Calibration(Protocol):
     def is_of_paper(self) -> bool:
         """True if the paper describes it with a softmax, which is then measured too."""
 
+    @property
+    def learns_from(self) -> frozenset[str]:
+        """The splits whose right labels it learns from; nothing that is measured on one of them is calibrated."""
+
+    @property
+    def is_stored(self) -> bool:
+        """True if its correction is stored and applied from then on, and not fitted anew from the same answers.
+
+        A fit that compares predictions can end elsewhere on another processor. It has one weight per label.
+        """
+
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""
+
+
+class StoredCalibration(Calibration, Protocol):
+    """A calibration whose correction is stored."""
+
+    def fitted_items(self, answers: LabelAnswers) -> BoolArray:
+        """Return the mask of the items that it is fitted on, shape (n,)."""
 
 
 def prior_ratio(answers: LabelAnswers, rows: BoolArray, weights: FloatArray | None = None) -> FloatArray:

@@ -14,6 +14,7 @@ from datetime import date
 from schemas.adapters import Adapters
 from schemas.answer_key import AnswerKey
 from schemas.cluster_sums import ClusterSums
+from schemas.corrections import Corrections, corrections_problems
 from schemas.dataset import Manifest
 from schemas.record import Record
 from schemas.register import Register
@@ -37,6 +38,8 @@ def problems(document: object) -> Iterator[str]:
             yield from _record_problems(document)
         case Result():
             yield from _result_problems(document)
+        case Corrections():
+            yield from corrections_problems(document)
         case Reweighting():
             yield from reweighting_problems(document)
         case Adapters():

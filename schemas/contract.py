@@ -19,6 +19,7 @@ from schemas.adapters import Adapters
 from schemas.answer_key import AnswerKey
 from schemas.checks import problems
 from schemas.cluster_sums import ClusterSums
+from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
 from schemas.item_shape import Item, item_shapes
@@ -40,6 +41,7 @@ Document: TypeAlias = (
     | ClusterSums
     | Result
     | Adapters
+    | Corrections
     | AnswerKey
     | Register
     | Submission
@@ -56,6 +58,7 @@ _FILES: Mapping[type[Any], str] = {
     ClusterSums: "cluster_sums",
     Result: "result",
     Adapters: "adapters",
+    Corrections: "corrections",
     AnswerKey: "answer_key",
     Register: "register",
     Submission: "submission",

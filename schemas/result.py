@@ -255,6 +255,15 @@ class AdaptersFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionsFile:
+    """A reference to the corrections of a model's distributions that were fitted for a result."""
+
+    path: str
+    """Name of a file beside the result."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
     """The complete files of a result that is handed on without its texts, and the sums that replace them.
 
@@ -291,6 +300,8 @@ class Result:
     """Files that hold the texts and stay elsewhere; None if the texts are in the records."""
     adapters: AdaptersFile | None = None
     """List of the adapters, one for each config; None if the model answered without, or with one for everything."""
+    corrections: CorrectionsFile | None = None
+    """Corrections that calibrated metrics apply and that are not fitted anew; None if no metric needs one."""
 
     @property
     def scorers(self) -> tuple[Scorer, ...]:

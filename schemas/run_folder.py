@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from schemas import contract, strict_json, tables
 from schemas.adapters import Adapters
 from schemas.cluster_sums import ClusterSums
+from schemas.corrections import Corrections
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.record_counts import RepeatedItems, Tally
-from schemas.result import AdaptersFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
+from schemas.result import AdaptersFile, CorrectionsFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
 from schemas.score import TextScore
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ RECORDS = "records.parquet"
 SCORES = "scores.parquet"
 SUMS = "sums.parquet"
 ADAPTERS = "adapters.json"
+CORRECTIONS = "corrections.json"
 SUBMISSION = "submission.json"
 REGISTER = "register.json"
 """Register of a folder of accepted results, which lies beside them."""
@@ -39,12 +41,13 @@ RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
 SUBMIT_AGAIN = "submit the complete run again"
 
 TableOfRun: TypeAlias = RecordsFile | ScoresFile | SumsFile
-FileOfRun: TypeAlias = TableOfRun | AdaptersFile
+FileOfRun: TypeAlias = TableOfRun | AdaptersFile | CorrectionsFile
 _FIELDS: Mapping[type[FileOfRun], str] = {
     RecordsFile: "records",
     ScoresFile: "scores",
     SumsFile: "withheld.sums",
     AdaptersFile: "adapters",
+    CorrectionsFile: "corrections",
 }
 """Field of a result that names a file."""
 _REMEDIES: Mapping[type[FileOfRun], str] = {
@@ -52,6 +55,7 @@ _REMEDIES: Mapping[type[FileOfRun], str] = {
     ScoresFile: RESCORE_TEXTS,
     SumsFile: SUBMIT_AGAIN,
     AdaptersFile: "run the model again",
+    CorrectionsFile: "rescore the run",
 }
 """Way to get a file that a result was not written with."""
 
@@ -233,10 +237,28 @@ def read_adapters(folder: Path, result: Result) -> Adapters | None:
     """
     if result.adapters is None:
         return None
-    path = place_of(folder, result.adapters)
-    for problem in hash_problems(folder, result.adapters):
-        raise DataError(problem)
+    path = _unchanged_place(folder, result.adapters)
     return contract.load(strict_json.read(path), Adapters, where=str(path))
+
+
+def read_corrections(folder: Path, result: Result) -> Corrections | None:
+    """Read and check the stored corrections of a run; None if it has none.
+
+    Raises:
+        DataError: the file is missing or invalid, or it is not the one that the result was written with.
+    """
+    if result.corrections is None:
+        return None
+    path = _unchanged_place(folder, result.corrections)
+    return contract.load(strict_json.read(path), Corrections, where=str(path))
+
+
+def _unchanged_place(folder: Path, said: FileOfRun) -> Path:
+    """Return the path of a file that a result names, whose hash is the one that the result says."""
+    path = place_of(folder, said)
+    for problem in hash_problems(folder, said):
+        raise DataError(problem)
+    return path
 
 
 def sums_problems(path: Path, rows: Sequence[ClusterSums]) -> Iterator[str]:
@@ -282,9 +304,7 @@ def _record_files() -> ModuleType:
 
 def _checked_place(folder: Path, said: TableOfRun) -> Path:
     """Return the path of a file that a result names, whose hash and number of rows are those that the result says."""
-    path = place_of(folder, said)
-    for problem in hash_problems(folder, said):
-        raise DataError(problem)
+    path = _unchanged_place(folder, said)
     for problem in _row_problems(folder, said, tables.n_rows(path)):
         raise DataError(problem)
     return path

@@ -20,6 +20,7 @@ from schemas.adapters import Adapters
 from schemas.cluster_sums import ClusterSums
 from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.contract import D
+from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, file_problems
 from schemas.errors import DataError
@@ -293,6 +294,8 @@ def _run_problems(folder: Path) -> Iterator[str]:
         yield from _listed(folder, result.withheld.sums, _run_sums_problems)
     if result.adapters is not None:
         yield from _listed(folder, result.adapters, lambda path: _sound(path, Adapters))
+    if result.corrections is not None:
+        yield from _listed(folder, result.corrections, lambda path: _sound(path, Corrections))
 
 
 def _sound(path: Path, document_type: type[D]) -> Iterator[str]:

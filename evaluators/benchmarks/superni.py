@@ -7,6 +7,7 @@ from evaluators.calibrator import calibrations
 from evaluators.labels.baselines import BASELINES, baseline_with_prior
 from evaluators.labels.examples import SHARES, rule_of
 from evaluators.labels.prompts import N_BALANCED, N_EXAMPLES, N_SETS
+from evaluators.labels.table import calibrated_measures
 
 _TASK = "classification"
 _RANKING = 8
@@ -58,7 +59,11 @@ BENCHMARK = Benchmark(
         *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _CURVES.items()),
         _index("accuracy", _RANKING, "Accuracy"),
         *(_index(f"macro_f1_{one.name}", _RANKING, f"Macro-F1 with {one.title}") for one in calibrations()),
-        *(_index(f"bias_score_{one.name}", _RANKING, f"BiasScore with {one.title}", 0.0) for one in calibrations()),
+        *(
+            _index(f"bias_score_{one.name}", _RANKING, f"BiasScore with {one.title}", 0.0)
+            for one in calibrations()
+            if "bias_score" in calibrated_measures(one)
+        ),
         *(
             _index(name, k, title, ideal, top)
             for name, (ideal, top, title) in _CURVES.items()
@@ -77,7 +82,12 @@ BENCHMARK = Benchmark(
     compared_over_sets={name: ideal for name, (ideal, _, _) in _CURVES.items()},
     printed_metrics=(
         *("macro_f1", "accuracy", "rsd", "bias_score"),
-        *(f"{name}_{one.name}" for name in ("macro_f1", "bias_score") for one in calibrations()),
+        *(
+            f"{name}_{one.name}"
+            for name in ("macro_f1", "bias_score")
+            for one in calibrations()
+            if name in calibrated_measures(one)
+        ),
         *("n_shown", "cut_rate"),
     ),
 )

@@ -19,9 +19,12 @@ class BatchCalibration:
 
     name: str = "bc"
     version: str = "1.0"
+    label: str = "BC"
     title: str = "batch calibration"
     description: str = "Calibrated by the mean distribution over all items of the split test, without their labels."
     is_of_paper: bool = False
+    is_stored: bool = False
+    learns_from: frozenset[str] = frozenset()
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

@@ -24,9 +24,12 @@ class FittedBatchCalibration:
 
     name: str = "bcl"
     version: str = "1.0"
+    label: str = "BCL"
     title: str = "batch calibration fitted on the pool"
     description: str = "Calibrated by that power of the mean distribution over the pool that is right most often there."
     is_of_paper: bool = False
+    is_stored: bool = False
+    learns_from: frozenset[str] = frozenset({"pool"})
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none; of equally good exponents, that nearest to 1."""

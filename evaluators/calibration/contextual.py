@@ -18,9 +18,12 @@ class ContextualCalibration:
 
     name: str = "cc"
     version: str = "1.0"
+    label: str = "CC"
     title: str = "contextual calibration"
     description: str = "Calibrated by the mean distribution over inputs without content: N/A, [MASK] and an empty one."
     is_of_paper: bool = True
+    is_stored: bool = False
+    learns_from: frozenset[str] = frozenset()
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

@@ -18,9 +18,12 @@ class DomainContextCalibration:
 
     name: str = "dc"
     version: str = "1.0"
+    label: str = "DC"
     title: str = "domain-context calibration"
     description: str = "Calibrated by the mean distribution over inputs of random words of the task's own inputs."
     is_of_paper: bool = True
+    is_stored: bool = False
+    learns_from: frozenset[str] = frozenset()
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

@@ -21,9 +21,12 @@ class LeaveOneOutCalibration:
 
     name: str = "looc"
     version: str = "1.0"
+    label: str = "LOOC"
     title: str = "leave-one-out calibration"
     description: str = "Calibrated by the distributions over the examples, each asked with the others in its prompt."
     is_of_paper: bool = True
+    is_stored: bool = False
+    learns_from: frozenset[str] = frozenset({"pool"})
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

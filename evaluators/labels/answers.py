@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -26,11 +27,12 @@ _MOST_LABELS = 64
 _OF_TASK = ("category", "equivalent_labels")
 
 
-def label_answers(records: RecordColumns) -> LabelAnswers:
+def label_answers(records: RecordColumns, trained: Mapping[str, frozenset[str]] | None = None) -> LabelAnswers:
     """Return the records of one task in one context as arrays.
 
     Args:
         records: The records, with one exchange each.
+        trained: Ids of the items that an adapter was trained on, by config; None if there are none.
 
     Raises:
         DataError: a record has several exchanges, or its groups or reading are not those of the task.
@@ -49,7 +51,10 @@ def label_answers(records: RecordColumns) -> LabelAnswers:
     groups = _groups(records)
     shown = [_shown(group.get(SHOWN)) for group in groups]
     targets = np.array([place_of.get(target or "", -1) for target in records.columns["target"].texts], dtype=np.int64)
+    config = records.columns["config"].texts[0] or ""
+    seen = frozenset() if trained is None else trained.get(config, frozenset())
     return LabelAnswers(
+        config=config,
         labels=labels,
         probabilities=_probabilities(records, place_of),
         offered=offered,
@@ -60,6 +65,7 @@ def label_answers(records: RecordColumns) -> LabelAnswers:
         n_shown=np.array([-1 if one is None else len(one) for one in shown], dtype=np.int64),
         groups=_of_task(groups, shown, labels),
         is_cut=np.array([CUT in group for group in groups], dtype=np.bool_),
+        is_trained=np.array([item_id in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_),
     )
 
 

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.calibrator import LabelAnswers, calibrations
-from evaluators.labels.answers import BALANCE
+from evaluators.calibrator import Calibration, Correction, LabelAnswers, StoredCalibration, calibrations
+from evaluators.labels.answers import BALANCE, label_answers
 from evaluators.labels.measures import (
     CLASS_FLOORS,
     CLASS_MEASURES,
@@ -28,11 +28,15 @@ from evaluators.labels.measures import (
     PriorSums,
     correlation,
 )
+from evaluators.labels.stored import stored_correction
 from evaluators.metric import RecordTable
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray, Statistics, mean
+from evaluators.task import NOTHING_BESIDE, Beside
+from schemas.corrections import FittedCorrection
+from schemas.record_columns import RecordColumns
 
 SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
@@ -41,6 +45,8 @@ _OF_TASK = ("category", "equivalent_labels", BALANCE)
 """Groups of a task that slices are made by, beside its number of labels."""
 _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MEANS = ("n_shown", "cut_rate")
+_TEST, _BIAS = "test", "bias"
+"""Splits that performance and prior are measured on."""
 _N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
 
 
@@ -69,10 +75,16 @@ def variants() -> tuple[Variant, ...]:
     """Return all measures of all distributions, the model's own ones first."""
     measures = (*CLASS_MEASURES, *PRIOR_MEASURES)
     own = [Variant(name) for name in (*measures, *CLASS_FLOORS, *PRIOR_FLOORS, *CORRELATIONS, *_MEANS)]
-    calibrated = [Variant(name, one.name) for one in calibrations() for name in measures]
+    calibrated = [Variant(name, one.name) for one in calibrations() for name in calibrated_measures(one)]
     # The softmax has the same most probable label, so that only BiasScore differs.
     softmax = [Variant("bias_score", one.name, is_softmax=True) for one in calibrations() if one.is_of_paper]
     return (*own, *calibrated, *softmax)
+
+
+def calibrated_measures(calibration: Calibration) -> tuple[str, ...]:
+    """Return the measures that a calibration is judged by: those on items whose labels it does not learn from."""
+    of_prior = () if _BIAS in calibration.learns_from else PRIOR_MEASURES
+    return (*CLASS_MEASURES, *of_prior)
 
 
 class LabelTable(RecordTable, Protocol):
@@ -120,27 +132,39 @@ class ConfigTable:
     """Reason why there is no calibration, by its name."""
     probabilities: Mapping[tuple[str, bool], FloatArray]
     """Distributions by name of the calibration (empty for the model's own), and True for the softmax of the paper."""
+    corrections: tuple[FittedCorrection, ...] = ()
+    """Corrections that are stored."""
 
     @classmethod
-    def of(cls, answers: LabelAnswers, names: Container[str] | None = None) -> ConfigTable:
+    def of(cls, answers: LabelAnswers, names: Container[str] | None = None, beside: Beside = NOTHING_BESIDE) -> Self:
         """Fit calibrations and apply them.
 
         Args:
             answers: The answers.
             names: Names of the calibrations; None for all.
+            beside: Corrections that were fitted before.
+
+        Raises:
+            DataError: a stored correction is for other labels.
         """
         reasons, found = {}, {("", False): answers.probabilities}
+        stored = []
         for one in calibrations():
             if names is not None and one.name not in names:
                 continue
-            fitted = one.fit(answers)
+            fitted: Correction | str
+            if one.is_stored:
+                fitted, told = stored_correction(cast(StoredCalibration, one), answers, beside)
+                stored += [] if told is None else [told]
+            else:
+                fitted = one.fit(answers)
             if isinstance(fitted, str):
                 reasons[one.name] = fitted
                 continue
             found[one.name, False] = fitted.apply(answers)
             if one.is_of_paper:
                 found[one.name, True] = fitted.apply_as_in_paper(answers)
-        return cls(answers, reasons, found)
+        return cls(answers, reasons, found, tuple(stored))
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return nothing: a single task is not sliced."""
@@ -172,7 +196,7 @@ class ConfigTable:
 
     def _used(self, variant: Variant) -> tuple[BoolArray, BoolArray]:
         """Return the mask of the items that a variant is about, and of those among them that it is computed from."""
-        asked: BoolArray = self.answers.splits == ("test" if variant.measure in _CLASS else "bias")
+        asked: BoolArray = self.answers.splits == (_TEST if variant.measure in _CLASS else _BIAS)
         known = ~np.isnan(self.probabilities[variant.calibration, variant.is_softmax][:, 0])
         return asked, asked & known & (self.answers.targets >= 0)
 
@@ -195,7 +219,7 @@ class ConfigTable:
         return {}
 
     def _mean(self, measure: str) -> Statistics:
-        used = (self.answers.splits == "test") & (self.answers.n_shown >= 0)
+        used = (self.answers.splits == _TEST) & (self.answers.n_shown >= 0)
         values = self.answers.n_shown if measure == "n_shown" else self.answers.is_cut
         sums = np.column_stack([np.where(used, values, 0.0), used.astype(np.float64)])
         return Statistics(sums, int(used.sum()), 0)
@@ -227,6 +251,8 @@ class SuiteTable:
     measures: MeasureTable
     reasons: Mapping[str, str]
     """Reason why no task has a calibration, by its name."""
+    corrections: tuple[FittedCorrection, ...] = ()
+    """Corrections that are stored, of all tasks."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group of tasks that occur, sorted."""
@@ -247,12 +273,18 @@ class SuiteTable:
         return Statistics(np.where(used[:, None], columns, 0.0), int(used.sum()), int(rows.sum() - used.sum()))
 
 
-def suite_table(parts: Iterable[LabelAnswers], names: Container[str] | None = None) -> SuiteTable:
+def suite_table(
+    parts: Iterable[LabelAnswers], names: Container[str] | None = None, beside: Beside = NOTHING_BESIDE
+) -> SuiteTable:
     """Return the measures of each task of a suite.
 
     Args:
         parts: The answers to each task.
         names: Names of the variants that are needed; None for all. A correlation needs both of its measures.
+        beside: Corrections that were fitted before.
+
+    Raises:
+        DataError: a stored correction is for other labels.
     """
     named = [variant for variant in variants() if names is None or variant.name in names]
     measures = {one for variant in named for one in CORRELATIONS.get(variant.measure, ())}
@@ -261,8 +293,10 @@ def suite_table(parts: Iterable[LabelAnswers], names: Container[str] | None = No
     values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
     groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
     reasons: list[Mapping[str, str]] = []
+    corrections: list[FittedCorrection] = []
     for answers in parts:
-        table = ConfigTable.of(answers, used)
+        table = ConfigTable.of(answers, used, beside)
+        corrections += table.corrections
         for variant in wanted:
             values[variant.name].append(table.value(variant))
         for name in _OF_TASK:
@@ -276,6 +310,7 @@ def suite_table(parts: Iterable[LabelAnswers], names: Container[str] | None = No
             {name: _texts(found) for name, found in groups.items()},
         ),
         everywhere,
+        tuple(corrections),
     )
 
 
@@ -288,3 +323,14 @@ def n_labels_group(n_labels: int) -> str:
     if n_labels <= 5:
         return str(n_labels)
     return "6 to 9" if n_labels <= 9 else "10 or more"
+
+
+def corrected_table(
+    parts: Iterable[RecordColumns], beside: Beside, *, is_suite: bool, metrics: frozenset[str] | None
+) -> ConfigTable | SuiteTable:
+    """Return the table of the records of one task or of a suite; see ``AppliesCorrections``."""
+    if is_suite:
+        return suite_table((label_answers(one, beside.trained) for one in parts), metrics, beside)
+    answers = label_answers(RecordColumns.joined(parts), beside.trained)
+    used = None if metrics is None else {one.calibration for one in variants() if one.name in metrics}
+    return ConfigTable.of(answers, used, beside)

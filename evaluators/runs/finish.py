@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
@@ -25,6 +26,7 @@ from schemas.record_files import read_parts_unchecked, writing_records
 from schemas.result import (
     SCHEMA_VERSION,
     AdaptersFile,
+    CorrectionsFile,
     Environment,
     Model,
     RecordsFile,
@@ -52,6 +54,8 @@ class Origin:
     environment: Environment
     adapters: AdaptersFile | None = None
     """List of the adapters with which the model answered, which lies in the folder of the run."""
+    corrections: CorrectionsFile | None = None
+    """Earlier corrections in the folder of the run, which are kept; None to fit all anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +152,24 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
         DataError: the records do not come from the signature's task, or come from several prompts or configs.
     """
     signature = origin.signature
+    draft = Result(
+        schema_version=SCHEMA_VERSION,
+        model=origin.model,
+        signature=origin.signature,
+        signature_sha256=origin.signature.sha256(),
+        command=origin.command,
+        counts=written.tally.counts,
+        metrics=(),
+        usage=origin.usage,
+        environment=origin.environment,
+        records=written.file,
+        scores=None,
+        coverage=written.tally.coverage if signature.parts else (),
+        adapters=origin.adapters,
+        corrections=origin.corrections,
+    )
     with working(f"computing the metrics of {folder.name}"):
-        metrics, scores = score_records(
+        computed = score_records(
             folder,
             written.parts(folder),
             signature.task,
@@ -157,22 +177,9 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
             is_suite=bool(signature.parts),
             known=scoring.known,
             stored=scoring.stored,
+            beside=beside_of(folder, draft, may_fit=True),
         )
-    result = Result(
-        schema_version=SCHEMA_VERSION,
-        model=origin.model,
-        signature=origin.signature,
-        signature_sha256=origin.signature.sha256(),
-        command=origin.command,
-        counts=written.tally.counts,
-        metrics=metrics,
-        usage=origin.usage,
-        environment=origin.environment,
-        records=written.file,
-        scores=scores,
-        coverage=written.tally.coverage if signature.parts else (),
-        adapters=origin.adapters,
-    )
+    result = replace(draft, metrics=computed.metrics, scores=computed.scores, corrections=computed.corrections)
     write_result(folder, result)
     note_followed(written.file, signature)
     return result

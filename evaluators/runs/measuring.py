@@ -9,16 +9,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition, RecordTable, Source, TableSource, compute_all
+from evaluators.metric import CorrectedTable, MetricDefinition, RecordTable, Source, TableSource, compute_all
+from evaluators.runs.beside import write_corrections
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
-from evaluators.task import MeasuresNothing, ReadsScores, ReadsSuites, Task, load_task
+from evaluators.task import (
+    NOTHING_BESIDE,
+    AppliesCorrections,
+    Beside,
+    MeasuresNothing,
+    ReadsScores,
+    ReadsSuites,
+    Task,
+    load_task,
+)
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
+from schemas.corrections import FittedCorrection
 from schemas.errors import ConfigError
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
-from schemas.result import Metric, ScoresFile
+from schemas.result import CorrectionsFile, Metric, ScoresFile
 
 _METRICS = "evaluators.metrics"
 
@@ -59,6 +70,7 @@ def table_of(
     *,
     is_suite: bool,
     metrics: frozenset[str] | None = None,
+    beside: Beside = NOTHING_BESIDE,
 ) -> RecordTable:
     """Return the table of a task for the records of a result.
 
@@ -68,10 +80,13 @@ def table_of(
         scores: Scores of the texts of the records.
         is_suite: True if the result is that of a suite, and not of a single config.
         metrics: Names of the metrics that are needed; None for all.
+        beside: Corrections of calibrated metrics that lie beside the records.
 
     Raises:
         DataError: the records do not come from this task, or come from several prompts.
     """
+    if isinstance(task, AppliesCorrections):
+        return task.corrected_table(parts, beside, is_suite=is_suite, metrics=metrics)
     if is_suite and isinstance(task, ReadsSuites):
         return task.suite_table(parts, metrics)
     records = RecordColumns.joined(parts)
@@ -81,19 +96,27 @@ def table_of(
 class Measurement:
     """The metrics of one result."""
 
-    def __init__(self, task: str, source: Source) -> None:
+    def __init__(self, task: str, source: Source, corrections: tuple[FittedCorrection, ...] = ()) -> None:
         """Measure by known statistics.
 
         Args:
             task: Name of the task that wrote the records.
             source: The statistics of the records.
+            corrections: Corrections that the statistics rest on.
         """
         self._task = task
         self.source = source
+        self.corrections = corrections
 
     @classmethod
     def of(
-        cls, parts: Iterable[RecordColumns], task: str, scores: TextScores = NO_SCORES, *, is_suite: bool = False
+        cls,
+        parts: Iterable[RecordColumns],
+        task: str,
+        scores: TextScores = NO_SCORES,
+        *,
+        is_suite: bool = False,
+        beside: Beside = NOTHING_BESIDE,
     ) -> Measurement:
         """Arrange records as arrays, and measure by these.
 
@@ -102,12 +125,14 @@ class Measurement:
             task: Name of the task that wrote the records.
             scores: Scores of the texts of the records. Metrics that need a missing kind of score are null.
             is_suite: True if the result is that of a suite, and not of a single config.
+            beside: Corrections of calibrated metrics that lie beside the records.
 
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
-        table = table_of(load_task(task), parts, scores, is_suite=is_suite)
-        return cls(task, TableSource(table, is_suite=is_suite))
+        table = table_of(load_task(task), parts, scores, is_suite=is_suite, beside=beside)
+        corrections = table.corrections if isinstance(table, CorrectedTable) else ()
+        return cls(task, TableSource(table, is_suite=is_suite), corrections)
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
@@ -197,6 +222,8 @@ class Computed(NamedTuple):
     metrics: tuple[Metric, ...]
     scores: ScoresFile | None
     """File of the texts' scores beside the records; None if the task reads no scores or nothing was scored."""
+    corrections: CorrectionsFile | None = None
+    """File of the corrections of calibrated metrics; None if no metric of the task needs one."""
 
 
 def score_records(
@@ -208,17 +235,19 @@ def score_records(
     is_suite: bool = False,
     known: TextScores = NO_SCORES,
     stored: ScoresFile | None = None,
+    beside: Beside = NOTHING_BESIDE,
 ) -> Computed:
-    """Score the texts of a run, write the scores, and compute every metric.
+    """Score the texts of a run, write scores and corrections, and compute every metric.
 
     Args:
-        folder: Folder of the run; ``scores.parquet`` is written there if there are scores.
+        folder: Folder of the run; ``scores.parquet`` and ``corrections.json`` are written there if they are needed.
         parts: The records of each part of the run.
         task: Name of the task that wrote the records.
         scorers: Scorers, at most one of each kind; they are not used if the task reads no scores.
         is_suite: True if the result is that of a suite, and not of a single config.
         known: Earlier scores; they are kept for each kind without a scorer.
         stored: File in this folder that holds exactly ``known``; without scorers it is left as it is.
+        beside: Earlier corrections of calibrated metrics.
 
     Raises:
         DataError: the records do not come from this task, or come from several prompts or configs.
@@ -227,7 +256,8 @@ def score_records(
     if isinstance(loaded, MeasuresNothing):
         return Computed((), None)
     if not isinstance(loaded, ReadsScores):
-        return Computed(Measurement.of(parts, task, is_suite=is_suite).metrics(), None)
+        measurement = Measurement.of(parts, task, is_suite=is_suite, beside=beside)
+        return Computed(measurement.metrics(), None, write_corrections(folder, measurement.corrections))
     if stored is not None and not scorers:
         return Computed(Measurement.of(parts, task, known, is_suite=is_suite).metrics(), stored)
     records = RecordColumns.joined(parts)

@@ -109,6 +109,7 @@ def rescore(
         usage=result.usage,
         environment=result.environment,
         adapters=result.adapters,
+        corrections=result.corrections if stays else None,
     )
     target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
     scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluators.metric import Facts, MetricDefinition, Source
+from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement, metric_definitions
 from evaluators.statistics.record_tables import Statistics
 from evaluators.text_scores import TextScores, read_scores
@@ -119,7 +120,8 @@ def measurement_of(
     signature = result.signature
     if result.withheld is None:
         known = read_scores(folder, result.scores) if scores is None else scores
-        return Measurement.of(parts, signature.task, known, is_suite=bool(signature.parts))
+        beside = beside_of(folder, result)
+        return Measurement.of(parts, signature.task, known, is_suite=bool(signature.parts), beside=beside)
     told = _Told.of(parts)
     rows = read_sums(folder, result.withheld.sums)
     names = {definition.name for definition in metric_definitions(signature.task)}

@@ -43,8 +43,9 @@ def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Resul
         DataError: the run is damaged, holds no generated texts, or is not complete.
     """
     result = read_complete_result(run)
-    if result.adapters is not None:
-        shutil.copyfile(place_of(run, result.adapters), target / result.adapters.path)
+    for file in (result.adapters, result.corrections):
+        if file is not None:
+            shutil.copyfile(place_of(run, file), target / file.path)
     signature = result.signature
     if prompt_of(load_task(signature.task), signature.prompt).scoring != "generation":
         raise DataError(f"{run}: holds probabilities of options and no generated texts; submit it as it is")

@@ -23,13 +23,14 @@ from evaluators.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN, label_ans
 from evaluators.labels.examples import examples_by_rule, training_items
 from evaluators.labels.parts import part_report
 from evaluators.labels.prompts import filled, label_prompts
-from evaluators.labels.table import ConfigTable, LabelTable, suite_table
+from evaluators.labels.table import ConfigTable, LabelTable, corrected_table, suite_table
+from evaluators.metric import CorrectedTable
 from evaluators.part_report import PartReport
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray
-from evaluators.task import CountTokens, ItemFacts, Prompt, Read
+from evaluators.task import Beside, CountTokens, ItemFacts, Prompt, Read
 from schemas.items.label import LabelItem
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
@@ -148,6 +149,17 @@ class ClassificationTask:
     def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> LabelTable:
         """Return the measures of each part of a suite, one row per part."""
         return suite_table(map(label_answers, parts), metrics)
+
+    def corrected_table(
+        self,
+        parts: Iterable[RecordColumns],
+        beside: Beside,
+        *,
+        is_suite: bool,
+        metrics: frozenset[str] | None = None,
+    ) -> CorrectedTable:
+        """Return the records as arrays, with the corrections that calibrated metrics apply."""
+        return corrected_table(parts, beside, is_suite=is_suite, metrics=metrics)
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part."""

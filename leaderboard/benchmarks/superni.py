@@ -28,7 +28,7 @@ _NAMES = {
     "n_shown": "Examples shown",
     "cut_rate": "Cut inputs",
 }
-_METHODS = {one.name: one.name.upper() for one in calibrations()}
+_METHODS = {one.name: one.label for one in calibrations()}
 _LABELS = {
     one.name: ", ".join(
         filter(

@@ -15,7 +15,7 @@ from schemas.errors import DataError
 from schemas.plain_text import printable
 from schemas.record import Record
 from schemas.result import RecordsFile, Result, ScoresFile, SumsFile
-from schemas.run_folder import ADAPTERS, RECORDS, RESULT, SCORES, SUBMISSION, SUMS, TableOfRun
+from schemas.run_folder import ADAPTERS, CORRECTIONS, RECORDS, RESULT, SCORES, SUBMISSION, SUMS, TableOfRun
 from schemas.score import TextScore
 
 MOST_RESULT_BYTES = 16 << 20
@@ -24,7 +24,7 @@ MOST_TABLE_BYTES = 512 << 20
 """Maximum size of a file of records or scores; 300,000 records have 20 megabytes."""
 _ROW_TYPES: Mapping[type[TableOfRun], type] = {RecordsFile: Record, ScoresFile: TextScore, SumsFile: ClusterSums}
 _OF_RUNS = {STORE, f"{STORE}-wal", f"{STORE}-shm", "pending.json"}
-_KNOWN = {RESULT, RECORDS, SCORES, SUMS, SUBMISSION, ADAPTERS, *_OF_RUNS}
+_KNOWN = {RESULT, RECORDS, SCORES, SUMS, SUBMISSION, ADAPTERS, CORRECTIONS, *_OF_RUNS}
 _BYTES_OF_ALL, _BYTES_PER_ROW = 32 << 20, 64 << 10
 """Maximum size of the columns of a file before compression: a constant, and 64 kB for each row."""
 _MOST_DEPTH = 12
@@ -112,8 +112,9 @@ def check_tables(path: Path, result: Result) -> None:
         if file is not None and Path(file.path).name == file.path and os.path.lexists(path.parent / file.path):
             check_own_file(path.parent / file.path, MOST_TABLE_BYTES)
             _check_told(path.parent / file.path, file.n_rows, _ROW_TYPES[type(file)])
-    if result.adapters is not None and os.path.lexists(path.parent / result.adapters.path):
-        check_own_file(path.parent / result.adapters.path, MOST_RESULT_BYTES)
+    for listed in (result.adapters, result.corrections):
+        if listed is not None and os.path.lexists(path.parent / listed.path):
+            check_own_file(path.parent / listed.path, MOST_RESULT_BYTES)
 
 
 def _check_told(path: Path, n_rows: int, row_type: type) -> None:

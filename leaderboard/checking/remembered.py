@@ -84,7 +84,13 @@ def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
 def _files(result: Result) -> Mapping[str, FileOfRun]:
     """Return the files beside a result by what they hold."""
     sums = None if result.withheld is None else result.withheld.sums
-    said = {"records": result.records, "scores": result.scores, "sums": sums, "adapters": result.adapters}
+    said = {
+        "records": result.records,
+        "scores": result.scores,
+        "sums": sums,
+        "adapters": result.adapters,
+        "corrections": result.corrections,
+    }
     return {name: file for name, file in said.items() if file is not None}
 
 

@@ -70,7 +70,7 @@ def prepare(
     files = [source / RESULT, place_of(source, result.records)]
     files += [] if result.scores is None else [place_of(source, result.scores)]
     files += [] if result.withheld is None else [place_of(source, result.withheld.sums)]
-    files += [] if result.adapters is None else [place_of(source, result.adapters)]
+    files += [place_of(source, file) for file in (result.adapters, result.corrections) if file is not None]
     submission = Submission(
         schema_version=SCHEMA_VERSION,
         contact=statement.contact,

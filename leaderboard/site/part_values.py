@@ -7,8 +7,9 @@ from typing import NamedTuple, cast
 
 from evaluators.benchmark import load_benchmark
 from evaluators.metric import Value, compute_all
+from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement, metric_definitions
-from evaluators.task import ReportsParts, load_task
+from evaluators.task import Beside, ReportsParts, load_task
 from leaderboard.checking.entries import Entry
 from leaderboard.site.sections import Section
 from schemas.memory import Memory
@@ -103,26 +104,33 @@ def parts_of(entry: Entry, names: Sequence[str], memory: Memory) -> list[PartOfR
         "metrics": list(names),
         "by_chance": list(chance),
     }
+    for file in (entry.result.adapters, entry.result.corrections):
+        if file is not None:
+            parts[file.path] = file.sha256
     known = memory.get(_KIND, parts)
     if not isinstance(known, list):
         assert entry.folder is not None
         records = read_parts(entry.folder, entry.result, recount=False)
-        known = [_measured(one, task, names, chance) for one in records]
+        beside = beside_of(entry.folder, entry.result)
+        known = [_measured(one, task, beside, names, chance) for one in records]
         memory.put(_KIND, parts, known)
     return [_read(cast("dict[str, JsonValue]", one), [*names, *chance]) for one in known]
 
 
-def _measured(records: RecordColumns, task: str, names: Sequence[str], chance: Sequence[str]) -> JsonValue:
+def _measured(
+    records: RecordColumns, task: str, beside: Beside, names: Sequence[str], chance: Sequence[str]
+) -> JsonValue:
     """Return what is known about one part, as it is remembered.
 
     Args:
         records: All records of the part.
         task: Name of the task that wrote them.
+        beside: Corrections of calibrated metrics that lie beside the records.
         names: Metrics to compute with intervals.
         chance: Metrics to compute without.
     """
     definitions = {one.name: one for one in metric_definitions(task)}
-    source = Measurement.of([records], task).source
+    source = Measurement.of([records], task, beside=beside).source
     metrics = compute_all([(definitions[name], {}) for name in names], source)
     loaded = load_task(task)
     found: dict[str, JsonValue] = {

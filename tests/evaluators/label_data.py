@@ -266,6 +266,12 @@ def measured(*parts: Sequence[Record], is_suite: bool = False) -> dict[str, Metr
     return {metric.name: metric for metric in found if not metric.group}
 
 
+def stored_weights(records: Sequence[Record]) -> dict[str, float] | None:
+    """The weights of the labels of one task that a run would store; None if there are none."""
+    (told,) = Measurement.of([RecordColumns.of(records)], "classification").corrections
+    return dict(zip(told.labels, told.weights, strict=True)) or None
+
+
 def values(*parts: Sequence[Record], is_suite: bool = False) -> dict[str, float | None]:
     return {name: metric.value for name, metric in measured(*parts, is_suite=is_suite).items()}
 

@@ -255,8 +255,16 @@ def corrections(rows: Sequence[Row], labels: Sequence[str]) -> dict[str, Correct
     return found
 
 
-def measures(rows: Sequence[Row]) -> dict[str, float | None]:
-    """Every metric of the task by name."""
+def reweighted(row: Row, weights: Shares) -> Shares | None:
+    """The shares of ``p`` times the weight of each label."""
+    if row.p is None:
+        return None
+    odds = {label: p * weights[label] for label, p in row.p.items()}
+    return {label: value / sum(odds.values()) for label, value in odds.items()}
+
+
+def measures(rows: Sequence[Row], weights: Shares | None = None) -> dict[str, float | None]:
+    """Every metric of the task by name, with the stored weights of its labels, if there are any."""
     labels = sorted({label for row in rows for label in row.offered})
     test = [row for row in rows if row.split == "test"]
     found = measured(rows, lambda row: row.p, labels, "")
@@ -268,7 +276,9 @@ def measures(rows: Sequence[Row]) -> dict[str, float | None]:
         own = measured(rows, correct or (lambda row: None), labels, f"_{name}")
         wanted = ("bias_score",) if name.endswith("_softmax") else (*CLASS_MEASURES, *PRIOR_MEASURES)
         found |= {key: own[key] for key in (f"{one}_{name}" for one in wanted)}
-    return found
+    correct = (lambda row: None) if weights is None else (lambda row: reweighted(row, weights))
+    own = measured(rows, correct, labels, "_gini")
+    return found | {name: own[name] for name in (f"{one}_gini" for one in CLASS_MEASURES)}
 
 
 def measured(rows: Sequence[Row], correct: Correct, labels: Sequence[str], ending: str) -> dict[str, float | None]:

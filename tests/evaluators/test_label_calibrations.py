@@ -31,6 +31,7 @@ from tests.evaluators.label_data import (
 TASKS = ("two", "three", "letters", "six")
 SHOWN = "release-4096b-k8-set1-v1"
 TRUNCATED = "release-1024b-k8-set0-v1"
+# Gini reweighting has a file of tests of its own.
 NAMES = ("bc", "bcl", "cc", "dc", "looc")
 
 
@@ -47,7 +48,7 @@ def asked_with(dataset: Path, name: str, prompt: str, answer: Answer) -> list[Re
 def fitted(records: Sequence[Record]) -> dict[str, tuple[list[list[float]], float]]:
     """The ratios and the strength of each calibration."""
     answers = label_answers(RecordColumns.of(records))
-    found = {one.name: one.fit(answers) for one in calibrations()}
+    found = {one.name: one.fit(answers) for one in calibrations() if one.name in NAMES}
     return {name: (one.ratios.tolist(), one.strength) for name, one in found.items() if not isinstance(one, str)}
 
 

@@ -22,6 +22,7 @@ from tests.evaluators.label_data import (
     measured,
     planned,
     simple,
+    stored_weights,
     values,
 )
 
@@ -45,7 +46,7 @@ def recounted(records: Sequence[Record], folder: Path) -> dict[str, float | None
     path.unlink(missing_ok=True)
     write_records(path, records)
     (rows,) = label_oracle.rows_of(path).values()
-    return label_oracle.measures(rows)
+    return label_oracle.measures(rows, stored_weights(records))
 
 
 @pytest.mark.parametrize("prompt", CONTEXTS)

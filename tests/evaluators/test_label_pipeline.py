@@ -87,7 +87,10 @@ def test_the_model_is_asked_each_request_of_the_grid_once(dataset: Path, runs: P
 
 def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(runs: Path) -> None:
     for folder in results(runs).values():
-        parts = [label_oracle.measures(rows) for rows in label_oracle.rows_of(folder / "records.parquet").values()]
+        stored = json.loads((folder / "corrections.json").read_text())["corrections"]
+        weights = {one["config"]: dict(zip(one["labels"], one["weights"], strict=True)) or None for one in stored}
+        rows = label_oracle.rows_of(folder / "records.parquet")
+        parts = [label_oracle.measures(own, weights[config]) for config, own in rows.items()]
         assert len(parts) == len(CONFIGS)
         expected = {name: label_oracle.mean_over(parts, name) for name in parts[0]}
         expected |= {name: label_oracle.correlation(parts, name) for name in label_oracle.CORRELATIONS}

@@ -22,6 +22,7 @@ def answers(
     rows = [*test, *bias]
     n = len(rows)
     return LabelAnswers(
+        config="letters",
         labels=("a", "b", "c"),
         probabilities=np.array([one for _, one in rows]),
         offered=np.ones((n, 3), dtype=np.bool_) if offered is None else offered.astype(np.bool_),
@@ -32,6 +33,7 @@ def answers(
         n_shown=np.zeros(n, dtype=np.int64),
         groups={"category": "Letters"},
         is_cut=np.zeros(n, dtype=np.bool_),
+        is_trained=np.zeros(n, dtype=np.bool_),
     )
 
 

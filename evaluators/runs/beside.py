@@ -1,0 +1,45 @@
+"""Reads and writes what lies beside the records of a run and calibrated metrics need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluators.adapters import trained_items
+from evaluators.task import Beside
+from schemas import contract, strict_json
+from schemas.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
+from schemas.files import sha256_file
+from schemas.result import CorrectionsFile, Result
+from schemas.run_folder import CORRECTIONS, read_corrections
+
+
+def beside_of(folder: Path, result: Result, *, may_fit: bool = False) -> Beside:
+    """Return the stored corrections of a result, and the items that its adapters were trained on.
+
+    Args:
+        folder: Folder of the result.
+        result: The result in it.
+        may_fit: True to fit corrections that are missing.
+
+    Raises:
+        DataError: a file is missing or damaged.
+    """
+    stored = read_corrections(folder, result)
+    return Beside(() if stored is None else stored.corrections, trained_items(folder, result), may_fit)
+
+
+def write_corrections(folder: Path, corrections: Sequence[FittedCorrection]) -> CorrectionsFile | None:
+    """Write the corrections of a run beside its records; without any, remove an earlier file.
+
+    Returns:
+        The reference to the file for the result; None if there are no corrections.
+    """
+    path = folder / CORRECTIONS
+    if not corrections:
+        path.unlink(missing_ok=True)
+        return None
+    document = Corrections(schema_version=SCHEMA_VERSION, corrections=tuple(corrections))
+    contract.check(document, where=str(path))
+    strict_json.write(path, contract.dump(document))
+    return CorrectionsFile(path=CORRECTIONS, sha256=sha256_file(path))

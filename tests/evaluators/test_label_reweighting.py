@@ -1,0 +1,150 @@
+"""Gini reweighting of label distributions: the items it is fitted on, and the corrections that a run stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluators.calibration.gini import CALIBRATION
+from evaluators.calibrator import Correction, LabelAnswers
+from evaluators.labels.answers import label_answers
+from evaluators.runs.measuring import Measurement
+from evaluators.statistics.bootstrap import FloatArray
+from evaluators.task import Beside
+from schemas.corrections import FittedCorrection
+from schemas.errors import DataError
+from schemas.record import Record
+from schemas.record_columns import RecordColumns
+from tests.evaluators.label_data import drawn_answer, made_dataset, made_records, measured, planned, simple
+
+SHOWN = "release-4096b-k8-set1-v1"
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    dataset = made_dataset(tmp_path_factory.mktemp("tasks") / "tasks")
+    (found,) = made_records(planned(dataset, "three", SHOWN), drawn_answer(11))
+    return found
+
+
+def answers_of(records: Sequence[Record], trained: Sequence[str] = ()) -> LabelAnswers:
+    return label_answers(RecordColumns.of(records), {records[0].config: frozenset(trained)})
+
+
+def weights(records: Sequence[Record], trained: Sequence[str] = ()) -> FloatArray:
+    found = CALIBRATION.fit(answers_of(records, trained))
+    assert isinstance(found, Correction)
+    return 1 / found.ratios[0]
+
+
+def with_other_answers(records: Sequence[Record], ids: set[str]) -> list[Record]:
+    """The same records, with reversed distributions for some items."""
+    changed = []
+    for record in records:
+        if record.item_id in ids and record.reading is not None:
+            reversed_ = tuple(reversed(record.reading.probabilities))
+            record = replace(record, reading=replace(record.reading, probabilities=reversed_))
+        changed.append(record)
+    return changed
+
+
+def ids_of(records: Sequence[Record], split: str, *, shown: bool = False) -> list[str]:
+    return [one.item_id for one in records if one.split == split and ("shown_place" in one.groups) == shown]
+
+
+def leaning() -> list[Record]:
+    """Answers of a model that adds to label a in each distribution, to items of all splits."""
+    rng = np.random.default_rng(3)
+    made = []
+    for split, n in (("pool", 60), ("bias", 30), ("test", 40)):
+        for number in range(n):
+            target, p = ("a", rng.uniform(0.5, 1)) if number % 2 else ("b", rng.uniform(0.2, 0.8))
+            place = number if split == "pool" and number < 8 else None
+            made.append(simple(split, number, target, {"a": p, "b": 1 - p}, place=place))
+    made += [simple("content_free", number, None, {"a": 0.7, "b": 0.3}, kind="placeholder") for number in range(3)]
+    return made
+
+
+def test_it_is_fitted_on_what_the_model_has_not_seen_of_pool_and_bias() -> None:
+    records = leaning()
+    trained = ids_of(records, "pool")[:5]
+    mask = CALIBRATION.fitted_items(answers_of(records, trained))
+    fitted = {record.item_id for record, is_used in zip(records, mask, strict=True) if is_used}
+    assert fitted == {*ids_of(records, "pool"), *ids_of(records, "bias")} - {*trained}
+    assert len(fitted) == 60 - 8 - 5 + 30
+    before = weights(records, trained)
+    for ids in (ids_of(records, "test"), ids_of(records, "pool", shown=True), trained, ids_of(records, "content_free")):
+        np.testing.assert_array_equal(weights(with_other_answers(records, {*ids}), trained), before)
+    assert not np.array_equal(weights(with_other_answers(records, fitted), trained), before)
+
+
+def test_the_mean_class_accuracy_never_falls_on_the_fitted_items(records: list[Record]) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        answers = answers_of(records)
+        drawn = rng.dirichlet(np.ones(3), len(records)) * np.array([3.0, 1.0, 0.2])
+        answers = answers._replace(probabilities=drawn / drawn.sum(axis=1, keepdims=True))
+        rows = CALIBRATION.fitted_items(answers)
+        found = CALIBRATION.fit(answers)
+        assert isinstance(found, Correction)
+        means = []
+        for shares in (answers.probabilities, found.apply(answers)):
+            right = shares[rows].argmax(axis=1) == answers.targets[rows]
+            means.append(np.mean([right[answers.targets[rows] == label].mean() for label in range(3)]))
+        assert means[1] >= means[0]
+
+
+def test_a_label_that_is_preferred_gets_a_smaller_weight_and_the_test_profits() -> None:
+    """The model adds to label a in each distribution: half of the b are called a until a weight undoes it."""
+    made = []
+    for split, n in (("pool", 60), ("bias", 30), ("test", 100)):
+        for number in range(n):
+            target, p = ("a", 0.95) if number % 2 else ("b", 0.55 if number % 4 else 0.2)
+            made.append(simple(split, number, target, {"a": p, "b": 1 - p}))
+    found = measured(made)
+    assert (found["accuracy"].value, found["accuracy_gini"].value) == (0.75, 1.0)
+    assert (found["gini"].value, found["gini_gini"].value) == (pytest.approx(1 / 6), 0.0)
+    assert "bias_score_gini" not in found, "its items are among those that the weights were fitted on"
+
+
+def stored(records: Sequence[Record], beside: Beside) -> tuple[Mapping[str, float | None], Sequence[FittedCorrection]]:
+    found = Measurement.of([RecordColumns.of(records)], "classification", beside=beside)
+    return {one.name: one.value for one in found.metrics() if not one.group}, found.corrections
+
+
+def test_stored_weights_are_applied_and_not_fitted(records: list[Record]) -> None:
+    fitted, (told,) = stored(records, Beside())
+    assert told.config == "three"
+    assert told.n_items == int(CALIBRATION.fitted_items(answers_of(records)).sum())
+    again, (same,) = stored(records, Beside((told,), may_fit=False))
+    assert (again, same) == (fitted, told)
+    # Weights under which the first label is never predicted.
+    other = replace(told, weights=(1e-9, *told.weights[1:]))
+    changed, _ = stored(records, Beside((other,), may_fit=False))
+    assert changed["smallest_class_accuracy_gini"] == 0.0
+    assert {name for name in changed if changed[name] != fitted[name]} <= {n for n in changed if n.endswith("_gini")}
+
+
+def test_without_stored_weights_there_is_no_value_where_nothing_may_be_fitted(records: list[Record]) -> None:
+    for known in ((), (replace(stored(records, Beside())[1][0], version="0.9"),)):
+        found = Measurement.of([RecordColumns.of(records)], "classification", beside=Beside(known, may_fit=False))
+        (accuracy,) = (one for one in found.metrics() if one.name == "accuracy_gini")
+        assert (accuracy.value, found.corrections) == (None, ())
+        assert accuracy.reason == "no correction is stored beside the records; rescore the run"
+
+
+def test_stored_weights_of_other_labels_are_refused(records: list[Record]) -> None:
+    _, (told,) = stored(records, Beside())
+    strange = replace(told, labels=("one", "other", "third"))
+    with pytest.raises(DataError, match=r"gini of config three is for labels one, other, third, and the items offer "):
+        stored(records, Beside((strange,), may_fit=False))
+
+
+def test_with_one_label_beside_the_test_there_is_a_reason() -> None:
+    made = [simple("pool", number, "a", {"a": 0.6, "b": 0.4}) for number in range(20)]
+    made += [simple("test", number, "ab"[number % 2], {"a": 0.6, "b": 0.4}) for number in range(20)]
+    found = measured(made)["accuracy_gini"]
+    assert (found.value, found.reason) == (None, "the labelled items beside the test have 1 of 2 labels")
