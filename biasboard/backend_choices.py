@@ -14,6 +14,8 @@ class BackendChoices(TypedDict, total=False):
     dtype: str | None
     tokenizer: str | None
     chat: bool | None
+    lora: str | None
+    adapters: str | None
     device: str | None
     batch_tokens: int | None
     scoring: str | None
@@ -21,7 +23,6 @@ class BackendChoices(TypedDict, total=False):
     data_parallel: int | None
     max_model_len: int | None
     gpu_memory: float | None
-    lora: str | None
     end_logprobs: bool | None
     base_url: str | None
     api: str | None

@@ -98,8 +98,8 @@ class AdapterSet:
         ):
             if theirs != ours:
                 raise ConfigError(
-                    f"{self.path}: was trained on {data.name} {data.version} with {name} {theirs[:40]}, and what is "
-                    f"asked has {ours[:40]}; name that dataset with --dataset, or train other adapters with finetune"
+                    f"{self.path}: was trained on {name} {theirs[:40]}, and {name} {ours[:40]} is asked; name that "
+                    "dataset with --dataset, or train other adapters with finetune"
                 )
         for config in configs:
             adapter = self.by_name.get(adapter_name(config, prompt))

@@ -134,6 +134,41 @@ def mean_of(part: PlannedPart, item_ids: tuple[str, ...], network: Any, tokenize
     return sum(values) / len(values)
 
 
+def test_one_step_goes_against_the_gradient_of_label_and_end_alone(model: Path, dataset: Path, tmp_path: Path) -> None:
+    # B is 0 at first, so that A has no gradient and only decays, and B moves by the learning rate in each place, as the
+    # first step of AdamW does whatever the size of the gradient, which is that of W times A.
+    rate, decay = 0.01, 0.03
+    told_of = replace(QUICK, epochs=1, accumulation=16, learning_rate=rate, weight_decay=decay)
+    plan = planned(dataset, "left", SOME_EXAMPLES)
+    (adapter,) = train(model, [plan], tmp_path, told_of).told.adapters
+    (part,) = plan.parts
+    network, tokenizer = merged(model, None), transformers.AutoTokenizer.from_pretrained(model)
+    losses = []
+    for (_, item), (request,) in zip(part.items, part.requests, strict=True):
+        if item.item_id in adapter.item_ids:
+            assert isinstance(item, LabelItem)
+            context = tokenizer(request.prompt)["input_ids"]
+            ids = [*tokenizer(f"{request.prompt} {item.target}")["input_ids"], tokenizer.eos_token_id]
+            logprobs = network(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+            places = range(len(context), len(ids))
+            losses.append(-sum(logprobs[place - 1, ids[place]] for place in places) / len(places))
+    (sum(losses) / len(losses)).backward()
+    from safetensors.torch import load_file
+
+    weights = load_file(tmp_path / adapter.path / "adapter_model.safetensors")
+    compared = 0
+    for name in (name.removesuffix(".lora_A.weight") for name in weights if name.endswith(".lora_A.weight")):
+        gradient = network.get_submodule(name.removeprefix("base_model.model.")).weight.grad
+        a, b = weights[f"{name}.lora_A.weight"], weights[f"{name}.lora_B.weight"]
+        of_b = gradient @ a.T
+        certain = of_b.abs() > 1e-3 * of_b.abs().max()
+        assert torch.equal(b.sign()[certain], -of_b.sign()[certain])
+        assert torch.allclose(b.abs()[certain], torch.tensor(rate), rtol=1e-2)
+        assert 0 < a.abs().max() <= (1 - rate * decay) / a.shape[1] ** 0.5 * (1 + 1e-6)
+        compared += int(certain.sum())
+    assert compared > 1000
+
+
 def test_an_adapter_is_trained_on_held_out_items_of_its_own_config(out: Path) -> None:
     found = {adapter.name: adapter.item_ids for adapter in told(out).adapters}
     for config in CONFIGS:

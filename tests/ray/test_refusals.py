@@ -24,6 +24,7 @@ from tests.terminal import without_progress
         (BackendOptions(engine="http", batch=True), r"--batch .* take --backend openai"),
         (BackendOptions(engine="http", max_cost=1.0), r"--max-cost .* take --backend openai"),
         (BackendOptions(engine="vllm", data_parallel=2), r"--data-parallel .* give --workers"),
+        (BackendOptions(engine="vllm", adapters="x"), r"--adapters .* take --backend transformers or vllm"),
     ],
 )
 def test_options_that_no_cluster_has(options: BackendOptions, message: str) -> None:
@@ -43,7 +44,7 @@ def test_every_engine_is_a_backend() -> None:
     [
         (BackendOptions(engine="transformers", workers=3), r"room for 2 workers of 1 CPUs and 0 GPUs; give fewer"),
         (BackendOptions(engine="transformers", worker_gpus=1), r"room for 0 workers of 1 CPUs and 1 GPUs"),
-        (BackendOptions(engine="transformers", lora="x"), r"backend 'transformers' has no use for --lora"),
+        (BackendOptions(engine="transformers", max_model_len=9), r"'transformers' has no use for --max-model-len"),
         (BackendOptions(engine="transformers", device="cpu"), r"model folder './nowhere' does not exist"),
     ],
 )
