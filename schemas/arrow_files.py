@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,15 +14,26 @@ from typing import Any, BinaryIO, Literal, Union, cast, get_args, get_origin, ge
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.encoded_image import FEATURE, EncodedImage, to_bytes
 from schemas.errors import DataError
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 """Arrow type of a column by the Python type of its values."""
+_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+"""Arrow type of an image, exactly as the library datasets has it."""
 
 
 def arrow_schema(row_type: type) -> pa.Schema:
     """Return the Arrow schema of a dataclass, with one column per field."""
-    return pa.schema(_struct_fields(row_type))
+    images = _image_columns(row_type)
+    # The library datasets shows a column as images if the metadata of the file calls it so.
+    told = json.dumps({"info": {"features": dict.fromkeys(images, FEATURE)}}, sort_keys=True)
+    return pa.schema(_struct_fields(row_type), metadata={"huggingface": told} if images else None)
+
+
+def _image_columns(row_type: type) -> list[str]:
+    """Return the names of the columns that hold images."""
+    return [name for name, hint in get_type_hints(row_type).items() if hint is EncodedImage]
 
 
 def _struct_fields(row_type: type) -> list[pa.Field]:
@@ -35,7 +47,8 @@ def _field(name: str, hint: Any) -> pa.Field:
         if len(inner) != 1:
             raise TypeError(f"{name}: a parquet column has one type, not {hint}")
         return pa.field(name, _arrow_type(inner[0]), nullable=True)
-    return pa.field(name, _arrow_type(hint), nullable=False)
+    # The library datasets knows an image only in a column that may be null.
+    return pa.field(name, _arrow_type(hint), nullable=hint is EncodedImage)
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
@@ -46,6 +59,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
         return pa.list_(_field("item", get_args(hint)[0]))
     if origin is dict:
         return pa.map_(pa.string(), _arrow_type(get_args(hint)[1]))
+    if hint is EncodedImage:
+        return _IMAGE
     if dataclasses.is_dataclass(hint):
         return pa.struct(_struct_fields(cast(type, hint)))
     return SCALARS[hint]
@@ -56,9 +71,11 @@ def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> No
 
     Args:
         path: Path of the file.
-        values: Fields of each row by name.
+        values: Fields of each row by name, with the bytes of images as Base64.
         row_type: Dataclass of the rows.
     """
+    for name in _image_columns(row_type):
+        values = [{**row, name: {**row[name], "bytes": to_bytes(row[name]["bytes"])}} for row in values]
     write_table(path, pa.Table.from_pylist(values, schema=arrow_schema(row_type)))
 
 

@@ -21,6 +21,7 @@ from schemas.checks import problems
 from schemas.cluster_sums import ClusterSums
 from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject
+from schemas.encoded_image import to_text
 from schemas.errors import DataError
 from schemas.item_shape import Item, item_shapes
 from schemas.record import Record
@@ -196,7 +197,10 @@ _ATOMS = frozenset({str, int, bool, type(None)})
 
 
 def plain(value: object) -> JsonValue:
-    """Convert nested dictionaries, lists and tuples to a JSON value, with minus infinity as the text ``-inf``."""
+    """Convert nested dictionaries, lists and tuples to a JSON value.
+
+    Minus infinity becomes the text ``-inf``, and bytes become Base64.
+    """
     if isinstance(value, dict):
         return {key: item if type(item) in _ATOMS else plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -206,6 +210,8 @@ def plain(value: object) -> JsonValue:
         return [item if type(item) in _ATOMS else plain(item) for item in value]
     if isinstance(value, float) and value == float("-inf"):
         return "-inf"
+    if isinstance(value, bytes):
+        return to_text(value)
     return cast(JsonValue, value)
 
 

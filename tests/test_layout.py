@@ -27,7 +27,14 @@ MAY_IMPORT = {
 # folder but their own imports them: commands and runs reach tasks, metrics and benchmarks through their interfaces.
 FOLDERS: dict[str, dict[str, set[str]]] = {
     "schemas": {".": set(), "lexicon": {"."}, "items": {".", "lexicon"}},
-    "builders": {".": set(), "gifi": {"."}, "publish": {"."}, "superni": {"."}, "synthbias": {"."}},
+    "builders": {
+        ".": set(),
+        "gifi": {"."},
+        "image_labels": {"."},
+        "publish": {"."},
+        "superni": {"."},
+        "synthbias": {"."},
+    },
     "evaluators": {
         "statistics": set(),
         "detectors": set(),
@@ -73,7 +80,7 @@ PLUG_INS = {
     "leaderboard.formats": "FORMAT",
 }
 HEAVY = {
-    *("torch", "transformers", "accelerate", "peft", "sentence_transformers", "vllm", "ray", "openai"),
+    *("torch", "transformers", "accelerate", "peft", "sentence_transformers", "vllm", "ray", "openai", "PIL"),
     *("mkdocs", "altair", "vl_convert", "playwright"),
 }
 MAX_FILE_LINES = 400

@@ -25,6 +25,7 @@ OWN = (
     "leaderboard/benchmarks/",
     # Packages of single benchmarks.
     "builders/gifi/",
+    "builders/image_labels/",
     "builders/superni/",
     "builders/synthbias/",
     "evaluators/calibration/",

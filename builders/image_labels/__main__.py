@@ -1,0 +1,107 @@
+"""``python -m builders.image_labels``: builds a dataset of images with labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builders.description import DATASETS_FOLDER
+from builders.image_labels import BUILDER, drafts
+from builders.image_labels.drafts import Built, Options
+from builders.image_labels.items import N_BIAS, N_POOL, Sizes
+from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
+from builders.output import write_dataset
+from builders.summary import closing_lines
+from schemas.command_line import EXIT_STATUS, one_line_errors
+from schemas.dataset import Manifest
+from schemas.errors import ConfigError
+from schemas.progress import steps
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+class SourceName(StrEnum):
+    """The values of ``--source``."""
+
+    FOLDER = "folder"
+    HUB = "hub"
+
+
+@app.command(epilog=EXIT_STATUS)
+def build(
+    source: Annotated[SourceName, typer.Option(help="Source of the images.")] = SourceName.FOLDER,
+    input_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            help="Folder with one folder of images for each label, or with train/ and test/ of such (folder); folder "
+            "with the files of CIFAR-100, or uoft-cs/cifar100 for the Hub (hub).",
+        ),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Commit on the Hub if --input is a Hub id. Default: a pinned one.")
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option(help="Licence of the images in a folder, by its SPDX identifier, such as CC-BY-4.0.")
+    ] = None,
+    out: Out = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of images to evaluate, equally many of each label. Default: all."),
+    ] = None,
+    bias_per_label: Annotated[
+        int, typer.Option(min=1, help="Images of each label on which bias is measured.")
+    ] = N_BIAS,
+    pool_per_label: Annotated[
+        int, typer.Option(min=1, help="Images of each label on which calibrations are fitted.")
+    ] = N_POOL,
+    seed: Annotated[int, typer.Option(help="Seed of the splits and of the images of noise.")] = 42,
+    dataset_version: DatasetVersion = None,
+    overwrite: Overwrite = False,
+) -> Path:
+    """Build a dataset of images, on which a model chooses one of several labels for each of them."""
+    with one_line_errors():
+        path = _checked_input(source, input_path, revision, licence)
+        if out is not None:
+            target_folder(out, out, overwrite=overwrite)
+        with steps() as report:
+            options = Options(Sizes(bias_per_label, pool_per_label, limit), seed, report)
+            if source is SourceName.HUB:
+                built = drafts.from_hub(path, options, revision=revision)
+            else:
+                built = drafts.from_folder(path, options, licence=licence)
+            folder = target_folder(out, DATASETS_FOLDER / built.draft.name, overwrite=overwrite)
+            manifest = write_dataset(built.draft, folder, version=dataset_version, overwrite=overwrite, report=report)
+    for line in _summary(built, manifest, folder):
+        typer.echo(line)
+    return folder
+
+
+def _checked_input(source: SourceName, path: Path | None, revision: str | None, licence: str | None) -> Path:
+    check_input(BUILDER.source(source.value), path)
+    assert path is not None  # Both sources read files.
+    for option, value, wanted in (("--revision", revision, SourceName.HUB), ("--licence", licence, SourceName.FOLDER)):
+        if value is not None and source is not wanted:
+            raise ConfigError(f"{option} {value}: the {source} source has no use for it; leave it out")
+    return path
+
+
+def _summary(built: Built, manifest: Manifest, folder: Path) -> Iterator[str]:
+    n_items = {entry.split: entry.n_items for entry in manifest.splits}
+    counts = Counter(one.candidate.label for one in built.drawn.test)
+    yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
+    yield (
+        f"  {manifest.configs[0]}: {len(built.labels)} labels with {min(counts.values())} to {max(counts.values())} "
+        f"images to evaluate each; {', '.join(f'{split} {n}' for split, n in n_items.items())}"
+    )
+    yield from (f"warning: {text}" for text in built.warnings)
+    yield from closing_lines(manifest, folder, n_items=sum(n_items.values()))
+
+
+if __name__ == "__main__":
+    app()

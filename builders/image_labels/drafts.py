@@ -1,0 +1,177 @@
+"""Drafts of datasets of images from each source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from builders.image_labels import BUILDER
+from builders.image_labels.cards import Texts, image_card
+from builders.image_labels.checking import RULES, check_images
+from builders.image_labels.content import Content, check_labels
+from builders.image_labels.folder import OPEN_LICENCES, read_folder
+from builders.image_labels.hub import HUB_ID, read_cifar
+from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, drawn, items_of
+from builders.output import Draft, DraftSplit
+from schemas.item_shape import Item
+from schemas.progress import Report
+
+_BUILDER_VERSION = "1.0"
+_CIFAR_REFUSAL = (
+    "the authors of CIFAR-100 give no licence for its images, which were collected from the web; publish scores and "
+    "hashes in place of the images"
+)
+_PAPER = "arXiv:2603.15654, which measures CIFAR-100 with CLIP"
+
+
+class Options(NamedTuple):
+    """The options of a build that all sources have."""
+
+    sizes: Sizes
+    seed: int
+    report: Report
+
+
+class Built(NamedTuple):
+    """The draft of a dataset, and what is said about it when it is written."""
+
+    draft: Draft[Item]
+    drawn: Drawn
+    labels: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built:
+    """Return the draft of a dataset of the images of a folder.
+
+    Args:
+        folder: Folder with one folder for each label, or with train/ and test/ of such.
+        options: Options of the build.
+        licence: SPDX identifier of the licence of the images as the user states it; None if it is not known.
+
+    Raises:
+        ConfigError: the limit leaves no image for each label.
+        DataError: the folder or one of its labels cannot be used.
+    """
+    content = read_folder(folder, licence)
+    texts = Texts(
+        title=f"Images of {content.name}",
+        how_built="Taken from a folder of images with one folder for each label.",
+        licence_terms=(
+            f"Whoever built this dataset states that the images are licensed under {licence}."
+            if licence
+            else "The licence of the images is not known: whoever built this dataset did not state it."
+        ),
+        known_limits="Nothing is known about where the images come from.",
+        citation=f"the source of the images, and {_PAPER}",
+    )
+    return _built("folder", content, options, texts, licence or "unknown", _refusal(licence))
+
+
+def _refusal(licence: str | None) -> str | None:
+    if licence is None:
+        return "the licence of the images is not known; build with --licence if it allows sharing copies"
+    if licence not in OPEN_LICENCES:
+        return (
+            f"the licence {licence} is not known to allow sharing copies (known are {', '.join(OPEN_LICENCES)}); "
+            "publish scores and hashes in place of the images"
+        )
+    return None
+
+
+def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
+    """Return the draft of a dataset of CIFAR-100.
+
+    Args:
+        path: Folder with its files, or its id on the Hub.
+        options: Options of the build.
+        revision: Commit on the Hub; None for the one that this builder was made for, and for a folder.
+
+    Raises:
+        ConfigError: the limit leaves no image for each label.
+        DataError: the files cannot be had or used.
+    """
+    content = read_cifar(path, revision)
+    texts = Texts(
+        title="CIFAR-100",
+        how_built=(
+            f"CIFAR-100 as `{HUB_ID}` on the Hub has it: fine labels, with the superclass of each as its category. "
+            "Split `test` is from its test part; `bias` and `pool` are from its training part."
+        ),
+        licence_terms=f"**No licence.** {_CIFAR_REFUSAL[0].upper()}{_CIFAR_REFUSAL[1:]}.",
+        known_limits=(
+            "* The images have 32 x 32 pixels, and models enlarge them.\n"
+            "* How many training images arXiv:2603.15654 fitted on, and which texts it named the labels by, is not "
+            "published: values cannot be compared with its own."
+        ),
+        citation=(
+            "Krizhevsky 2009, *Learning Multiple Layers of Features from Tiny Images* (University of Toronto), and "
+            f"{_PAPER}"
+        ),
+    )
+    return _built("hub", content, options, texts, "unknown", _CIFAR_REFUSAL)
+
+
+def _built(
+    source: str, content: Content, options: Options, texts: Texts, licence: str, publish_refusal: str | None
+) -> Built:
+    described = BUILDER.source(source)
+    checked = check_images(content, options.report)
+    named = dict.fromkeys(one.label for one in (*content.train, *(content.test or ())))
+    labels = check_labels(named, content.where)
+    found = drawn(checked, labels, options.sizes, seed=options.seed, where=content.where)
+    images = {"test": found.test, "bias": found.bias, "pool": found.pool}
+    made = content_free_items(found.test, labels, content.name, options.seed)
+    draft: Draft[Item] = Draft(
+        name=described.dataset if source == "hub" else f"{described.dataset}-{content.name}",
+        benchmark=BUILDER.name,
+        version="1.0.0",
+        title=texts.title,
+        builder=f"builders.{BUILDER.name} ({source})",
+        builder_version=_BUILDER_VERSION,
+        parameters={
+            "source": source,
+            "limit": options.sizes.limit,
+            "bias_per_label": options.sizes.n_bias,
+            "pool_per_label": options.sizes.n_pool,
+            "n_labels": len(labels),
+            "is_published": content.is_published,
+        },
+        seed=options.seed,
+        sources=content.sources,
+        generator_model=None,
+        licence=licence,
+        publish_refusal=publish_refusal,
+        human_validated=False,
+        splits=tuple(
+            DraftSplit(
+                config=content.name,
+                split=split,
+                item_shape="image",
+                items=items_of(images[split], labels) if split in images else made,
+            )
+            for split in SPLITS
+        ),
+        rejects=checked.rejects,
+        reject_rules=RULES,
+        flag_rules=(),
+        card=image_card(found, labels, texts),
+    )
+    return Built(draft, found, labels, tuple(_warnings(content, found, labels)))
+
+
+_FEW = 20
+"""Number of images of a label below which a rule that is fitted on them does not carry over."""
+
+
+def _warnings(content: Content, found: Drawn, labels: tuple[str, ...]) -> list[str]:
+    warnings = []
+    if content.is_published is False:
+        warnings.append("the files are not those of the published commit, by their sha256")
+    least = min(sum(one.candidate.label == label for one in found.pool) for label in labels)
+    if least < _FEW:
+        warnings.append(
+            f"the pool has {least} images of some label, and calibrations that are fitted on fewer than {_FEW} may "
+            "not carry over to other images"
+        )
+    return warnings

@@ -1,0 +1,104 @@
+"""The source *folder*: a folder of PNG and JPEG files with one folder for each label."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from builders.image_labels.content import Candidate, Content, check_labels, label_words
+from builders.input_files import read_file
+from schemas.dataset import Reject, Source
+from schemas.errors import DataError
+from schemas.files import sha256_file
+
+OTHER_FILE = "other_file"
+OPEN_LICENCES = (
+    *("CC0-1.0", "PDDL-1.0", "CC-BY-4.0", "CC-BY-3.0", "CC-BY-SA-4.0", "CC-BY-SA-3.0", "ODC-By-1.0"),
+    *("MIT", "Apache-2.0", "BSD-3-Clause"),
+)
+"""Licences that allow sharing converted copies, by their SPDX identifiers."""
+_SUFFIXES = (".png", ".jpg", ".jpeg")
+_PARTS = ("train", "test")
+_NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def read_folder(folder: Path, licence: str | None) -> Content:
+    """Find the images of a folder; none is opened yet.
+
+    Args:
+        folder: Folder with one folder for each label, or with train/ and test/ of such.
+        licence: Licence of the images as the user states it; None if it is not known.
+
+    Raises:
+        DataError: there is no such folder, its labels cannot be used, or train/ and test/ have different ones.
+    """
+    where = f"--input {folder}"
+    if not folder.is_dir():
+        found = "is a file" if folder.exists() else "no such folder"
+        raise DataError(f"{where}: {found}; give a folder with one folder of images for each label")
+    inside = {path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    # A label may itself be called train, as that of the vehicle is in CIFAR-100.
+    is_parted = inside == set(_PARTS)
+    roots = {part: folder / part for part in _PARTS} if is_parted else {"": folder}
+    labels = {part: _label_folders(root) for part, root in roots.items()}
+    check_labels(dict.fromkeys(name for names in labels.values() for name in names), where)
+    if is_parted and labels["train"].keys() != labels["test"].keys():
+        name = min(labels["train"].keys() ^ labels["test"].keys())
+        has, lacks = _PARTS if name in labels["train"] else _PARTS[::-1]
+        raise DataError(f"{where}: label {name!r} has a folder in {has}/ and none in {lacks}/; add or remove it")
+    rejects: list[Reject] = []
+    config = _NOT_OF_NAMES.sub("-", folder.resolve().name).strip("-._") or "images"
+    found = {
+        part: [one for name, path in sorted(of_part.items()) for one in _images(folder, config, path, rejects)]
+        for part, of_part in labels.items()
+    }
+    if not any(found.values()):
+        raise DataError(f"{where}: holds no PNG or JPEG file in the folders of its labels; add images")
+    return Content(
+        name=config,
+        train=found["train"] if is_parted else found[""],
+        test=found["test"] if is_parted else None,
+        rejects=tuple(rejects),
+        sources=(_source(folder, config, licence),),
+        where=where,
+    )
+
+
+def _label_folders(root: Path) -> dict[str, Path]:
+    return {path.name: path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")}
+
+
+def _images(folder: Path, config: str, path: Path, rejects: list[Reject]) -> Iterator[Candidate]:
+    """Yield the images of one label, and note every other file as a reject."""
+    label = label_words(path.name, f"--input {folder}")
+    for file in sorted(path.iterdir()):
+        place = file.relative_to(folder).as_posix()
+        if file.name.startswith("."):
+            continue
+        if not file.is_file() or file.suffix.lower() not in _SUFFIXES:
+            kind = "a folder" if file.is_dir() else f"a file that ends in '{file.suffix}'"
+            reason = f"is {kind}, and an image ends in {', '.join(_SUFFIXES)}"
+            rejects.append(Reject(candidate=place, source_row=place, rule=OTHER_FILE, reason=reason))
+            continue
+        yield Candidate(place, label, config, partial(read_file, file))
+
+
+def _source(folder: Path, name: str, licence: str | None) -> Source:
+    files = sorted(
+        (path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() in _SUFFIXES),
+        key=lambda path: path.relative_to(folder).as_posix(),
+    )
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(folder).as_posix()}:{sha256_file(path)}\n".encode())
+    return Source(
+        name=name,
+        address=f"a folder of {len(files)} images",
+        revision=None,
+        sha256=digest.hexdigest(),
+        licence=licence or "unknown",
+        redistributable=licence in OPEN_LICENCES,
+    )

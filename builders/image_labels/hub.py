@@ -1,0 +1,148 @@
+"""The source *hub*: CIFAR-100 as it is on the Hugging Face Hub, with fine labels and their superclasses.
+
+Krizhevsky 2009, *Learning Multiple Layers of Features from Tiny Images*: 100 classes with 500 images to train on and
+100 to test on each, of 32 x 32 pixels, in 20 superclasses. Its authors give no licence.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from builders.image_labels.content import Candidate, Content, check_labels, label_words
+from schemas.dataset import Source
+from schemas.errors import DataError
+from schemas.files import sha256_file
+from schemas.hub import hub_obstacle
+
+HUB_ID = "uoft-cs/cifar100"
+REVISION = "aadb3af77e9048adbea6b47c21a81e47dd092ae5"
+"""Commit on the Hub that is taken unless the user names another."""
+NAME = "cifar100"
+FILES = {
+    "train": "cifar100/train-00000-of-00001.parquet",
+    "test": "cifar100/test-00000-of-00001.parquet",
+}
+PUBLISHED_SHA256 = {
+    "train": "694865d6b990e234804f01268586c41e88bcbbb75e20858432c05ad4081aca23",
+    "test": "98776c529bb146a9c791229df74a5cf076be9b43d82dbbd334b6a7788d73dc68",
+}
+"""SHA-256 of the files at this commit."""
+_COLUMNS = ("img", "fine_label", "coarse_label")
+_REMEDY = f"take the files of {HUB_ID} as they are"
+
+
+class _Files(NamedTuple):
+    """The files of the dataset by part, and the commit that they are of; None for a local folder."""
+
+    paths: Mapping[str, Path]
+    revision: str | None
+
+
+def read_cifar(given: Path, revision: str | None) -> Content:
+    """Read CIFAR-100 from the Hub or from a folder with its files.
+
+    Args:
+        given: Path of a folder, or the id on the Hub.
+        revision: Commit on the Hub; None for the one that this builder was made for, and for a local folder.
+
+    Raises:
+        DataError: there are no such files, they cannot be downloaded, or they have another layout.
+    """
+    where = f"--input {given}"
+    files = _fetched(revision) if given.as_posix() == HUB_ID and not given.exists() else _local(given, revision)
+    hashes = {part: sha256_file(path) for part, path in files.paths.items()}
+    found = {part: _candidates(path, part) for part, path in files.paths.items()}
+    check_labels(dict.fromkeys(one.label for of_part in found.values() for one in of_part), where)
+    return Content(
+        name=NAME,
+        train=found["train"],
+        test=found["test"],
+        rejects=(),
+        sources=tuple(
+            Source(
+                name=f"CIFAR-100, {part}",
+                address=f"https://huggingface.co/datasets/{HUB_ID}, {FILES[part]}",
+                revision=files.revision,
+                sha256=hashes[part],
+                licence="unknown",
+                redistributable=False,
+            )
+            for part in FILES
+        ),
+        where=where,
+        is_published=hashes == PUBLISHED_SHA256,
+    )
+
+
+def _local(folder: Path, revision: str | None) -> _Files:
+    if not folder.is_dir():
+        found = "is a file" if folder.exists() else "no such folder"
+        raise DataError(f"--input {folder}: {found}; give a folder with cifar100/*.parquet, or {HUB_ID} for the Hub")
+    if revision is not None:
+        raise DataError(f"--revision {revision}: applies to the Hub only, and {folder} is a local folder; leave it out")
+    paths = {part: folder / name for part, name in FILES.items()}
+    if missing := [FILES[part] for part, path in paths.items() if not path.is_file()]:
+        raise DataError(f"--input {folder}: no {', '.join(missing)} here; {_REMEDY}")
+    return _Files(paths, None)
+
+
+def _fetched(revision: str | None) -> _Files:
+    commit = revision or REVISION
+    obstacle = hub_obstacle(HUB_ID, [FILES["test"]], revision=commit, repo_type="dataset")
+    if obstacle is not None:
+        raise DataError(f"--input {HUB_ID}: {commit} cannot be had: {obstacle}")
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        paths = {
+            part: Path(huggingface_hub.hf_hub_download(HUB_ID, name, repo_type="dataset", revision=commit))
+            for part, name in FILES.items()
+        }
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = (str(error).splitlines() or ["no message"])[0]
+        raise DataError(
+            f"--input {HUB_ID}: {commit} cannot be downloaded from the Hub ({reason}); go online, or give a local folder"
+        ) from error
+    # A download lies in snapshots/<commit>/cifar100/.
+    return _Files(paths, paths["test"].parent.parent.name)
+
+
+def _candidates(path: Path, part: str) -> list[Candidate]:
+    # Loading it takes long, and the other source does not need it.
+    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    try:
+        table = parquet.read_table(path, columns=list(_COLUMNS))
+        names = _label_names(parquet.read_schema(path).metadata)
+        images, fine, coarse = (table.column(name).to_pylist() for name in _COLUMNS)
+    except (arrow.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
+        reason = (str(error).splitlines() or ["no message"])[0]
+        raise DataError(f"{path}: is no file of CIFAR-100 as the Hub has it ({reason}); {_REMEDY}") from error
+    return [
+        _candidate(
+            f"{part}/{number}", image, _named(names["fine_label"], label, path), _named(names["coarse_label"], of, path)
+        )
+        for number, (image, label, of) in enumerate(zip(images, fine, coarse, strict=True))
+    ]
+
+
+def _candidate(place: str, image: Any, label: str, category: str) -> Candidate:
+    content = image.get("bytes") if isinstance(image, dict) else None
+    return Candidate(place, label_words(label, place), label_words(category, place), partial(bytes, content or b""))
+
+
+def _label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
+    """Return the names of the labels of each column, which the library datasets writes into a file."""
+    features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+    return {column: [str(name) for name in features[column]["names"]] for column in _COLUMNS[1:]}
+
+
+def _named(names: Sequence[str], number: object, path: Path) -> str:
+    if not isinstance(number, int) or not 0 <= number < len(names):
+        raise DataError(f"{path}: label {number!r} is none of the {len(names)} that the file names; {_REMEDY}")
+    return names[number]

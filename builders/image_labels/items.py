@@ -1,0 +1,162 @@
+"""Draws the splits of a dataset of images, the same number of images for each label where there are enough."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from builders.image_labels.checking import Checked, Sound
+from schemas import pictures
+from schemas.encoded_image import EncodedImage
+from schemas.errors import ConfigError, DataError
+from schemas.items.image import ImageItem, NoContent
+
+SPLITS = ("test", "bias", "pool", "content_free")
+"""Names of the splits, in the order in which they are written."""
+N_BIAS, N_POOL = 10, 50
+"""Numbers of images of each label in the splits bias and pool, where the source has enough."""
+N_NOISE = 3
+_PLAIN: Mapping[NoContent, int] = {"grey": 128, "black": 0, "white": 255}
+_MOST_SIDE = 256
+
+
+class Sizes(NamedTuple):
+    """The numbers of images that a user wants."""
+
+    n_bias: int = N_BIAS
+    """Number of images of each label in the split bias."""
+    n_pool: int = N_POOL
+    limit: int | None = None
+    """Largest number of images in the split test; None for all."""
+
+
+class Drawn(NamedTuple):
+    """The images of each split."""
+
+    test: Sequence[Sound]
+    bias: Sequence[Sound]
+    pool: Sequence[Sound]
+
+
+def drawn(checked: Checked, labels: Sequence[str], sizes: Sizes, *, seed: int, where: str) -> Drawn:
+    """Draw the images of each split. Which image belongs where depends on the seed and its own label alone.
+
+    Args:
+        checked: The images that can be used.
+        labels: All labels.
+        sizes: Numbers of images.
+        seed: Seed of the build.
+        where: Place to name in errors.
+
+    Raises:
+        ConfigError: the limit leaves no image for each label.
+        DataError: a label has too few images.
+    """
+    per_label = None if sizes.limit is None else sizes.limit // len(labels)
+    if per_label == 0:
+        raise ConfigError(f"--limit {sizes.limit}: leaves no image for each of {len(labels)} labels; raise it")
+    parts: dict[str, list[Sound]] = {"test": [], "bias": [], "pool": []}
+    for label in labels:
+        train = _permuted([one for one in checked.train if one.candidate.label == label], seed, f"train:{label}")
+        n_wanted = sizes.n_bias + sizes.n_pool
+        if checked.test is None:
+            n_support = min(n_wanted, len(train) // 2) if len(train) > 3 else 2
+            support, test = train[:n_support], train[n_support:]
+        else:
+            support = train[:n_wanted]
+            test = _permuted([one for one in checked.test if one.candidate.label == label], seed, f"test:{label}")
+        _check_label(label, test, support, is_parted=checked.test is not None, where=where)
+        n_bias = min(sizes.n_bias, max(1, len(support) * sizes.n_bias // n_wanted))
+        parts["bias"] += support[:n_bias]
+        parts["pool"] += support[n_bias:]
+        parts["test"] += test[:per_label]
+    return Drawn(**{name: _permuted(images, seed, name) for name, images in parts.items()})
+
+
+def _check_label(label: str, test: Sequence[Sound], support: Sequence[Sound], *, is_parted: bool, where: str) -> None:
+    n = len(test) + len(support)
+    if not is_parted and n < 3:
+        told = "1 image" if n == 1 else f"{n} images"
+        raise DataError(
+            f"{where}: label '{label}' has {told} that can be used, and a label needs at least 3: one to evaluate and "
+            "two to measure bias and to calibrate on; add images, or remove the label"
+        )
+    if is_parted and (not test or len(support) < 2):
+        raise DataError(
+            f"{where}: label '{label}' has {len(test)} images that can be used in test and {len(support)} in train, "
+            "and a label needs at least 1 and 2; add images, or remove the label"
+        )
+
+
+def _permuted(images: Sequence[Sound], seed: int, name: str) -> list[Sound]:
+    return [images[place] for place in _rng(seed, name).permutation(len(images)).tolist()]
+
+
+def _rng(seed: int, name: str) -> np.random.Generator:
+    """Return a source of randomness for one purpose, on which no other one has an influence."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest(), "big"))
+
+
+def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem]:
+    """Return images as items; their files are read again."""
+    return [
+        ImageItem(
+            item_id=one.candidate.place,
+            image=EncodedImage(bytes=one.candidate.read()),
+            image_sha256=one.sha256,
+            width=one.width,
+            height=one.height,
+            labels=labels,
+            target=one.candidate.label,
+            category=one.candidate.category,
+            content_free=None,
+            source_row=one.candidate.place,
+            flags=(),
+        )
+        for one in images
+    ]
+
+
+def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: str, seed: int) -> list[ImageItem]:
+    """Return images of one colour and of noise, as large as most images that are evaluated.
+
+    Args:
+        test: Images that are evaluated.
+        labels: All labels.
+        config: Name of the config.
+        seed: Seed of the build.
+    """
+    counts = Counter((one.width, one.height) for one in test)
+    width, height = (min(side, _MOST_SIDE) for side in min(counts, key=lambda size: (-counts[size], size)))
+    found = []
+    for number, (kind, pixels) in enumerate(_empty_pictures(width, height, _rng(seed, "noise"))):
+        content = pictures.png(pixels)
+        found.append(
+            ImageItem(
+                item_id=f"{config}-content-free-{number:02}",
+                image=EncodedImage(bytes=content),
+                image_sha256=hashlib.sha256(content).hexdigest(),
+                width=width,
+                height=height,
+                labels=labels,
+                target=None,
+                category=config,
+                content_free=kind,
+                source_row=None,
+                flags=(),
+            )
+        )
+    return found
+
+
+def _empty_pictures(
+    width: int, height: int, rng: np.random.Generator
+) -> Iterator[tuple[NoContent, np.ndarray[tuple[int, ...], np.dtype[np.uint8]]]]:
+    for kind, value in _PLAIN.items():
+        yield kind, np.full((height, width, 3), value, dtype=np.uint8)
+    for _ in range(N_NOISE):
+        yield "noise", rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
