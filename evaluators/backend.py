@@ -5,7 +5,9 @@ Each file in ``evaluators/backends`` is a backend. It holds
 * ``open_backend(model, options)``, which checks its arguments and returns a :class:`Backend`;
 * ``SUMMARY``, one line for ``python -m evaluators list``;
 * ``EXTRA``, the name of the extra that installs its library, or None;
-* ``MODELS``, the model ids that it knows by name (empty if it accepts any id).
+* ``MODELS``, the model ids that it knows by name (empty if it accepts any id);
+* ``CAPABILITIES``, the abilities that its models may have, if they are others than those of most backends, by which
+  messages name it.
 
 A backend raises the errors of :mod:`schemas.errors`: a ``ConfigError`` before the first request if the model or an
 option cannot work, and a ``RunError`` if no further request could succeed. If a single request goes wrong, its
@@ -24,9 +26,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from evaluators.adapters import AdapterSet
 from evaluators.backend_options import BackendOptions
@@ -34,8 +36,10 @@ from schemas import plugins, strict_json
 from schemas.record import ExchangeStatus
 from schemas.result import Model
 
-Capability: TypeAlias = Literal["option_logprobs", "generation", "import"]
-"""Abilities of a backend. No backend has ``import``: it marks answers that were given elsewhere."""
+Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
+"""Abilities of a backend: to score options that continue a text, to generate a text, and to score options that describe
+an image. No backend has ``import``: it marks answers that were given elsewhere."""
+_PACKAGE = "evaluators.backends"
 
 
 @lru_cache(maxsize=1024)
@@ -48,6 +52,11 @@ def choice_sha256(prompt: str, options: tuple[str, ...]) -> str:
     # Written by hand, since thousands of records are checked at a time; options and keys are in canonical order.
     text = b'{"kind":"choice","options":%b,"prompt":%b}' % (_options_json(options), strict_json.canonical(prompt))
     return hashlib.sha256(text).hexdigest()
+
+
+def image_prompt(image_sha256: str) -> str:
+    """Return the prompt of a request about an image, which names the image by the SHA-256 of its file."""
+    return f"image sha256:{image_sha256}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +72,9 @@ class ChoiceRequest:
     """Known facts about the item, by name. Only baselines read them; they are never sent to a model."""
     adapter: str | None = None
     """Name of the adapter with which the model answers; None for the model alone. It is part of the store key."""
+    image: Annotated[bytes | None, Field(exclude=True)] = field(default=None, repr=False)
+    """File of the image that the options describe; None if they continue a text. The prompt then names the image by its
+    SHA-256 (see :func:`image_prompt`), so that it is hashed by that, and it is never written to a store or a record."""
 
     @cached_property
     def sha256(self) -> str:
@@ -337,6 +349,13 @@ def ask_in_batches(
         yield Answers(dict(zip(wanted, responses, strict=True)), time.perf_counter() - start)
 
 
+def backends_with(capability: Capability) -> list[str]:
+    """Return the names of the backends that declare a capability."""
+    names = plugins.names(_PACKAGE)
+    loaded = {name: plugins.load(_PACKAGE, name, kind="backend", defines="open_backend") for name in names}
+    return [name for name, module in loaded.items() if capability in getattr(module, "CAPABILITIES", ())]
+
+
 def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
     """Open a backend by name.
 
@@ -344,7 +363,5 @@ def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
         ConfigError: there is no such backend, or the backend refuses the model or an option.
         MissingExtraError: the library of the backend is not installed.
     """
-    backend: Backend = plugins.load("evaluators.backends", name, kind="backend", defines="open_backend").open_backend(
-        model, options
-    )
+    backend: Backend = plugins.load(_PACKAGE, name, kind="backend", defines="open_backend").open_backend(model, options)
     return backend

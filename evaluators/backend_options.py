@@ -21,6 +21,7 @@ def _option(help_text: str, panel: str, *, minimum: float | None = None) -> Any:
 
 _MODEL = "Model"
 _LOCAL = "Backend transformers"
+_CLIP = "Backend clip"
 _VLLM = "Backend vllm"
 _API = "Backend openai"
 _RAY = "Backend ray"
@@ -40,6 +41,7 @@ class BackendOptions:
     device: str | None = _option("cpu, cuda, cuda:N or mps.", _LOCAL)
     batch_tokens: int | None = _option("Tokens per batch, including padding.", _LOCAL, minimum=1)
     scoring: str | None = _option("packed or plain; by default packed, if it gives the same scores as plain.", _LOCAL)
+    batch_images: int | None = _option("Images per batch.", _CLIP, minimum=1)
     tensor_parallel: int | None = _option("GPUs that share one copy of the model.", _VLLM, minimum=1)
     data_parallel: int | None = _option("Copies of the model, each in its own process.", _VLLM, minimum=1)
     max_model_len: int | None = _option("Longest context in tokens.", _VLLM, minimum=1)

@@ -11,6 +11,9 @@ from typing import Protocol, runtime_checkable
 from evaluators.backend import Capability, ChoiceRequest, GenerateRequest, Request, Response
 from schemas.errors import ConfigError
 
+CHOOSING: frozenset[Capability] = frozenset({"option_logprobs", "image_option_logprobs"})
+"""Abilities of a baseline that only chooses among options; it reads neither texts nor images."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
@@ -22,7 +25,7 @@ class Baseline:
     """Names of the facts that each request must carry; a run without them is refused before it begins."""
     answer: Callable[[Request], Response]
     """Function that answers one request; it may also read facts that only some items have."""
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    capabilities: frozenset[Capability] = frozenset({*CHOOSING, "generation"})
     reads_no_prompt: bool = False
     """True if the answer to a choice follows from its options, outcomes and facts, whatever its prompt says, so that
     choices that agree in these need a single answer."""

@@ -178,16 +178,21 @@ class ReadsScores(Protocol):
 
 
 @runtime_checkable
-class ShowsExamples(Protocol):
-    """A task whose prompts show solved examples, or whose metrics need items beside those that are evaluated."""
-
-    @property
-    def examples_split(self) -> str:
-        """The split whose items are shown as examples, in its order."""
+class NeedsSupport(Protocol):
+    """A task whose metrics need items beside those that are evaluated."""
 
     @property
     def support_splits(self) -> frozenset[str]:
         """The splits that support a measurement, such as that of the examples: ``--limit`` takes nothing from them."""
+
+
+@runtime_checkable
+class ShowsExamples(NeedsSupport, Protocol):
+    """A task whose prompts show solved examples, which support the measurement."""
+
+    @property
+    def examples_split(self) -> str:
+        """The split whose items are shown as examples, in its order."""
 
     @property
     def default_contexts(self) -> tuple[int, ...]:

@@ -51,16 +51,16 @@ def read_folder(folder: Path, licence: str | None) -> Content:
         raise DataError(f"{where}: label {name!r} has a folder in {has}/ and none in {lacks}/; add or remove it")
     rejects: list[Reject] = []
     config = _NOT_OF_NAMES.sub("-", folder.resolve().name).strip("-._") or "images"
-    found = {
-        part: [one for name, path in sorted(of_part.items()) for one in _images(folder, config, path, rejects)]
+    images = {
+        part: [one for _, path in sorted(of_part.items()) for one in _images(folder, config, path, rejects)]
         for part, of_part in labels.items()
     }
-    if not any(found.values()):
+    if not any(images.values()):
         raise DataError(f"{where}: holds no PNG or JPEG file in the folders of its labels; add images")
     return Content(
         name=config,
-        train=found["train"] if is_parted else found[""],
-        test=found["test"] if is_parted else None,
+        train=images["train"] if is_parted else images[""],
+        test=images["test"] if is_parted else None,
         rejects=tuple(rejects),
         sources=(_source(folder, config, licence),),
         where=where,

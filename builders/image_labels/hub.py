@@ -107,7 +107,8 @@ def _fetched(revision: str | None) -> _Files:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = (str(error).splitlines() or ["no message"])[0]
         raise DataError(
-            f"--input {HUB_ID}: {commit} cannot be downloaded from the Hub ({reason}); go online, or give a local folder"
+            f"--input {HUB_ID}: {commit} cannot be downloaded from the Hub ({reason}); go online, or give a "
+            "local folder"
         ) from error
     # A download lies in snapshots/<commit>/cifar100/.
     return _Files(paths, paths["test"].parent.parent.name)

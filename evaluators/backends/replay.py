@@ -42,6 +42,7 @@ from schemas.run_folder import RESULT
 
 SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
 EXTRA = None
+CAPABILITIES: frozenset[Capability] = frozenset({"option_logprobs", "generation", "image_option_logprobs"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class Replay:
     model: Model
     arguments: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
-    capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
+    capabilities: frozenset[Capability] = CAPABILITIES
     reads_facts: bool = False
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:

@@ -9,7 +9,7 @@ from evaluators.commands.options import ItemChoice, normalisation_named, opened_
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer
-from evaluators.task import Prompt, ReadsScores, ShowsExamples, Task, prompt_of, task_for
+from evaluators.task import NeedsSupport, Prompt, ReadsScores, ShowsExamples, Task, prompt_of, task_for
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
@@ -36,7 +36,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
                 splits=choice.splits,
                 parts=choice.parts,
                 limit=_limit(task, choice.limit),
-                support=task.support_splits if isinstance(task, ShowsExamples) else frozenset(),
+                support=task.support_splits if isinstance(task, NeedsSupport) else frozenset(),
             )
             plans += _plans_of_config(selection, task, choice, normalisation)
     used = {

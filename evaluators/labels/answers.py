@@ -23,7 +23,7 @@ BALANCE = "example_balance"
 """Group of a task: how evenly its labels stand among the examples, ``even``, ``uneven`` or ``one label``."""
 CUT = "cut"
 """Group of a record: the part of its prompt that was shortened, if one was."""
-_MOST_LABELS = 64
+_MOST_LABELS = 128
 _OF_TASK = ("category", "equivalent_labels")
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from evaluators.backend import ChoiceRequest
-from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
+from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly
 from evaluators.labels.answers import SHOWN
 from schemas.errors import DataError
 
@@ -47,7 +47,7 @@ def _label_prior(probability: float, name: str) -> Baseline:
         description=f"the first label with probability {probability:g}, whatever the input is",
         facts=frozenset(),
         answer=choosing(probabilities),
-        capabilities=frozenset({"option_logprobs"}),
+        capabilities=CHOOSING,
         reads_no_prompt=True,
     )
 
@@ -58,23 +58,24 @@ def baseline_with_prior(name: str) -> Baseline | None:
     return None if match is None or not 0 < float(match[1]) < 1 else _label_prior(float(match[1]), name)
 
 
-BASELINES = (
-    UNIFORM,
-    Baseline(
-        name="first-label",
-        description="the first label of the task, in alphabetical order",
-        facts=frozenset(),
-        answer=choosing(_first_label),
-        capabilities=frozenset({"option_logprobs"}),
-        reads_no_prompt=True,
-    ),
-    Baseline(
-        name="shown-majority",
-        description="the label that most examples of the prompt have; any of them if several do, or without examples",
-        facts=frozenset({SHOWN}),
-        answer=choosing(_shown_majority),
-        capabilities=frozenset({"option_logprobs"}),
-        reads_no_prompt=True,
-    ),
-    _label_prior(0.8, "label-prior-0.8"),
+_FIRST_LABEL = Baseline(
+    name="first-label",
+    description="the first label of the task, in alphabetical order",
+    facts=frozenset(),
+    answer=choosing(_first_label),
+    capabilities=CHOOSING,
+    reads_no_prompt=True,
 )
+_SHOWN_MAJORITY = Baseline(
+    name="shown-majority",
+    description="the label that most examples of the prompt have; any of them if several do, or without examples",
+    facts=frozenset({SHOWN}),
+    answer=choosing(_shown_majority),
+    capabilities=CHOOSING,
+    reads_no_prompt=True,
+)
+_PRIOR_OF_FIRST = _label_prior(0.8, "label-prior-0.8")
+
+BASELINES = (UNIFORM, _FIRST_LABEL, _SHOWN_MAJORITY, _PRIOR_OF_FIRST)
+BASELINES_WITHOUT_EXAMPLES = (UNIFORM, _FIRST_LABEL, _PRIOR_OF_FIRST)
+"""The baselines of tasks whose prompts show no examples."""

@@ -6,7 +6,7 @@ have none where nothing is right, so that failing a task entirely can lower thei
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from evaluators.calibrator import Calibration, calibrations
@@ -74,18 +74,22 @@ _KINDS = {
 _SLICES = ("n_labels", "equivalent_labels", BALANCE, "category")
 
 
-def label_metrics(task: str, without: Container[str] = ()) -> tuple[MetricDefinition[LabelTable], ...]:
+def label_metrics(
+    task: str, without: Container[str] = (), learned_from: Mapping[str, str] | None = None
+) -> tuple[MetricDefinition[LabelTable], ...]:
     """Return the metrics of a task whose table is a :class:`LabelTable`, the model's own distributions first.
 
     Args:
         task: Name of the task.
         without: Names of measures and calibrations that make no sense for its items.
+        learned_from: Sentences that say what a calibration learns from in this task, by its name; those that are left
+            out keep the sentence of the calibration.
     """
     wanted = (one for one in variants() if one.measure not in without and one.calibration not in without)
-    return tuple(_definition(variant, task) for variant in wanted)
+    return tuple(_definition(variant, task, learned_from or {}) for variant in wanted)
 
 
-def _definition(variant: Variant, task: str) -> MetricDefinition[LabelTable]:
+def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) -> MetricDefinition[LabelTable]:
     """Return the metric of a variant of a measure."""
     kind = _KINDS[variant.measure]
     method = next((one for one in calibrations() if one.name == variant.calibration), None)
@@ -107,7 +111,7 @@ def _definition(variant: Variant, task: str) -> MetricDefinition[LabelTable]:
         interval_method=NORMAL if kind.ideal == 0.0 else PERCENTILE,
         no_interval="it says what chance alone gives, and estimates nothing" if variant.is_floor else None,
         floor=_floor(variant),
-        description=" ".join(_sentences(kind, method, is_softmax=variant.is_softmax)),
+        description=" ".join(_sentences(kind, method, learned_from, is_softmax=variant.is_softmax)),
     )
 
 
@@ -117,9 +121,11 @@ def _floor(variant: Variant) -> str | None:
     return name if name in _KINDS and not variant.calibration else None
 
 
-def _sentences(kind: _Kind, method: Calibration | None, *, is_softmax: bool) -> Iterator[str]:
+def _sentences(
+    kind: _Kind, method: Calibration | None, learned_from: Mapping[str, str], *, is_softmax: bool
+) -> Iterator[str]:
     yield kind.description
     if method is not None:
-        yield method.description
+        yield learned_from.get(method.name, method.description)
     if is_softmax:
         yield f"With the {SOFTMAX} that the paper writes in place of the shares that its code computes."

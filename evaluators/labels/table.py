@@ -47,6 +47,8 @@ _ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MEANS = ("n_shown", "cut_rate")
 _TEST, _BIAS = "test", "bias"
 """Splits that performance and prior are measured on."""
+_MOST_CROSSED = 64
+"""Number of labels up to which sums by right label and label fit into memory: 64 have 20,480 columns per item."""
 _N_CLASS, _N_PRIOR = len(ClassSums._fields), len(PriorSums._fields)
 
 
@@ -172,6 +174,8 @@ class ConfigTable:
 
     def undefined(self, variant: Variant) -> str | None:
         """Return why a variant has no value on a single task; None if it may have one."""
+        if variant.measure in _PRIOR and len(self.answers.labels) > _MOST_CROSSED:
+            return f"it compares each label with each other one, for at most {_MOST_CROSSED} labels"
         return _ONE_TASK if variant.measure in CORRELATIONS else self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
@@ -180,6 +184,10 @@ class ConfigTable:
             return self._mean(variant.measure)
         asked, used = self._used(variant)
         columns = self._columns(variant, used)
+        if variant.measure == "accuracy":
+            # It is a mean over items, and gates, which count missing answers as wrong ones, read it as one.
+            right, n_items, _ = np.moveaxis(_split(columns, _N_CLASS), -2, 0)
+            columns = np.column_stack([right.sum(axis=-1), n_items.sum(axis=-1)])
         whole = np.zeros((len(used), columns.shape[1]))
         whole[used] = columns
         return Statistics(whole, len(columns), int(asked.sum()) - len(columns))

@@ -197,7 +197,7 @@ class GateCheck:
 
     def _computed_references(self) -> list[_Answered]:
         prompt = prompt_of(self._task, self.signature.prompt)
-        wanted = "generation" if prompt.scoring == "generation" else "option_logprobs"
+        wanted = "generation" if prompt.scoring == "generation" else prompt.requires
         answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
         found = []
         for baseline in self.benchmark.baselines:

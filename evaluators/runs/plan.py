@@ -10,7 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.backend import Backend, GenerateRequest, HasAdapters, KnowsContext, NeedsFacts, Request, SendsMessages
+from evaluators.backend import (
+    Backend,
+    GenerateRequest,
+    HasAdapters,
+    KnowsContext,
+    NeedsFacts,
+    Request,
+    SendsMessages,
+    backends_with,
+)
 from evaluators.runs.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
 from evaluators.task import ChoosesExamples, CountTokens, ItemFacts, Prompt, ShowsExamples, Task
@@ -378,10 +387,12 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
     if prompt.requires not in backend.capabilities:
         others = [other.id for other in task.prompts.values() if other.requires in backend.capabilities]
         why = "".join(f"; {name}: {reason}" for name, reason in backend.runtime.obstacles.items())
+        able = backends_with(prompt.requires)
+        others_can = f"; backends that can: {', '.join(able)}" if able else ""
         raise ConfigError(
             f"backend '{model.backend}' cannot do {prompt.requires}, which prompt '{prompt.id}' needs; "
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
-            f"prompts for that: {', '.join(others) or 'none'}{_other_ways(backend)}{why}"
+            f"prompts for that: {', '.join(others) or 'none'}{_other_ways(backend)}{why}{others_can}"
         )
     if isinstance(backend, SendsMessages) and backend.sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat and other.requires in backend.capabilities]

@@ -13,7 +13,7 @@ from evaluators.backend import ChoiceRequest, Request
 from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Question
 from evaluators.runs.plan import Plan, PlannedPart, check_askable
 from evaluators.runs.selection import select, shape_listed
-from evaluators.task import ShowsExamples, prompt_of, task_for
+from evaluators.task import NeedsSupport, prompt_of, task_for
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError, DataError
 from schemas.result import Normalisation, Signature
@@ -45,6 +45,10 @@ def exported_task(plan: Plan, limit: int | None, borders: Borders | None) -> Exp
         DataError: two items have one id.
     """
     check_askable(plan.prompt)
+    if plan.prompt.requires not in ("option_logprobs", "generation"):
+        raise ConfigError(
+            f"prompt '{plan.prompt.id}' needs {plan.prompt.requires}, which no export can hold; ask with run"
+        )
     found = list(_questions(plan, None if borders is None else borders.move))
     signature = plan.signature
     for key, n in Counter(key for key, *_ in found).items():
@@ -108,7 +112,7 @@ def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisat
         splits=told.splits,
         parts=told.parts,
         limit=exported.limit,
-        support=task.support_splits if isinstance(task, ShowsExamples) else frozenset(),
+        support=task.support_splits if isinstance(task, NeedsSupport) else frozenset(),
     )
     plan = Plan(selection, task, prompt, normalisation)
     _check_signature(told, plan.signature, manifest)

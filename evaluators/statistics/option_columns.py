@@ -14,7 +14,7 @@ from schemas.metric_comparison import TOLERANCE
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation
 
-_MOST_OPTIONS = 64
+_MOST_OPTIONS = 128
 """Number of options up to which records are compared as arrays; a stranger's file may hold any number."""
 
 

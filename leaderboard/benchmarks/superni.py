@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-from evaluators.calibrator import calibrations
 from evaluators.labels.examples import SHARES, rule_of
+from evaluators.labels.headings import HEADINGS, METHODS, metric_headings
 from evaluators.labels.prompts import N_BALANCED, N_EXAMPLES
-from evaluators.labels.table import variants
 from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
 
-_NAMES = {
-    "accuracy": "Accuracy",
-    "macro_f1": "Macro-F1",
-    "rsd": "RSD",
-    "rsd_release": "RSD, release",
-    "cobias": "COBias",
-    "gini": "Gini index",
-    "top_class_dominance": "Dominance of the top class",
-    "smallest_class_accuracy": "Smallest class accuracy",
-    "bias_score": "BiasScore",
-    "bias_score_normalised": "BiasScore over its range",
-    "rsd_floor": "RSD by chance",
-    "cobias_floor": "COBias by chance",
-    "gini_floor": "Gini index by chance",
-    "bias_score_floor": "BiasScore by chance",
-    "f1_rsd_correlation": "Correlation of F1 and RSD",
-    "f1_bias_score_correlation": "Correlation of F1 and BiasScore",
-    "n_shown": "Examples shown",
-    "cut_rate": "Cut inputs",
-}
-_METHODS = {one.name: one.label for one in calibrations()}
-_LABELS = {
-    one.name: ", ".join(
-        filter(
-            None,
-            (_NAMES[one.measure], _METHODS.get(one.calibration), "softmax" if one.is_softmax else None),
-        )
-    )
-    for one in variants()
-}
+_LABELS = metric_headings()
 _COLUMNS = (
     *("macro_f1", "accuracy", "rsd", "rsd_floor", "bias_score", "bias_score_floor"),
     *("gini", "gini_floor", "cobias", "cobias_floor", "smallest_class_accuracy", "n_shown", "cut_rate"),
@@ -48,7 +18,7 @@ _RANKING = 8
 def _index_label(measure: str, k: int, method: str = "", percent: int | None = None) -> str:
     shown = f"{k} examples" if k else "no examples"
     share = None if percent is None else f"{percent} % of the first label"
-    return ", ".join(filter(None, (_NAMES[measure], _METHODS.get(method), shown, share)))
+    return ", ".join(filter(None, (HEADINGS[measure], METHODS.get(method), shown, share)))
 
 
 _CURVES = ("macro_f1", "rsd", "bias_score")
@@ -63,7 +33,7 @@ _INDEX_LABELS = {
     **{
         f"{name}_{method}_k{_RANKING}": _index_label(name, _RANKING, method)
         for name in ("macro_f1", "bias_score")
-        for method in _METHODS
+        for method in METHODS
     },
 }
 
@@ -73,7 +43,7 @@ def _curve(measure: str, caption: str) -> IndexChart:
         name=f"{measure}-by-examples",
         caption=caption,
         x_title="Examples in the prompt",
-        y_title=_NAMES[measure],
+        y_title=HEADINGS[measure],
         places={str(k): f"{measure}_k{k}" for k in N_EXAMPLES},
         is_ordered=True,
     )
@@ -84,7 +54,7 @@ def _by_share(measure: str, caption: str) -> IndexChart:
         name=f"{measure}-by-share",
         caption=caption,
         x_title=f"Share of the first label among {N_BALANCED} examples",
-        y_title=_NAMES[measure],
+        y_title=HEADINGS[measure],
         places={f"{percent} %": f"{measure}_k{N_BALANCED}_{rule_of(percent)}" for percent in SHARES},
         is_ordered=True,
     )
@@ -95,10 +65,10 @@ def _calibrated(measure: str, caption: str) -> IndexChart:
         name=f"{measure}-by-calibration",
         caption=caption,
         x_title=f"Calibration, after {_RANKING} examples",
-        y_title=_NAMES[measure],
+        y_title=HEADINGS[measure],
         places={
             "none": f"{measure}_k{_RANKING}",
-            **{label: f"{measure}_{method}_k{_RANKING}" for method, label in _METHODS.items()},
+            **{label: f"{measure}_{method}_k{_RANKING}" for method, label in METHODS.items()},
         },
     )
 
@@ -124,7 +94,7 @@ PAGES = BenchmarkPages(
     },
     index_columns=(
         *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "bias_score")),
-        *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _METHODS),
+        *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in METHODS),
         "macro_f1_k0",
     ),
     index_charts=(

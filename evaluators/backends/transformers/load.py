@@ -1,4 +1,4 @@
-"""Loads causal language models with transformers, and refuses unsuitable ones before the first request."""
+"""Loads models with transformers, and refuses unsuitable ones before the first request."""
 
 from __future__ import annotations
 
@@ -76,16 +76,30 @@ def room_of(network: PreTrainedModel) -> int | None:
     return room if isinstance(room, int) and room > 0 else None
 
 
-def load_network(model: str, revision: str | None, dtype: Any) -> PreTrainedModel:
+def load_network(
+    model: str,
+    revision: str | None,
+    dtype: Any,
+    *,
+    loader: str = "AutoModelForCausalLM",
+    kind: str = "causal language model",
+) -> PreTrainedModel:
     """Load a model, and check that the checkpoint holds all its weights.
 
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        revision: Commit on the Hub; None for a folder.
+        dtype: Precision of the weights.
+        loader: Name of the class of transformers that loads it.
+        kind: Noun for such models, for the error message.
+
     Raises:
-        ConfigError: the model cannot be found or loaded, lacks weights, or is not a causal language model.
+        ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.
         MissingExtraError: torch or transformers is not installed.
     """
     transformers = import_extra("transformers", "hf")
     try:
-        network, report = transformers.AutoModelForCausalLM.from_pretrained(
+        network, report = getattr(transformers, loader).from_pretrained(
             model, revision=revision, dtype=dtype, output_loading_info=True
         )
     # The libraries may raise any exception here, and each concerns the model.
@@ -97,7 +111,7 @@ def load_network(model: str, revision: str | None, dtype: Any) -> PreTrainedMode
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if absent:
         raise ConfigError(
-            f"model '{model}' lacks {len(absent)} weights of a causal language model, such as {absent[0]}; "
+            f"model '{model}' lacks {len(absent)} weights of a {kind}, such as {absent[0]}; "
             "give a checkpoint that holds them all"
         )
     loaded: PreTrainedModel = network

@@ -1,0 +1,215 @@
+"""Calls CLIP models, which compare an image with texts, through the library transformers.
+
+The log-probabilities of the options of an image are the log-softmax over all options of its similarities to them: the
+cosine of both embeddings times the factor that the model learned (Radford et al. 2021, arXiv:2103.00020). Similarities
+are computed in float32, whatever the precision of the model.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluators.backend import (
+    Capability,
+    ChoiceRequest,
+    Events,
+    GenerateRequest,
+    Request,
+    Response,
+    Runtime,
+    TokenCount,
+    ask_in_batches,
+    model_identity,
+)
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.clip import CAPABILITIES
+from evaluators.backends.clip.load import ClipParts, load_clip
+from evaluators.backends.clip.texts import OptionEmbeddings, features, of_length_one
+from evaluators.backends.transformers.load import DTYPES, torch_dtype, usable_device
+from evaluators.backends.transformers.threads import import_torch, set_threads
+from evaluators.models.ids import check_model_id
+from evaluators.models.model_files import find_model
+from schemas.errors import DataError, import_extra
+from schemas.pictures import decoded
+from schemas.result import Model
+
+logger = logging.getLogger(__name__)
+
+_BATCH = {"cpu": 32, "mps": 64, "cuda": 256}
+"""Number of images per batch, by type of device."""
+_PACKAGES = ("torch", "transformers", "tokenizers", "pillow")
+_USED = ("name", "revision", "dtype", "device", "batch_images")
+
+
+@dataclass
+class ClipBackend:
+    """A CLIP model loaded with transformers."""
+
+    parts: ClipParts
+    texts: OptionEmbeddings
+    device: str
+    batch_images: int
+    """Number of images per batch."""
+    model: Model
+    arguments: tuple[str, ...] = ()
+    capabilities: frozenset[Capability] = CAPABILITIES
+    reads_facts: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> Runtime:
+        """The device, the versions of the libraries, and settings such as the number of threads."""
+        device = self.device
+        if device.startswith("cuda"):
+            device = import_extra("torch", "hf").cuda.get_device_name(device)
+        packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
+        return Runtime(device=device, packages=packages, settings=dict(self.settings))
+
+    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        """Compare the images of the missing requests with their options, batch by batch; see ``Backend.ask``."""
+        size = self.batch_images
+        batches = [range(start, min(start + size, len(requests))) for start in range(0, len(requests), size)]
+        return ask_in_batches(batches, self._answer, requests, missing)
+
+    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
+        """Return None: the work depends on images, which have no tokens."""
+        return None
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The largest number of tokens that the model takes in the text of an option."""
+        return self.texts.most_tokens
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        """Return the largest number of tokens in any text of the options of each request."""
+        return [self.texts.longest(request) + isinstance(request, GenerateRequest) for request in requests]
+
+    def _answer(self, requests: Sequence[Request]) -> Sequence[Response]:
+        """Return the responses to one batch. A request that cannot be answered fails alone."""
+        found: dict[int, Response] = {}
+        pictures: dict[int, Any] = {}
+        for place, request in enumerate(requests):
+            try:
+                pictures[place] = self._picture(request)
+            except DataError as error:
+                found[place] = Response(status="failed", error=f"the image {error}")
+        if pictures:
+            embeddings = self._embedded(list(pictures.values()))
+            for (place, _), embedding in zip(pictures.items(), embeddings, strict=True):
+                found[place] = self._response(requests[place], embedding)
+        return [found[place] for place in range(len(requests))]
+
+    def _picture(self, request: Request) -> Any:
+        """Return the picture of a request.
+
+        Raises:
+            DataError: the request has no image, the image cannot be decoded, or an option is too long.
+        """
+        if not isinstance(request, ChoiceRequest) or request.image is None:
+            raise DataError("is missing, and a CLIP model answers about images only; take a prompt about images")
+        n_tokens = self.texts.longest(request)
+        if n_tokens > self.texts.most_tokens:
+            raise DataError(f"has an option of {n_tokens} tokens, and the model takes {self.texts.most_tokens}")
+        return decoded(request.image)
+
+    def _embedded(self, pictures: Sequence[Any]) -> Any:
+        """Return the embeddings of pictures, each of length one, shape (n, d). If memory runs out, halve the batch."""
+        torch = import_extra("torch", "hf")
+        try:
+            # The arrays of pictures of one or three pixels could be read in two ways.
+            inputs = self.parts.processor(list(pictures), return_tensors="pt", input_data_format="channels_last")
+            pixels = inputs.pixel_values.to(self.device, self.parts.network.dtype)
+            with torch.inference_mode():
+                return of_length_one(features(self.parts.network.get_image_features(pixel_values=pixels)))
+        except torch.OutOfMemoryError:
+            if len(pictures) == 1:
+                raise
+            logger.warning("out of memory with %d images in a batch; halving it", len(pictures))
+        # Retry outside the except block, where the failed pass no longer holds its memory.
+        middle = len(pictures) // 2
+        return torch.cat([self._embedded(pictures[:middle]), self._embedded(pictures[middle:])])
+
+    def _response(self, request: Request, embedding: Any) -> Response:
+        assert isinstance(request, ChoiceRequest)
+        torch = import_extra("torch", "hf")
+        with torch.inference_mode():
+            scale = self.parts.network.logit_scale.float().exp()
+            similarities = scale * (self.texts.of(request.options) @ embedding)
+            logprobs = torch.log_softmax(similarities.cpu().double(), dim=-1).tolist()
+        if any(map(math.isnan, logprobs)):
+            reason = f"a similarity is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
+            return Response(status="failed", error=reason)
+        n = len(request.options)
+        return Response(
+            status="answered",
+            option_logprobs=tuple(min(0.0, value) for value in logprobs),
+            option_end_logprobs=(None,) * n,
+            option_token_counts=(None,) * n,
+            n_completion_tokens=0,
+        )
+
+
+def open_backend(model: str, options: BackendOptions) -> ClipBackend:
+    """Load a model with its tokenizer and image processor.
+
+    Args:
+        model: Id on the Hub, or path of a local folder.
+        options: Revision, precision, device, and number of images in a batch. Options of other backends are refused.
+
+    Raises:
+        ConfigError: the model cannot be found or loaded, is no CLIP model, or an option is unknown.
+        MissingExtraError: torch, transformers or Pillow is not installed.
+    """
+    options.refuse_others("clip", but=_USED)
+    torch = import_torch()
+    n_threads = set_threads(torch)
+    files = find_model(model, options.revision)
+    model_id = check_model_id(options.name or files.default_id)
+    device = usable_device(torch, options.device)
+    parts = load_clip(model, files, torch_dtype(torch, options.dtype, device))
+    parts.network.to(torch.device(device)).eval()
+    precision = str(parts.network.dtype).removeprefix("torch.")
+    identity = {
+        "backend": "clip",
+        "model": files.identity,
+        "precision": precision,
+        "device": device.partition(":")[0],
+        "processor": type(parts.processor).__name__,
+    }
+    most_tokens = parts.network.text_model.embeddings.position_embedding.num_embeddings
+    return ClipBackend(
+        parts=parts,
+        texts=OptionEmbeddings(parts.network, parts.tokenizer, device, most_tokens),
+        device=device,
+        batch_images=options.batch_images or _BATCH.get(device.partition(":")[0], _BATCH["cpu"]),
+        arguments=_arguments(options, files.public_name, files.commit, precision),
+        settings={"threads": str(n_threads)} if device == "cpu" else {},
+        model=Model(
+            id=model_id,
+            revision=files.revision,
+            backend="clip",
+            precision=precision,
+            chat_template_sha256=None,
+            endpoint="local",
+            identity_sha256=model_identity(identity),
+            identity=dict(identity),
+        ),
+    )
+
+
+def _arguments(options: BackendOptions, model: str, revision: str | None, precision: str) -> tuple[str, ...]:
+    """Return the options that open the same model again. A local folder is given by its name, without its path."""
+    known = {
+        "model": model,
+        "name": options.name,
+        "revision": revision,
+        "dtype": precision if precision in DTYPES else None,
+        "device": options.device,
+        "batch-images": options.batch_images,
+    }
+    return tuple(f"--{name} {value}" for name, value in known.items() if value is not None)

@@ -1,0 +1,45 @@
+"""Describes the pages of the benchmark image_labels: zero-shot classification of images."""
+
+from __future__ import annotations
+
+from evaluators.labels.headings import metric_headings
+from evaluators.runs.measuring import metric_definitions
+from leaderboard.benchmark import BenchmarkPages, Column, Layout, Paper
+
+_TASK = "image_classification"
+_KNOWN = {one.name for one in metric_definitions(_TASK)}
+_LABELS = {name: heading for name, heading in metric_headings().items() if name in _KNOWN}
+_COLUMNS = (
+    *("macro_f1", "accuracy", "gini", "gini_floor", "cobias", "cobias_floor", "smallest_class_accuracy"),
+    *("top_class_dominance", "rsd", "rsd_floor", "bias_score", "bias_score_floor"),
+)
+
+PAGES = BenchmarkPages(
+    name="image_labels",
+    labels=_LABELS,
+    variants=frozenset(_LABELS) - {*_COLUMNS},
+    headlines=("macro_f1", "accuracy", "gini", "smallest_class_accuracy"),
+    layouts=(
+        Layout(
+            deciders=("macro_f1",),
+            columns=tuple(Column(key=name, label=_LABELS[name], metric=name) for name in _COLUMNS),
+            plane=("macro_f1", "gini"),
+        ),
+    ),
+    group_names={"superclass": "superclass", "image_kind": "kind of image"},
+    baseline_note=(
+        "Baselines answer by a fixed rule and are never ranked. Even guessing has a Gini index of the class accuracies "
+        "near that by chance, so that it says nothing without the macro-F1 beside it."
+    ),
+    papers=(
+        Paper(
+            key="lin2026discovering",
+            title="Discovering the Hidden Role of Gini Index In Prompt-based Classification",
+            authors=("Lin, Ruixi",),
+            booktitle="arXiv preprint arXiv:2603.15654",
+            year=2026,
+            address="https://arxiv.org/abs/2603.15654",
+            arxiv="2603.15654",
+        ),
+    ),
+)

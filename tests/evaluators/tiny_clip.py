@@ -1,0 +1,79 @@
+"""A CLIP model with random weights, and images that the tests make."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from schemas import pictures
+from schemas.encoded_image import EncodedImage
+from schemas.items.image import ImageItem
+
+SIDE = 32
+"""Width and height of the pictures that the model takes, in pixels."""
+MOST_TOKENS = 48
+
+
+def save_tiny_clip(folder: Path, *, seed: int = 0) -> Path:
+    """Save a model, a tokenizer whose tokens are letters, and an image processor."""
+    import torch
+    from transformers import CLIPConfig, CLIPModel, CLIPTokenizer
+
+    folder.mkdir(parents=True)
+    letters = [chr(code) for code in range(33, 127)]
+    special = ["<|startoftext|>", "<|endoftext|>"]
+    words = [*letters, *(f"{letter}</w>" for letter in letters), *special]
+    vocabulary = {word: place for place, word in enumerate(words)}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+    tokenizer = CLIPTokenizer.from_pretrained(folder, model_max_length=MOST_TOKENS)
+    tokenizer.save_pretrained(folder)
+    size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    ends = {"bos_token_id": vocabulary[special[0]], "eos_token_id": vocabulary[special[1]]}
+    config = CLIPConfig(
+        text_config={**size, **ends, "vocab_size": len(words), "max_position_embeddings": MOST_TOKENS},
+        vision_config={**size, "image_size": SIDE, "patch_size": 8},
+        projection_dim=16,
+        # A trained model multiplies cosines by 100; a random one then has clear preferences.
+        logit_scale_init_value=4.6,
+    )
+    torch.manual_seed(seed)
+    network = CLIPModel(config)
+    with torch.no_grad():
+        for weights in network.parameters():
+            if weights.dim() > 1:
+                weights.normal_(0.0, 0.2)
+    network.save_pretrained(folder)
+    processor = {
+        "image_processor_type": "CLIPImageProcessor",
+        "size": {"shortest_edge": SIDE},
+        "crop_size": {"height": SIDE, "width": SIDE},
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor), encoding="utf-8")
+    return folder
+
+
+def made_item(content: bytes, labels: Sequence[str], target: str | None, name: str = "one") -> ImageItem:
+    """An item with an image."""
+    return ImageItem(
+        item_id=name,
+        image=EncodedImage(bytes=content),
+        image_sha256=hashlib.sha256(content).hexdigest(),
+        width=1,
+        height=1,
+        labels=tuple(labels),
+        target=target,
+        category="made",
+        content_free="noise" if target is None else None,
+        source_row=None,
+        flags=(),
+    )
+
+
+def noise(seed: int, width: int = 20, height: int = 20) -> bytes:
+    """A PNG file of random pixels."""
+    return pictures.png(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
