@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from schemas.errors import DataError, import_extra
+from schemas.errors import BiasboardError, DataError, import_extra
 
 MOST_PIXELS = 64_000_000
 """Largest number of pixels of a picture; a file of a few bytes can claim any."""
+MOST_STRETCHED = 100
+"""Largest ratio of the sides of a picture: models scale the shorter one up to a fixed length, and the other with it."""
 FORMATS = ("PNG", "JPEG")
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 _WIDE_GREY = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
@@ -49,10 +51,10 @@ def decoded(content: bytes) -> Any:
             _check(image)
             image.load()
             return _plain(images, image)
-    except DataError:
+    except BiasboardError:
         raise
-    # The readers of broken files raise errors of many kinds, each of which concerns the file.
-    except (OSError, SyntaxError, ValueError, EOFError, IndexError, OverflowError, struct.error, zlib.error) as error:
+    # The library may raise any exception here, and each concerns the file.
+    except Exception as error:
         reason = (str(error).splitlines() or ["no message"])[0][:200]
         raise DataError(f"cannot be decoded ({reason}); take it out, or get it again") from error
 
@@ -61,6 +63,10 @@ def _check(image: Any) -> None:
     width, height = image.size
     if width * height > MOST_PIXELS:
         raise DataError(f"has {width} x {height} pixels, more than {MOST_PIXELS:,}; make it smaller")
+    if max(width, height) > MOST_STRETCHED * min(width, height):
+        raise DataError(
+            f"has {width} x {height} pixels, and one side is over {MOST_STRETCHED} times the other; crop it"
+        )
     # Photographs may hold a second, smaller view after the first; only an animation has no single picture.
     if image.format == "PNG" and getattr(image, "n_frames", 1) > 1:
         raise DataError(f"is an animation of {image.n_frames} pictures; take one of them")

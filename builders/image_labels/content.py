@@ -20,7 +20,8 @@ class Candidate(NamedTuple):
     place: str
     """Place in the source, such as ``test/cat/0001.png``, unique in it."""
     label: str
-    category: str
+    category: str | None
+    """Group of labels to which it belongs; None if the source has no such groups."""
     read: Callable[[], bytes]
     """Function that returns the content of the file."""
 

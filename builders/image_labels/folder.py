@@ -52,7 +52,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
     rejects: list[Reject] = []
     config = _NOT_OF_NAMES.sub("-", folder.resolve().name).strip("-._") or "images"
     images = {
-        part: [one for _, path in sorted(of_part.items()) for one in _images(folder, config, path, rejects)]
+        part: [one for _, path in sorted(of_part.items()) for one in _images(folder, path, rejects)]
         for part, of_part in labels.items()
     }
     if not any(images.values()):
@@ -71,7 +71,7 @@ def _label_folders(root: Path) -> dict[str, Path]:
     return {path.name: path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")}
 
 
-def _images(folder: Path, config: str, path: Path, rejects: list[Reject]) -> Iterator[Candidate]:
+def _images(folder: Path, path: Path, rejects: list[Reject]) -> Iterator[Candidate]:
     """Yield the images of one label, and note every other file as a reject."""
     label = label_words(path.name, f"--input {folder}")
     for file in sorted(path.iterdir()):
@@ -83,7 +83,7 @@ def _images(folder: Path, config: str, path: Path, rejects: list[Reject]) -> Ite
             reason = f"is {kind}, and an image ends in {', '.join(_SUFFIXES)}"
             rejects.append(Reject(candidate=place, source_row=place, rule=OTHER_FILE, reason=reason))
             continue
-        yield Candidate(place, label, config, partial(read_file, file))
+        yield Candidate(place, label, None, partial(read_file, file))
 
 
 def _source(folder: Path, name: str, licence: str | None) -> Source:

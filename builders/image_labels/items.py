@@ -144,7 +144,7 @@ def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: s
                 height=height,
                 labels=labels,
                 target=None,
-                category=config,
+                category=None,
                 content_free=kind,
                 source_row=None,
                 flags=(),

@@ -188,9 +188,12 @@ class ConfigTable:
             # It is a mean over items, and gates, which count missing answers as wrong ones, read it as one.
             right, n_items, _ = np.moveaxis(_split(columns, _N_CLASS), -2, 0)
             columns = np.column_stack([right.sum(axis=-1), n_items.sum(axis=-1)])
-        whole = np.zeros((len(used), columns.shape[1]))
-        whole[used] = columns
-        return Statistics(whole, len(columns), int(asked.sum()) - len(columns))
+        # Measures of the same sums share one array, which is resampled once.
+        key = (id(self._columns(variant, used)), columns.shape[1])
+        if key not in self._wholes:
+            self._wholes[key] = np.zeros((len(used), columns.shape[1]))
+            self._wholes[key][used] = columns
+        return Statistics(self._wholes[key], len(columns), int(asked.sum()) - len(columns))
 
     def value(self, variant: Variant) -> float:
         """Return the value of a variant; nan if it has none."""
@@ -221,6 +224,10 @@ class ConfigTable:
             )
             self._known[key] = made.reshape(len(shares), math.prod(made.shape[1:]))
         return self._known[key]
+
+    @cached_property
+    def _wholes(self) -> dict[tuple[int, int], FloatArray]:
+        return {}
 
     @cached_property
     def _known(self) -> dict[tuple[bool, str, bool], FloatArray]:

@@ -97,9 +97,9 @@ class ImageClassificationTask(ReadsLabels):
 
     def facts(self, item: ImageItem) -> ItemFacts:
         """Return the facts of an image."""
-        groups = {"superclass": item.category}
+        groups = {} if item.category is None else {"superclass": item.category}
         if item.content_free is not None:
-            groups = {CONTENT_FREE: _PLACEHOLDER, "image_kind": item.content_free}
+            groups |= {CONTENT_FREE: _PLACEHOLDER, "image_kind": item.content_free}
         return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
 
     def part_text(self, item: ImageItem) -> str:

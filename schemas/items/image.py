@@ -31,8 +31,8 @@ class ImageItem:
     """Labels that the image may get, as words, in the same order for all items of a config."""
     target: str | None
     """Right label; None for an image without content."""
-    category: str
-    """Group of labels to which the right one belongs, such as a superclass; the name of the config if there is none."""
+    category: str | None
+    """Group of labels to which the right one belongs, such as a superclass; None if the source has no such groups."""
     content_free: NoContent | None
     """Kind of image if it has no content; None for all others."""
     source_row: str | None
