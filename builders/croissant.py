@@ -133,6 +133,9 @@ def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
     schema = strict_json.read(shape_of(entry.item_shape, where=entry.path).schema_path)
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for column, described in properties.items() if isinstance(properties, dict) else ():
+        if _is_image(described):
+            yield _image_field(column, entry, record_set)
+            continue
         is_list = _json_type(described) == "array"
         values = described.get("items") if is_list and isinstance(described, dict) else described
         data_type = _DATA_TYPES.get(_json_type(values))
@@ -146,6 +149,28 @@ def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
             "source": {"fileObject": {"@id": entry.path}, "extract": {"column": column}},
         }
         yield field | {"repeated": True} if is_list else field
+
+
+def _is_image(schema: JsonValue) -> bool:
+    """Return True if a JSON Schema is that of :class:`schemas.encoded_image.EncodedImage`."""
+    parts = schema.get("properties") if isinstance(schema, dict) else None
+    content = parts.get("bytes") if isinstance(parts, dict) else None
+    return isinstance(content, dict) and str(content.get("contentMediaType", "")).startswith("image/")
+
+
+def _image_field(column: str, entry: SplitEntry, record_set: str) -> JsonValue:
+    """Return the field of a column of images, whose files are in a part of the column."""
+    return {
+        "@type": "cr:Field",
+        "@id": f"{record_set}/{column}",
+        "name": column,
+        "dataType": "sc:ImageObject",
+        "source": {
+            "fileObject": {"@id": entry.path},
+            "extract": {"column": column},
+            "transform": {"jsonPath": "bytes"},
+        },
+    }
 
 
 def _json_type(schema: JsonValue) -> str:

@@ -31,6 +31,8 @@ class Content(NamedTuple):
 
     name: str
     """Name of the config."""
+    labels: tuple[str, ...]
+    """Words of all labels, sorted; each must have images, so that none is lost in silence."""
     train: Sequence[Candidate]
     """Images that may support the measurement; all images if the source has no images apart to evaluate on."""
     test: Sequence[Candidate] | None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from builders.image_labels import BUILDER
 from builders.image_labels.cards import Texts, image_card
 from builders.image_labels.checking import RULES, check_images
-from builders.image_labels.content import Content, check_labels
+from builders.image_labels.content import Content
 from builders.image_labels.folder import OPEN_LICENCES, read_folder
 from builders.image_labels.hub import HUB_ID, read_cifar
 from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, drawn, items_of
@@ -117,8 +117,7 @@ def _built(
 ) -> Built:
     described = BUILDER.source(source)
     checked = check_images(content, options.report)
-    named = dict.fromkeys(one.label for one in (*content.train, *(content.test or ())))
-    labels = check_labels(named, content.where)
+    labels = content.labels
     found = drawn(checked, labels, options.sizes, seed=options.seed, where=content.where)
     images = {"test": found.test, "bias": found.bias, "pool": found.pool}
     made = content_free_items(found.test, labels, content.name, options.seed)

@@ -44,7 +44,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
     is_parted = inside == set(_PARTS)
     roots = {part: folder / part for part in _PARTS} if is_parted else {"": folder}
     labels = {part: _label_folders(root) for part, root in roots.items()}
-    check_labels(dict.fromkeys(name for names in labels.values() for name in names), where)
+    words = check_labels(dict.fromkeys(name for names in labels.values() for name in names), where)
     if is_parted and labels["train"].keys() != labels["test"].keys():
         name = min(labels["train"].keys() ^ labels["test"].keys())
         has, lacks = _PARTS if name in labels["train"] else _PARTS[::-1]
@@ -59,6 +59,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
         raise DataError(f"{where}: holds no PNG or JPEG file in the folders of its labels; add images")
     return Content(
         name=config,
+        labels=words,
         train=images["train"] if is_parted else images[""],
         test=images["test"] if is_parted else None,
         rejects=tuple(rejects),

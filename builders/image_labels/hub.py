@@ -57,9 +57,10 @@ def read_cifar(given: Path, revision: str | None) -> Content:
     files = _fetched(revision) if given.as_posix() == HUB_ID and not given.exists() else _local(given, revision)
     hashes = {part: sha256_file(path) for part, path in files.paths.items()}
     found = {part: _candidates(path, part) for part, path in files.paths.items()}
-    check_labels(dict.fromkeys(one.label for of_part in found.values() for one in of_part), where)
+    labels = check_labels(dict.fromkeys(one.label for of_part in found.values() for one in of_part), where)
     return Content(
         name=NAME,
+        labels=labels,
         train=found["train"],
         test=found["test"],
         rejects=(),

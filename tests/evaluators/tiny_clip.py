@@ -77,3 +77,45 @@ def made_item(content: bytes, labels: Sequence[str], target: str | None, name: s
 def noise(seed: int, width: int = 20, height: int = 20) -> bytes:
     """A PNG file of random pixels."""
     return pictures.png(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
+
+
+def teach(folder: Path, items: Sequence[ImageItem], *, n_steps: int = 150) -> None:
+    """Train a saved model to name the labels of images, so that it is better than chance."""
+    import torch
+    from transformers import AutoImageProcessor, AutoTokenizer, CLIPModel
+
+    network = CLIPModel.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    labels = items[0].labels
+    texts = tokenizer([f"a photo of a {label}." for label in labels], padding=True, return_tensors="pt")
+    pixels = processor([pictures.decoded(item.image.bytes) for item in items], return_tensors="pt").pixel_values
+    targets = torch.tensor([labels.index(item.target or "") for item in items])
+    torch.manual_seed(0)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3)
+    for step in range(n_steps):
+        rows = torch.randint(len(items), (64,), generator=torch.Generator().manual_seed(step))
+        logits = network(**texts, pixel_values=pixels[rows]).logits_per_image
+        loss = torch.nn.functional.cross_entropy(logits, targets[rows])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    network.save_pretrained(folder)
+
+
+def save_digits(folder: Path, n_per_label: int) -> Path:
+    """Save images of handwritten digits that scikit-learn brings along, one folder for each label."""
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    names = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    counts = dict.fromkeys(names, 0)
+    for values, target in zip(digits.images, digits.target, strict=True):
+        name = names[target]
+        if counts[name] < n_per_label:
+            path = folder / name / f"{counts[name]:03}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray((values * 15).astype(np.uint8)).save(path)
+            counts[name] += 1
+    return folder

@@ -1,0 +1,325 @@
+"""``python -m builders.image_labels``: datasets of images from folders and from files like those of CIFAR-100."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import mlcroissant
+import numpy as np
+import pytest
+from PIL import Image
+
+from builders.image_labels import drafts, hub
+from builders.image_labels.content import check_labels, label_words
+from builders.image_labels.drafts import Options
+from builders.image_labels.items import Sizes
+from builders.output import write_dataset
+from builders.publish.refusals import check_manifest
+from schemas.dataset import Manifest, Reject
+from schemas.dataset_folder import REJECTS, read_manifest, read_split
+from schemas.errors import BiasboardError, ConfigError, DataError
+from schemas.items.image import ImageItem
+from schemas.pictures import decoded
+from schemas.progress import silent
+from schemas.tables import read_rows
+from schemas.validate import problems
+from tests.builders.image_files import cifar_folder, image_folder, noise
+from tests.terminal import REPOSITORY, without_progress
+
+SIZES = Sizes(n_bias=2, n_pool=3)
+
+
+def built(folder: Path, out: Path, sizes: Sizes = SIZES, *, seed: int = 42, licence: str | None = None) -> Manifest:
+    draft = drafts.from_folder(folder, Options(sizes, seed, silent), licence=licence).draft
+    return write_dataset(draft, out, overwrite=True)
+
+
+def splits_of(out: Path) -> dict[str, list[ImageItem]]:
+    manifest = read_manifest(out)
+    found = {entry.split: read_split(out, entry) for entry in manifest.splits}
+    return {split: [item for item in items if isinstance(item, ImageItem)] for split, items in found.items()}
+
+
+def rules_of(out: Path) -> dict[str, str]:
+    return {reject.candidate: reject.rule for reject in read_rows(out / REJECTS, Reject)}
+
+
+def run(*arguments: str | Path, status: int = 0) -> str:
+    command = [sys.executable, "-m", "builders.image_labels", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + without_progress(done.stderr)
+
+
+def test_each_image_stands_in_one_split_and_each_label_alike(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"black_cat": 9, "dog": 12})
+    built(folder, tmp_path / "out")
+    splits = splits_of(tmp_path / "out")
+    counts = {split: Counter(item.target for item in items) for split, items in splits.items()}
+    # Of 9 images of a label, 4 support the measurement (half, rounded down); 2/5 of them measure bias.
+    assert counts["test"] == {"black cat": 5, "dog": 7}
+    assert counts["bias"] == {"black cat": 1, "dog": 2}
+    assert counts["pool"] == {"black cat": 3, "dog": 3}
+    real = [item for split in ("test", "bias", "pool") for item in splits[split]]
+    assert len({item.image_sha256 for item in real}) == len(real) == 21
+    for item in real:
+        assert item.labels == ("black cat", "dog")
+        assert item.image.bytes == (folder / str(item.source_row)).read_bytes()
+        assert (item.width, item.height, item.category) == (6, 5, None)
+    assert not list(problems(tmp_path / "out"))
+
+
+def test_images_without_content_are_made_by_the_seed(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 6, "dog": 6})
+    found = {}
+    for seed in (1, 2):
+        built(folder, tmp_path / str(seed), seed=seed)
+        found[seed] = splits_of(tmp_path / str(seed))["content_free"]
+    kinds = ["grey", "black", "white", "noise", "noise", "noise"]
+    assert [item.content_free for item in found[1]] == kinds
+    assert all(item.target is None and item.labels == ("cat", "dog") for item in found[1])
+    plain = [np.asarray(decoded(item.image.bytes)) for item in found[1][:3]]
+    assert [(values.shape, values.min(), values.max()) for values in plain] == [
+        ((5, 6, 3), value, value) for value in (128, 0, 255)
+    ]
+    hashes = {seed: [item.image_sha256 for item in items] for seed, items in found.items()}
+    assert hashes[1][:3] == hashes[2][:3]
+    assert not set(hashes[1][3:]) & set(hashes[2][3:])
+
+
+def test_equal_builds_have_equal_bytes_and_another_label_moves_nothing(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 9, "dog": 9})
+    for name in ("one", "two"):
+        built(folder, tmp_path / name, licence="CC0-1.0")
+    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
+    assert len(files) > 6
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+    before = {item.item_id: split for split, items in splits_of(tmp_path / "one").items() for item in items}
+    image_folder(folder, {"ant": 9})
+    built(folder, tmp_path / "three")
+    after = {item.item_id: split for split, items in splits_of(tmp_path / "three").items() for item in items}
+    assert {name: after[name] for name in before} == before
+
+
+def test_train_and_test_stay_apart_and_a_limit_takes_from_test_alone(tmp_path: Path) -> None:
+    counts = {f"{part}/{label}": n for part, n in (("train", 7), ("test", 4)) for label in ("cat", "train")}
+    folder = image_folder(tmp_path / "pets", counts)
+    built(folder, tmp_path / "out", Sizes(n_bias=2, n_pool=3, limit=7))
+    splits = splits_of(tmp_path / "out")
+    assert {split: len(items) for split, items in splits.items()} == {
+        "test": 6,
+        "bias": 4,
+        "pool": 6,
+        "content_free": 6,
+    }
+    for split, part in (("test", "test/"), ("bias", "train/"), ("pool", "train/")):
+        assert all(item.item_id.startswith(part) for item in splits[split])
+        assert len({*Counter(item.target for item in splits[split]).values()}) == 1
+
+
+def test_the_library_datasets_shows_images(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 6, "dog": 6})
+    built(folder, tmp_path / "out")
+    loaded = datasets.load_dataset(str(tmp_path / "out"), "pets", split="test", cache_dir=str(tmp_path / "cache"))
+    assert isinstance(loaded.features["image"], datasets.Image)
+    first = splits_of(tmp_path / "out")["test"][0]
+    assert isinstance(loaded[0]["image"], Image.Image)
+    assert np.array_equal(np.asarray(loaded[0]["image"]), np.asarray(decoded(first.image.bytes)))
+    assert loaded[0]["labels"] == ["cat", "dog"]
+
+
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
+def test_a_licence_that_allows_it_makes_a_dataset_that_others_may_have(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 6, "dog": 6})
+    manifest = built(folder, tmp_path / "out", licence="CC-BY-4.0")
+    check_manifest(manifest)
+    records = mlcroissant.Dataset(tmp_path / "out" / "croissant.json").records("pets/test")
+    row = next(iter(records))
+    assert row["pets/test/image"].size == (6, 5)
+    assert row["pets/test/target"].decode() in ("cat", "dog")
+    assert not list(problems(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("licence", "message"),
+    [(None, "the licence of the images is not known; build with --licence"), ("CC-BY-NC-ND-4.0", "is not known to")],
+)
+def test_without_such_a_licence_nothing_is_published(tmp_path: Path, licence: str | None, message: str) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 6, "dog": 6})
+    manifest = built(folder, tmp_path / "out", licence=licence)
+    with pytest.raises(DataError, match=message):
+        check_manifest(manifest)
+    assert not (tmp_path / "out" / "croissant.json").exists()
+
+
+def test_what_stands_twice_or_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {f"{part}/{label}": 5 for part in ("train", "test") for label in "ab"})
+    (folder / "test/a/copy.png").write_bytes(noise("test/a/0"))
+    (folder / "train/a/seen.png").write_bytes(noise("test/a/1"))
+    (folder / "train/b/other.png").write_bytes(noise("train/a/2"))
+    with Image.open(folder / "train/b/003.png") as image:
+        image.save(folder / "train/b/resaved.png", optimize=True)
+    (folder / "train/a/cut.png").write_bytes(noise("x")[:40])
+    (folder / "train/a/notes.txt").write_text("no image", encoding="utf-8")
+    (folder / "train/a/.hidden").write_text("no image", encoding="utf-8")
+    built(folder, tmp_path / "out", Sizes(1, 2))
+    assert rules_of(tmp_path / "out") == {
+        "test/a/copy.png": "duplicate",
+        "train/a/seen.png": "evaluated",
+        "train/a/002.png": "two_labels",
+        "train/b/other.png": "two_labels",
+        "train/b/resaved.png": "duplicate",
+        "train/a/cut.png": "unreadable",
+        "train/a/notes.txt": "other_file",
+    }
+
+
+def twins(folder: Path) -> None:
+    image_folder(folder, {"Cat": 5, "cat": 5})
+
+
+def unreadable(folder: Path) -> None:
+    image_folder(folder, {"cat": 5})
+    (folder / "dog").mkdir()
+    for number in range(4):
+        (folder / "dog" / f"{number}.png").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder.mkdir(), "has no label; give at least two folders of images"),
+        (lambda folder: image_folder(folder, {"cat": 5}), "has only the label 'cat'; give at least two folders"),
+        (lambda folder: image_folder(folder, {"cat": 0, "dog": 0}), "holds no PNG or JPEG file in the folders"),
+        (lambda folder: image_folder(folder, {"cat": 5, "dog": 1}), "label 'dog' has 1 image that can be used, and a"),
+        (lambda folder: image_folder(folder, {"cat": 5, "dog": 0}), "label 'dog' has 0 images that can be used, and a"),
+        (unreadable, "label 'dog' has 0 images that can be used, and a label needs at least 3"),
+        (twins, "labels 'Cat' and 'cat' differ in case or underscores alone; rename one"),
+        (lambda folder: image_folder(folder, {"a_b": 5, "a b": 5}), "differ in case or underscores alone"),
+        (lambda folder: image_folder(folder, {"...": 1, "--": 5, "b": 5}), "label '--' has no letter or digit"),
+        (lambda folder: image_folder(folder, {"a\nb": 5, "b": 5}), r"has the control character '\\n'; rename it"),
+        (
+            lambda folder: image_folder(folder, {"train/a": 5, "train/b": 5, "test/a": 5}),
+            "label 'b' has a folder in train/ and none in test/",
+        ),
+        (
+            lambda folder: image_folder(folder, {"train/a": 5, "train/b": 1, "test/a": 5, "test/b": 5}),
+            "label 'b' has 5 images that can be used in test and 1 in train",
+        ),
+        (lambda folder: image_folder(folder, {f"c{n}": 1 for n in range(129)}), "has 129 labels, and a dataset has at"),
+        (lambda folder: folder.write_text("x"), "is a file; give a folder"),
+        (lambda folder: None, "no such folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_named(make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
+    make(tmp_path / "pets")
+    with pytest.raises(DataError, match=message) as error:
+        built(tmp_path / "pets", tmp_path / "out")
+    assert str(error.value).startswith("--input ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_below_the_number_of_labels_is_refused(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 6, "dog": 6})
+    with pytest.raises(ConfigError, match="--limit 1: leaves no image for each of 2 labels; raise it"):
+        built(folder, tmp_path / "out", Sizes(2, 3, limit=1))
+
+
+def test_labels_keep_their_signs() -> None:
+    assert label_words("sea {lion} & <b>", "here") == "sea {lion} & <b>"
+    assert label_words("Größe__lang", "here") == "Größe lang"
+    assert check_labels(["b_c", "a"], "here") == ("a", "b c")
+
+
+def test_one_hundred_labels_are_built_from_files_like_those_of_cifar(tmp_path: Path) -> None:
+    fine = [f"thing_{number:03}" for number in range(100)]
+    folder = cifar_folder(tmp_path / "cifar", fine, n_train=3, n_test=2)
+    made = drafts.from_hub(folder, Options(Sizes(1, 2), 42, silent), revision=None)
+    manifest = write_dataset(made.draft, tmp_path / "out")
+    splits = splits_of(tmp_path / "out")
+    assert {split: len(items) for split, items in splits.items()} == {
+        "test": 200,
+        "bias": 100,
+        "pool": 200,
+        "content_free": 6,
+    }
+    first = splits["test"][0]
+    assert first.labels == tuple(sorted(name.replace("_", " ") for name in fine))
+    number = int(str(first.target)[-3:])
+    assert first.category == ("large things", "small things")[number % 2]
+    assert manifest.parameters["is_published"] is False
+    assert made.warnings[0] == "the files are not those of the published commit, by their sha256"
+    assert "the authors of CIFAR-100 give no licence" in str(manifest.publish_refusal)
+    with pytest.raises(DataError, match="give no licence for its images"):
+        check_manifest(manifest)
+    assert not list(problems(tmp_path / "out"))
+
+
+def without(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / "cifar100" / f"{name}-00000-of-00001.parquet").unlink()
+
+
+def broken(folder: Path) -> None:
+    (folder / "cifar100" / "train-00000-of-00001.parquet").write_bytes(b"PAR1")
+
+
+def of_items(folder: Path) -> None:
+    image_folder(folder.parent / "pets", {"cat": 6, "dog": 6})
+    built(folder.parent / "pets", folder.parent / "other")
+    shutil.copy(
+        folder.parent / "other/data/pets/test-00000-of-00001.parquet", folder / "cifar100/test-00000-of-00001.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without("train"), "no cifar100/train-00000-of-00001.parquet here; take the files of uoft-cs/cifar100"),
+        (broken, "is no file of CIFAR-100 as the Hub has it"),
+        (of_items, "is no file of CIFAR-100 as the Hub has it"),
+        (shutil.rmtree, "no such folder"),
+    ],
+)
+def test_files_that_are_not_like_those_of_cifar_are_named(
+    change: Callable[[Path], object], message: str, tmp_path: Path
+) -> None:
+    folder = cifar_folder(tmp_path / "cifar")
+    change(folder)
+    with pytest.raises(DataError, match=message):
+        hub.read_cifar(folder, None)
+
+
+def test_a_revision_is_for_the_hub_and_the_hub_needs_a_network(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="--revision main: applies to the Hub only"):
+        hub.read_cifar(cifar_folder(tmp_path / "cifar"), "main")
+    with pytest.raises(BiasboardError, match=f"{hub.HUB_ID}: {hub.REVISION} cannot be had: .*HF_HUB_OFFLINE is set"):
+        hub.read_cifar(Path(hub.HUB_ID), None)
+
+
+def test_the_command_says_what_it_built_and_refuses_in_one_line(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "pets", {"cat": 9, "dog": 9})
+    said = run("--input", folder, "--out", tmp_path / "out", "--bias-per-label", "2", "--pool-per-label", "2")
+    assert "image-labels-pets 1.0.0 from source folder:" in said
+    assert "pets: 2 labels with 5 to 5 images to evaluate each; test 10, bias 4, pool 4, content_free 6" in said
+    assert "warning: the pool has 2 images of some label, and calibrations that are fitted on fewer than 20" in said
+    assert "not for publishing: the licence of the images is not known" in said
+    for arguments, message in (
+        ((), "error: --source folder needs --input: a folder with one folder of PNG or JPEG files"),
+        (("--input", folder, "--out", tmp_path / "out"), "is not empty; give another folder, or --overwrite"),
+        (("--input", folder, "--revision", "x"), "error: --revision x: the folder source has no use for it"),
+        (("--source", "hub", "--input", folder, "--licence", "MIT"), "error: --licence MIT: the hub source has no"),
+        (("--input", tmp_path / "none"), "no such folder; give a folder with one folder of images for each label"),
+    ):
+        refused = run(*arguments, status=1)
+        assert message in refused
+        assert refused.count("\n") == 1
