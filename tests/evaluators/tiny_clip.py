@@ -86,7 +86,7 @@ def teach(folder: Path, items: Sequence[ImageItem], *, n_steps: int = 150) -> No
 
     network = CLIPModel.from_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")  # type: ignore[no-untyped-call]
     labels = items[0].labels
     texts = tokenizer([f"a photo of a {label}." for label in labels], padding=True, return_tensors="pt")
     pixels = processor([pictures.decoded(item.image.bytes) for item in items], return_tensors="pt").pixel_values
@@ -98,7 +98,7 @@ def teach(folder: Path, items: Sequence[ImageItem], *, n_steps: int = 150) -> No
         logits = network(**texts, pixel_values=pixels[rows]).logits_per_image
         loss = torch.nn.functional.cross_entropy(logits, targets[rows])
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     network.save_pretrained(folder)
 

@@ -1,0 +1,270 @@
+"""The backend clip on a model with random weights: its answers are the softmax that the model itself gives."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, choice_sha256, image_prompt, open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.clip.backend import ClipBackend
+from evaluators.backends.clip.backend import open_backend as open_clip
+from evaluators.runs.plan import check_capability
+from evaluators.runs.records import exchange_of
+from evaluators.stores.store import STORE, ResponseStore
+from evaluators.tasks.image_classification import TASK
+from schemas import pictures
+from schemas.errors import ConfigError
+from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.tiny_clip import MOST_TOKENS, SIDE, made_item, noise, save_tiny_clip
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+LABELS = ("cat", "dog", "sea {lion}", "Größe & <b>")
+CPU = BackendOptions(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_clip(tmp_path_factory.mktemp("clip") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def backend(folder: Path) -> ClipBackend:
+    return open_clip(str(folder), CPU)
+
+
+def asked(prompt: str, n: int = 7, labels: Sequence[str] = LABELS) -> list[Request]:
+    items = [made_item(noise(seed), labels, labels[0], f"item-{seed}") for seed in range(n)]
+    return [request for item in items for request in TASK.requests(item, TASK.prompts[prompt])]
+
+
+def matrix(backend: ClipBackend, requests: Sequence[Request]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The probabilities that the task reads from the answers, shape (n, k)."""
+    rows = []
+    for request, answer in zip(requests, all_answers_of(backend, requests), strict=True):
+        read = TASK.read([exchange_of(request, answer, show_prompt=True, chat=False)], "sum")
+        assert read.reading is not None, read.reason
+        assert read.reading.outcomes == request.outcomes
+        rows.append(read.reading.probabilities)
+    return np.array(rows)
+
+
+def direct(folder: Path, contents: Sequence[bytes], texts: Sequence[Sequence[str]]) -> Any:
+    """The softmax of the logits that transformers itself computes, with a mean over the texts of each label."""
+    import torch
+    from transformers import AutoImageProcessor, AutoTokenizer, CLIPModel
+
+    network = CLIPModel.from_pretrained(folder)
+    network.train(False)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")  # type: ignore[no-untyped-call]
+    pixels = [processor(pictures.decoded(one), return_tensors="pt").pixel_values for one in contents]
+    with torch.inference_mode():
+        if all(len(of_label) == 1 for of_label in texts):
+            inputs = tokenizer([text for (text,) in texts], padding=True, return_tensors="pt")
+            logits = torch.cat([network(**inputs, pixel_values=one).logits_per_image for one in pixels])
+            return logits.double().softmax(dim=-1).numpy()
+        flat = tokenizer([text for of_label in texts for text in of_label], padding=True, return_tensors="pt")
+        each = network.get_text_features(**flat).pooler_output
+        means = (each / each.norm(dim=-1, keepdim=True)).reshape(len(texts), -1, each.shape[-1]).mean(dim=1)
+        seen = torch.cat([network.get_image_features(pixel_values=one).pooler_output for one in pixels])
+        cosines = (seen / seen.norm(dim=-1, keepdim=True)) @ (means / means.norm(dim=-1, keepdim=True)).T
+        return (network.logit_scale.exp() * cosines).double().softmax(dim=-1).numpy()
+
+
+@pytest.mark.parametrize("prompt", list(TASK.prompts))
+def test_the_matrix_is_the_softmax_of_the_model(folder: Path, backend: ClipBackend, prompt: str) -> None:
+    (template,) = TASK.prompts[prompt].options
+    texts = [[line.replace("{label}", label) for line in template.split("\n")] for label in LABELS]
+    found = matrix(backend, asked(prompt))
+    expected = direct(folder, [noise(seed) for seed in range(7)], texts)
+    # Similarities are 100 times cosines in float32, and means over templates are rounded once more in between.
+    assert np.abs(found - expected).max() < (1e-6 if len(texts[0]) == 1 else 5e-6)
+    # The model has preferences that differ from image to image, so that agreeing says something.
+    assert found.max(axis=1).min() > 0.3
+    assert np.ptp(found, axis=0).max() > 0.1
+
+
+def test_batches_and_resumed_runs_change_nothing_that_matters(folder: Path, backend: ClipBackend) -> None:
+    requests = asked("photo-v1")
+    whole = matrix(backend, requests)
+    single = open_clip(str(folder), BackendOptions(device="cpu", batch_images=1))
+    assert np.abs(matrix(single, requests) - whole).max() < 1e-5
+    by_three = open_clip(str(folder), BackendOptions(device="cpu", batch_images=3))
+    assert [sorted(group.responses) for group in groups_of(by_three, requests)] == [[0, 1, 2], [3, 4, 5], [6]]
+    # A killed run stored the first batch: the others are computed in the same batches, to the bit.
+    left = answers_of(by_three, requests, frozenset(range(3, 7)))
+    assert left[:3] == [None] * 3
+    assert left[3:] == all_answers_of(by_three, requests)[3:]
+    assert single.model.identity_sha256 == backend.model.identity_sha256
+
+
+def test_texts_are_embedded_once_for_each_set_of_options(folder: Path) -> None:
+    opened = open_clip(str(folder), CPU)
+    network = opened.parts.network
+    calls: list[int] = []
+    network.text_model.register_forward_hook(lambda module, inputs, output: calls.append(1))
+    all_answers_of(opened, [*asked("photo-v1", 40), *asked("label-v1", 40)])
+    assert len(calls) == 2
+
+
+def test_other_labels_of_other_items_are_no_matter(backend: ClipBackend) -> None:
+    mixed = [*asked("photo-v1", 3), *asked("photo-v1", 3, LABELS[::-1])]
+    found = matrix(backend, mixed)
+    assert np.abs(found[:3] - found[3:, ::-1]).max() < 1e-6
+
+
+def test_the_request_names_the_image_and_never_holds_its_bytes(tmp_path: Path, backend: ClipBackend) -> None:
+    content = noise(0)
+    item = made_item(content, LABELS, "cat")
+    (request,) = TASK.requests(item, TASK.prompts["photo-v1"])
+    assert isinstance(request, ChoiceRequest)
+    assert request.prompt == image_prompt(item.image_sha256) == f"image sha256:{item.image_sha256}"
+    assert request.sha256 == choice_sha256(request.prompt, request.options)
+    bare = ChoiceRequest(prompt=request.prompt, options=request.options, outcomes=request.outcomes)
+    assert bare.sha256 == request.sha256
+    assert repr(content)[2:40] not in repr(request)
+    with ResponseStore(tmp_path / STORE, backend.model) as store:
+        store.add({b"0" * 32: (request, all_answers_of(backend, [request])[0])}, 0.0)
+    stored = (tmp_path / STORE).read_bytes()
+    assert item.image_sha256.encode() in stored
+    assert content[:64] not in stored
+    assert b'"image"' not in stored
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 1), (1, 3), (3, 3), (90, 1), (1, 90), (64, 48)])
+def test_images_of_few_pixels_are_not_taken_for_others(
+    folder: Path, backend: ClipBackend, size: tuple[int, int]
+) -> None:
+    """Arrays with one or three rows could be read with their axes in another order."""
+    content = noise(1, *size)
+    (request,) = TASK.requests(made_item(content, LABELS, "cat"), TASK.prompts["label-v1"])
+    picture = pictures.decoded(content)
+    width, height = (side * SIDE // min(size) for side in size)
+    left, top = (width - SIDE) // 2, (height - SIDE) // 2
+    scaled = picture.resize((width, height), Image.Resampling.BICUBIC)
+    seen = pictures.png(np.asarray(scaled.crop((left, top, left + SIDE, top + SIDE))))
+    expected = direct(folder, [seen], [[label] for label in LABELS])
+    assert np.abs(matrix(backend, [request]) - expected).max() < 1e-5
+
+
+def test_an_image_that_cannot_be_decoded_fails_alone(backend: ClipBackend) -> None:
+    requests = asked("photo-v1", 3)
+    broken = made_item(noise(1)[:100], LABELS, "cat")
+    requests[1:2] = TASK.requests(broken, TASK.prompts["photo-v1"])
+    answers = all_answers_of(backend, requests)
+    assert [answer.status for answer in answers] == ["answered", "failed", "answered"]
+    assert str(answers[1].error).startswith("the image cannot be decoded (")
+
+
+def test_questions_about_texts_fail_in_words(backend: ClipBackend) -> None:
+    texts: list[Request] = [
+        ChoiceRequest(prompt="A cat", options=(" sat", " ran"), outcomes=("a", "b")),
+        GenerateRequest(prompt="A cat", max_tokens=3),
+    ]
+    for answer in all_answers_of(backend, texts):
+        assert answer.error == (
+            "the image is missing, and a CLIP model answers about images only; take a prompt about images"
+        )
+
+
+def test_a_text_that_is_too_long_is_told_before(backend: ClipBackend) -> None:
+    long = "very " * 12 + "long"
+    requests = asked("photo-v1", 1, ("cat", long))
+    assert backend.context_tokens == MOST_TOKENS
+    (needed,) = backend.needed_tokens(requests)
+    # One token per letter, and one for each end.
+    assert needed == len(f"a photo of a {long}.".replace(" ", "")) + 2 > MOST_TOKENS
+    (answer,) = all_answers_of(backend, requests)
+    assert answer.error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
+
+
+def no_processor(folder: Path) -> None:
+    (folder / "preprocessor_config.json").unlink()
+
+
+def no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def lacks_weights(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    del weights["visual_projection.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def other_type(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "siglip"}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (no_processor, "its tokenizer or image processor cannot be loaded"),
+        (no_weights, "cannot be loaded"),
+        (lacks_weights, "lacks 1 weights of a CLIP model, such as visual_projection.weight"),
+        (other_type, "is of the type 'siglip', and no CLIP model"),
+    ],
+)
+def test_a_folder_that_is_no_whole_clip_model_is_refused(
+    folder: Path, change: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    change(tmp_path / "copy")
+    with pytest.raises(ConfigError, match=message) as error:
+        open_clip(str(tmp_path / "copy"), CPU)
+    assert "\n" not in str(error.value)
+
+
+def test_a_language_model_is_no_clip_model_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:
+    llama = save_tiny_llama(tmp_path / "llama")
+    with pytest.raises(
+        ConfigError, match="is of the type 'llama', and no CLIP model, which compares images with texts"
+    ):
+        open_clip(str(llama), CPU)
+    with pytest.raises(ConfigError):
+        open_backend("transformers", str(folder), CPU)
+    text = open_backend("transformers", str(llama), CPU)
+    with pytest.raises(ConfigError) as error:
+        check_capability(TASK, TASK.prompts["photo-v1"], text)
+    said = "backend 'transformers' cannot do image_option_logprobs, which prompt 'photo-v1' needs; it can do: "
+    assert str(error.value).startswith(
+        f"{said}generation, option_logprobs; prompts for that: none; backends that can: "
+    )
+    assert "clip" in str(error.value).rpartition("backends that can: ")[2].split(", ")
+
+
+def test_options_of_others_are_refused_and_its_own_open_it_again(folder: Path, backend: ClipBackend) -> None:
+    with pytest.raises(ConfigError, match="backend 'clip' has no use for --chat"):
+        open_clip(str(folder), BackendOptions(chat=True))
+    with pytest.raises(ConfigError, match="--dtype float8 does not exist"):
+        open_clip(str(folder), BackendOptions(dtype="float8", device="cpu"))
+    half = open_clip(str(folder), BackendOptions(dtype="bfloat16", device="cpu", batch_images=5))
+    assert half.arguments == ("--model tiny", "--dtype bfloat16", "--device cpu", "--batch-images 5")
+    assert half.model.precision == "bfloat16"
+    assert half.model.identity_sha256 != backend.model.identity_sha256
+    assert backend.model.identity is not None
+    assert backend.model.identity["processor"] == "CLIPImageProcessorPil"
+    assert backend.model.id == "local/tiny"
+    # Similarities stay exact enough to compare: rounding to bfloat16 moves cosines by less than 2 %.
+    difference = np.abs(np.log(matrix(half, asked("photo-v1"))) - np.log(matrix(backend, asked("photo-v1"))))
+    assert 0 < difference.max() < 0.02 * math.exp(4.6)
+
+
+def test_images_without_content_are_those_of_contextual_calibration() -> None:
+    item = replace(made_item(noise(0), LABELS, None), category=None)
+    assert dict(TASK.facts(item).groups) == {"content_free": "placeholder", "image_kind": "noise"}
+    assert dict(TASK.facts(made_item(noise(0), LABELS, "cat")).groups) == {"superclass": "made"}
