@@ -63,7 +63,7 @@ def rows_of(path: Path) -> dict[str, list[Row]]:
             p=None if reading is None else dict(zip(reading["outcomes"], reading["probabilities"], strict=True)),
             kind=groups.get("content_free", ""),
             place=int(groups["shown_place"]) if "shown_place" in groups else None,
-            n_shown=len(json.loads(groups["shown_labels"])),
+            n_shown=len(json.loads(groups.get("shown_labels", "[]"))),
             is_cut="cut" in groups,
         )
         found.setdefault(one.config, []).append(one)

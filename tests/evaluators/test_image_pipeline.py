@@ -1,0 +1,242 @@
+"""Zero-shot classification of images from files to verified results, through real commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from evaluators.runs.measuring import metric_definitions
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.files import sha256_file
+from schemas.items.image import ImageItem
+from schemas.pictures import decoded
+from schemas.record import Record
+from schemas.tables import read_rows, write_rows
+from tests.builders.image_files import cifar_folder
+from tests.evaluators import label_oracle
+from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.tiny_clip import save_digits, save_tiny_clip, teach
+from tests.terminal import REPOSITORY
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+pytestmark = pytest.mark.slow
+
+DYING = '''\
+"""A CLIP backend that logs what it is asked, and that dies after some batches."""
+
+import os
+import signal
+
+from evaluators.backend import Answers
+from evaluators.backends.clip.backend import ClipBackend
+from evaluators.backends.clip.backend import open_backend as open_clip
+
+SUMMARY = "a CLIP model that dies"
+EXTRA = None
+
+
+class Dying(ClipBackend):
+    def ask(self, requests, missing):
+        n_batches = 0
+        for event in super().ask(requests, missing):
+            yield event
+            if isinstance(event, Answers):
+                n_batches += 1
+                with open(os.environ["ASKED_LOG"], "a") as log:
+                    log.writelines(f"{requests[place].sha256}\\n" for place in event.responses)
+                if n_batches == int(os.environ.get("DIES_AFTER", "0")):
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def open_backend(model, options):
+    return Dying(**vars(open_clip(model, options)))
+'''
+
+
+def run(*arguments: str | Path, status: int = 0, **variables: str | Path) -> str:
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
+    environment |= {name: str(value) for name, value in variables.items()}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset of handwritten digits, two models, and the run of the one that learned something."""
+    root = tmp_path_factory.mktemp("images")
+    save_digits(root / "digits", 40)
+    build = ("--out", root / "datasets" / "digits", "--pool-per-label", "15", "--bias-per-label", "5")
+    run("-m", "builders.image_labels", "--input", root / "digits", *build, "--licence", "CC0-1.0")
+    save_tiny_clip(root / "untaught")
+    teach(save_tiny_clip(root / "taught"), items_of(root, "pool"))
+    ask(root, root / "runs", "taught")
+    return root
+
+
+def items_of(root: Path, split: str) -> list[ImageItem]:
+    folder = root / "datasets" / "digits"
+    (entry,) = (one for one in read_manifest(folder).splits if one.split == split)
+    return [item for item in read_split(folder, entry) if isinstance(item, ImageItem)]
+
+
+def ask(root: Path, out: Path, model: str, *options: str | Path, status: int = 0, **variables: str | Path) -> str:
+    asked = ("-m", "evaluators", "run", "--dataset", root / "datasets" / "digits", "--out", out)
+    opened = ("--model", root / model, "--name", f"lab/{model}", "--device", "cpu")
+    backend = () if "--backend" in options else ("--backend", "clip")
+    return run(*asked, *backend, *opened, *options, status=status, **variables)
+
+
+def folder_of(runs: Path) -> Path:
+    (found,) = runs.rglob("result.json")
+    return found.parent
+
+
+def told(folder: Path) -> Any:
+    return json.loads((folder / "result.json").read_text(encoding="utf-8"))
+
+
+def test_records_hold_the_softmax_over_the_labels(place: Path) -> None:
+    import torch
+    from transformers import AutoImageProcessor, AutoTokenizer, CLIPModel
+
+    network = CLIPModel.from_pretrained(place / "taught")
+    network.train(False)
+    tokenizer = AutoTokenizer.from_pretrained(place / "taught")
+    processor = AutoImageProcessor.from_pretrained(place / "taught", backend="pil")  # type: ignore[no-untyped-call]
+    records = {row["item_id"]: row for row in pq.read_table(folder_of(place / "runs") / "records.parquet").to_pylist()}
+    items = [item for split in ("test", "bias", "pool", "content_free") for item in items_of(place, split)]
+    assert len(records) == len(items) == 406
+    texts = tokenizer([f"a photo of a {label}." for label in items[0].labels], padding=True, return_tensors="pt")
+    largest = 0.0
+    for item in items[::20]:
+        pixels = processor(decoded(item.image.bytes), return_tensors="pt").pixel_values
+        with torch.inference_mode():
+            expected = network(**texts, pixel_values=pixels).logits_per_image[0].double().softmax(dim=-1).numpy()
+        (exchange,) = records[item.item_id]["exchanges"]
+        assert exchange["prompt"] == f"image sha256:{item.image_sha256}"
+        assert exchange["outcomes"] == records[item.item_id]["reading"]["outcomes"] == list(item.labels)
+        assert exchange["option_token_counts"] == [None] * 10
+        largest = max(largest, np.abs(np.array(records[item.item_id]["reading"]["probabilities"]) - expected).max())
+    # Batches of other sizes round float32 otherwise.
+    assert largest < 5e-6
+
+
+def test_no_file_of_a_run_holds_an_image(place: Path) -> None:
+    files = [path for path in folder_of(place / "runs").iterdir() if path.suffix in (".sqlite", ".parquet", ".json")]
+    assert len(files) == 3
+    for path in files:
+        assert b"IHDR" not in path.read_bytes()
+
+
+def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(place: Path) -> None:
+    folder = folder_of(place / "runs")
+    found = {one["name"]: one["value"] for one in told(folder)["metrics"] if not one["group"]}
+    (rows,) = label_oracle.rows_of(folder / "records.parquet").values()
+    expected = label_oracle.measures(rows)
+    shared = found.keys() & expected.keys()
+    assert {name: found[name] for name in shared} == pytest.approx({name: expected[name] for name in shared}, abs=1e-9)
+    named = {one.name for one in metric_definitions("image_classification")}
+    assert found.keys() == named
+    for name in ("accuracy", "macro_f1", "gini", "bias_score", "gini_floor", "accuracy_cc", "gini_bc", "macro_f1_bcl"):
+        assert name in shared
+        assert found[name] is not None
+    assert not any("looc" in name or name.endswith("_dc") or name in ("n_shown", "cut_rate") for name in named)
+
+
+def test_rescoring_and_asking_again_change_nothing(place: Path, tmp_path: Path) -> None:
+    folder = folder_of(place / "runs")
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".json")}
+    run("-m", "evaluators", "rescore", place / "runs")
+    ask(place, place / "runs", "taught")
+    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".json")}
+    assert after == before
+    assert "no problems" in run("-m", "schemas.validate", place / "datasets", place / "runs")
+
+
+def test_a_killed_run_goes_on_and_asks_nothing_twice(place: Path, tmp_path: Path) -> None:
+    backends = tmp_path / "plugins" / "evaluators" / "backends"
+    backends.mkdir(parents=True)
+    (backends / "dying.py").write_text(DYING, encoding="utf-8")
+    options = ("--backend", "dying", "--batch-images", "32")
+    known: dict[str, str | Path] = {"BIASBOARD_PLUGINS": tmp_path / "plugins", "ASKED_LOG": tmp_path / "log"}
+    ask(place, tmp_path / "runs", "taught", *options, status=-signal.SIGKILL, DIES_AFTER="3", **known)
+    assert not list((tmp_path / "runs").rglob("result.json"))
+    (store,) = (tmp_path / "runs").rglob("responses.sqlite")
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+        ((n_stored,),) = connection.execute("SELECT COUNT(*) FROM responses").fetchall()
+    assert n_stored == 3 * 32
+    ask(place, tmp_path / "runs", "taught", *options, **known)
+    asked = (tmp_path / "log").read_text(encoding="utf-8").split()
+    assert len(asked) == len({*asked}) == 406
+    whole = folder_of(place / "runs") / "records.parquet"
+    assert (folder_of(tmp_path / "runs") / "records.parquet").read_bytes() == whole.read_bytes()
+
+
+def test_a_text_backend_is_refused_before_the_first_request(place: Path, tmp_path: Path) -> None:
+    save_tiny_llama(place / "llama")
+    said = ask(place, tmp_path / "runs", "llama", "--backend", "transformers", status=1)
+    assert "error: backend 'transformers' cannot do image_option_logprobs, which prompt 'photo-v1' needs" in said
+    assert "backends that can: " in said
+    assert "clip" in said.rpartition("backends that can: ")[2]
+    assert not list((tmp_path / "runs").rglob("*.sqlite"))
+    refused = ask(place, tmp_path / "runs", "llama", status=1)
+    assert "is of the type 'llama', and no CLIP model" in refused
+    for harness in ("lm-eval", "inspect-ai"):
+        exported = ("-m", "evaluators", "export", harness, place / "datasets" / "digits", "--out", tmp_path / "out")
+        assert "error: " in run(*exported, "--prompt", "photo-v1", status=1)
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_takes_from_the_evaluated_images_alone(place: Path, tmp_path: Path) -> None:
+    ask(place, tmp_path / "runs", "untaught", "--limit", "30")
+    splits = pq.read_table(folder_of(tmp_path / "runs") / "records.parquet").column("split").to_pylist()
+    counts = {split: splits.count(split) for split in {*splits}}
+    assert counts == {"test": 30, "bias": 50, "pool": 150, "content_free": 6}
+
+
+def test_labels_that_are_too_long_are_told_before(place: Path, tmp_path: Path) -> None:
+    long = "x" * 60
+    folder = cifar_folder(tmp_path / "cifar", ("a", long), n_train=4, n_test=2)
+    run("-m", "builders.image_labels", "--source", "hub", "--input", folder, "--out", tmp_path / "dataset")
+    asked = ("-m", "evaluators", "run", "--dataset", tmp_path / "dataset", "--out", tmp_path / "runs")
+    opened = ("--backend", "clip", "--model", place / "untaught", "--device", "cpu")
+    said = run(*asked, *opened, status=1)
+    assert "are too long for the model with prompt 'photo-v1'" in said
+    assert "its context has 48" in said
+    assert not list((tmp_path / "runs").rglob("*.sqlite"))
+
+
+def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Path, tmp_path: Path) -> None:
+    folder = folder_of(place / "runs")
+    keys = ("--keys", tmp_path / "keys")
+    run("-m", "leaderboard", "keys", place / "datasets" / "digits", "--out", tmp_path / "keys", "--prompt", "photo-v1")
+    assert run("-m", "leaderboard", "verify", folder, *keys).startswith("accepted: ")
+    rerun = ("--rerun", "5", "--backend", "clip", "--model", place / "taught", "--device", "cpu")
+    datasets = ("--datasets", place / "datasets")
+    assert "accepted: " in run("-m", "leaderboard", "verify", folder, *keys, *datasets, *rerun)
+    # Answers to two images that changed places are found, whatever their numbers are.
+    forged = tmp_path / "forged"
+    records = read_rows(folder / "records.parquet", Record)
+    records[:2] = [
+        replace(one, exchanges=other.exchanges, reading=other.reading)
+        for one, other in zip(records[:2], records[1::-1], strict=True)
+    ]
+    write_rows(forged / "records.parquet", records, Record)
+    result = told(folder)
+    result["records"]["sha256"] = sha256_file(forged / "records.parquet")
+    (forged / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    said = run("-m", "leaderboard", "verify", forged, *keys, status=1)
+    assert f"item '{records[0].item_id}'" in said
