@@ -20,6 +20,10 @@ _CURVES = {
 """Ideal, maximum and name of the measures that are followed from no examples to many."""
 
 
+_CALIBRATED = {"macro_f1": (1.0, "Macro-F1"), "bias_score": (0.0, "BiasScore"), "gini": (0.0, "Gini index")}
+"""Ideal and name of the measures that are compared before and after each calibration."""
+
+
 def _index(
     metric: str,
     n_examples: int,
@@ -58,11 +62,12 @@ BENCHMARK = Benchmark(
     indices=(
         *(_index(name, _RANKING, title, ideal, top) for name, (ideal, top, title) in _CURVES.items()),
         _index("accuracy", _RANKING, "Accuracy"),
-        *(_index(f"macro_f1_{one.name}", _RANKING, f"Macro-F1 with {one.title}") for one in calibrations()),
+        _index("gini", _RANKING, "Gini index", 0.0),
         *(
-            _index(f"bias_score_{one.name}", _RANKING, f"BiasScore with {one.title}", 0.0)
+            _index(f"{name}_{one.name}", _RANKING, f"{title} with {one.title}", ideal)
+            for name, (ideal, title) in _CALIBRATED.items()
             for one in calibrations()
-            if "bias_score" in calibrated_measures(one)
+            if name in calibrated_measures(one)
         ),
         *(
             _index(name, k, title, ideal, top)
@@ -88,6 +93,6 @@ BENCHMARK = Benchmark(
             for one in calibrations()
             if name in calibrated_measures(one)
         ),
-        *("n_shown", "cut_rate"),
+        *("gini", "gini_gini", "n_shown", "cut_rate"),
     ),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from evaluators.calibrator import calibrations
 from evaluators.labels.examples import SHARES, rule_of
 from evaluators.labels.headings import HEADINGS, METHODS, metric_headings
 from evaluators.labels.prompts import N_BALANCED, N_EXAMPLES
+from evaluators.labels.table import calibrated_measures
 from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
 
 _LABELS = metric_headings()
@@ -22,8 +24,13 @@ def _index_label(measure: str, k: int, method: str = "", percent: int | None = N
 
 
 _CURVES = ("macro_f1", "rsd", "bias_score")
+_CALIBRATED = {
+    measure: [one.name for one in calibrations() if measure in calibrated_measures(one)]
+    for measure in ("macro_f1", "bias_score", "gini")
+}
+"""Names of the calibrations before and after which a measure is compared."""
 _INDEX_LABELS = {
-    f"accuracy_k{_RANKING}": _index_label("accuracy", _RANKING),
+    **{f"{name}_k{_RANKING}": _index_label(name, _RANKING) for name in ("accuracy", "gini")},
     **{f"{name}_k{k}": _index_label(name, k) for name in _CURVES for k in N_EXAMPLES},
     **{
         f"{name}_k{N_BALANCED}_{rule_of(percent)}": _index_label(name, N_BALANCED, percent=percent)
@@ -32,8 +39,8 @@ _INDEX_LABELS = {
     },
     **{
         f"{name}_{method}_k{_RANKING}": _index_label(name, _RANKING, method)
-        for name in ("macro_f1", "bias_score")
-        for method in METHODS
+        for name, methods in _CALIBRATED.items()
+        for method in methods
     },
 }
 
@@ -68,7 +75,7 @@ def _calibrated(measure: str, caption: str) -> IndexChart:
         y_title=HEADINGS[measure],
         places={
             "none": f"{measure}_k{_RANKING}",
-            **{label: f"{measure}_{method}_k{_RANKING}" for method, label in METHODS.items()},
+            **{METHODS[method]: f"{measure}_{method}_k{_RANKING}" for method in _CALIBRATED[measure]},
         },
     )
 
@@ -93,8 +100,9 @@ PAGES = BenchmarkPages(
         "example_balance": "labels of the examples",
     },
     index_columns=(
-        *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "bias_score")),
-        *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in METHODS),
+        *(f"{name}_k{_RANKING}" for name in ("accuracy", "rsd", "bias_score", "gini")),
+        *(f"{name}_{method}_k{_RANKING}" for name in ("macro_f1", "bias_score") for method in _CALIBRATED[name]),
+        f"gini_gini_k{_RANKING}",
         "macro_f1_k0",
     ),
     index_charts=(
@@ -108,6 +116,11 @@ PAGES = BenchmarkPages(
         ),
         _calibrated("macro_f1", f"Macro-F1 before and after each calibration; higher is better. {_SETS}"),
         _calibrated("bias_score", f"BiasScore before and after each calibration; lower is better. {_SETS}"),
+        _calibrated(
+            "gini",
+            "Gini index of the class accuracies before and after each calibration; lower is more even. With few items "
+            f"chance alone keeps it from 0. {_SETS}",
+        ),
     ),
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. Even guessing has a perfect RSD and BiasScore of 0, so "
