@@ -109,7 +109,9 @@ def check_context(
         raise ConfigError(f"{'; '.join(refusals)}{others}; nothing was asked")
 
 
-def other_prompts(plan: Plan, backend: Backend, max_failure_rate: float, ruler: Ruler | None = None) -> list[Prompt]:
+def other_prompts(
+    plan: Plan, backend: Backend, max_failure_rate: float, ruler: Ruler | None = None, *, with_examples: bool = False
+) -> list[Prompt]:
     """Return the other prompts of a task that the backend can ask about the same items, and that fit its context.
 
     Args:
@@ -117,8 +119,15 @@ def other_prompts(plan: Plan, backend: Backend, max_failure_rate: float, ruler: 
         backend: The model that would answer.
         max_failure_rate: Share of requests that may be too long.
         ruler: The tokens that were counted already; None to count them anew.
+        with_examples: True for prompts that show the same examples only.
     """
-    found = [other for other in plan.task.prompts.values() if other.id != plan.prompt.id and can_ask(other, backend)]
+    found = [
+        other
+        for other in plan.task.prompts.values()
+        if other.id != plan.prompt.id
+        and can_ask(other, backend)
+        and not (with_examples and _examples(other) != _examples(plan.prompt))
+    ]
     if ruler is None and isinstance(backend, KnowsContext) and backend.context_tokens is not None:
         ruler = Ruler(backend, backend.context_tokens)
     if ruler is None:
@@ -158,7 +167,9 @@ def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozense
 def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_failure_rate: float) -> str:
     config = plan.selection.config
     # With the config in front, the prompt does not concern the other configs of the run.
-    others = prompt_names(plan.task, other_prompts(plan, backend, max_failure_rate, ruler))
+    alike = other_prompts(plan, backend, max_failure_rate, ruler, with_examples=True)
+    # Counting the tokens of all prompts of a task with many contexts takes minutes.
+    others = prompt_names(plan.task, alike or other_prompts(plan, backend, max_failure_rate, ruler))
     # Single contexts that fit are no remedy where all contexts of a protocol do.
     whole = [name for name in others if name not in plan.task.prompts]
     fitting = [f"{config}={name}" for name in whole or others]
@@ -168,6 +179,10 @@ def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_fail
         f"the model with prompt '{plan.prompt.id}': they need up to {found.longest:,} tokens, its context has "
         f"{ruler.room:,}; {remedy}a model with a longer context"
     )
+
+
+def _examples(prompt: Prompt) -> tuple[int | None, int | None, str | None]:
+    return prompt.n_examples, prompt.example_set, prompt.example_rule
 
 
 def _warning(plan: Plan, found: _Short, room: int) -> str:
