@@ -18,6 +18,7 @@ from evaluators.backend_options import BackendOptions, with_backend_options
 from leaderboard.benchmark import check_plug_ins
 from leaderboard.checking.complete_runs import CompleteRuns
 from leaderboard.checking.keys import KeyBook, open_book
+from leaderboard.checking.refitting import refit as refit_again
 from leaderboard.checking.register import read_register
 from leaderboard.checking.rerunning import rerun as repeat
 from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge, owned
@@ -69,6 +70,9 @@ def verify(
     rerun: Annotated[
         int | None, typer.Option(min=1, help="Number of items of each result that the model is asked again.")
     ] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Fit the corrections of calibrated metrics again, and compare the weights.")
+    ] = False,
     model: Annotated[str | None, typer.Option(help="Model for --rerun: an id on the Hub or a folder.")] = None,
     backend: Annotated[str | None, typer.Option(help="Backend for --rerun; by default that of the result.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the items for --rerun; drawn by default.")] = None,
@@ -78,8 +82,9 @@ def verify(
 
     Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
     computed from the records. A result is accepted, accepted with warnings, or rejected with the reason. With --rerun,
-    the model is also asked some of the items again, and its answers are compared with the stored ones. With --texts,
-    results that hold hashes in place of texts are compared with complete runs.
+    the model is also asked some of the items again, and its answers are compared with the stored ones. With --refit,
+    stored weights of calibrated metrics are compared with those that are fitted now; by default they are applied as
+    they are. With --texts, results that hold hashes in place of texts are compared with complete runs.
 
     Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
     """
@@ -97,6 +102,8 @@ def verify(
     if texts is not None:
         verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
     verdicts = list(known_to_follow(verdicts, read_register(results)))
+    if refit:
+        verdicts = list(refitted(verdicts))
     if rerun is not None:
         if model is None:
             raise ConfigError("--rerun asks a model again; name it with --model")
@@ -147,6 +154,22 @@ def known_to_follow(verdicts: Sequence[Verdict], register: Register) -> Iterator
     compared_before = {one.result_sha256 for one in register.results if one.texts_compared is not None}
     for verdict in verdicts:
         yield _without_warning(verdict) if verdict.result_sha256 in compared_before else verdict
+
+
+def refitted(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
+    """Yield the verdicts, those of accepted results with a warning about corrections that are fitted otherwise now."""
+    for verdict in verdicts:
+        found = None if verdict.reason is not None else refit_again(Path(verdict.place))
+        if found is None or not found.n:
+            yield verdict
+            continue
+        n_same = found.n - len(found.differing)
+        told = f"{n_same} of {found.n} corrections fitted again agree"
+        print(f"{printable(verdict.place)}: {told}", file=sys.stderr)
+        if not found.differing:
+            yield verdict
+            continue
+        yield replace(verdict, warnings=(*verdict.warnings, f"{told}; {'; '.join(found.differing[:3])}"))
 
 
 class Again(NamedTuple):
