@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.adapters import AdapterSet
+from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.finetuning import finetune
+from evaluators.runs.options import RunOptions
+from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
 from evaluators.trainer import open_trainer
 from schemas.adapters import PUBLISHED, Hyperparameters
@@ -68,6 +71,21 @@ def train(
 def twin_plans(dataset: Path) -> list[Plan]:
     """Two contexts of the suite of both configs."""
     return [planned(dataset, "tasks", prompt) for prompt in (NO_EXAMPLES, SOME_EXAMPLES)]
+
+
+def opened(model: Path, **options: Any) -> Any:
+    """A model on the CPU, with options as texts."""
+    from evaluators.backends.transformers.backend import open_backend
+
+    chosen: dict[str, Any] = {name: str(value) for name, value in options.items()}
+    return open_backend(str(model), BackendOptions(device="cpu", **chosen))
+
+
+def asked(plan: Plan, backend: Backend, root: Path, cache: Path | None = None) -> Finished:
+    """The run of a plan, as the command makes it."""
+    return run(
+        plan.for_backend(backend), backend, RunOptions(root=root, command="python -m evaluators run", cache=cache)
+    )
 
 
 def weights_sha256(network: Any) -> str:

@@ -38,7 +38,7 @@ from evaluators.backends.transformers.budget import room_for_texts
 from evaluators.backends.transformers.compare import difference
 from evaluators.backends.transformers.generate import generate
 from evaluators.backends.transformers.load import DTYPES, Loaded, load_model, room_of
-from evaluators.backends.transformers.lora import AdapterSlot
+from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.packed import PackedScorer, obstacle
 from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
 from evaluators.models.adapter_files import NO_ADAPTERS, ChosenAdapters, chosen_adapters
@@ -304,6 +304,8 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     if options.scoring not in (None, "packed", "plain"):
         raise ConfigError(f"--scoring {options.scoring} does not exist; have: packed, plain")
     chosen = chosen_adapters(options)
+    if chosen.rank:
+        check_installed()
     loaded = load_model(model, options)
     chosen.check_base(
         loaded.files,

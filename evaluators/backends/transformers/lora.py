@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 _EXTRA = "train"
 
 
+def check_installed() -> None:
+    """Check that adapters can be loaded.
+
+    Raises:
+        MissingExtraError: peft is not installed.
+    """
+    import_extra("peft", _EXTRA)
+
+
 @dataclass
 class AdapterSlot:
     """The place of a model for one adapter at a time."""

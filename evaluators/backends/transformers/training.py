@@ -22,7 +22,7 @@ from evaluators.adapters import base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import Loaded, load_model
-from evaluators.backends.transformers.lora import AdapterSlot, linear_layers
+from evaluators.backends.transformers.lora import AdapterSlot, check_installed, linear_layers
 from evaluators.backends.transformers.plain import PlainScorer
 from evaluators.models.tokenizer import Rows
 from evaluators.trainer import Context, Lesson, Likelihoods
@@ -85,7 +85,10 @@ class LoraTrainer:
         before = self._likelihood(rows)
         try:
             weights = self._slot.begin(self.hyperparameters, self.target_modules)
+            # Also switches on the dropout of models that have some, as in any training.
+            self.loaded.network.train()
             self._fit(rows, weights, np.random.default_rng(seed), context.name)
+            self.loaded.network.train(False)
             self._slot.save(folder, self.base.id)
             # What is measured is what was written, as a run loads it.
             self._slot.use(folder)
@@ -96,6 +99,7 @@ class LoraTrainer:
                 "largest length"
             ) from error
         finally:
+            self.loaded.network.train(False)
             self._slot.free()
         if not (math.isfinite(before) and math.isfinite(after)):
             raise RunError(
@@ -194,7 +198,7 @@ def _steps(n_items: int, told: Hyperparameters, rng: np.random.Generator) -> Ite
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:
     """Load a model to train adapters for; see :func:`evaluators.trainer.open_trainer`."""
     options.refuse_others("transformers", but=_USED)
-    import_extra("peft", "train")
+    check_installed()
     loaded = load_model(model, options)
     end_id = loaded.tokenizer.end_id
     if end_id is None:
