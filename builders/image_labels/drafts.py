@@ -17,6 +17,7 @@ from schemas.item_shape import Item
 from schemas.progress import Report
 
 _BUILDER_VERSION = "1.0"
+_UNKNOWN = "unknown"
 _CIFAR_REFUSAL = (
     "the authors of CIFAR-100 give no licence for its images, which were collected from the web; publish scores and "
     "hashes in place of the images"
@@ -65,7 +66,7 @@ def from_folder(folder: Path, options: Options, *, licence: str | None) -> Built
         known_limits="Nothing is known about where the images come from.",
         citation=f"the source of the images, and {_PAPER}",
     )
-    return _built("folder", content, options, texts, licence or "unknown", _refusal(licence))
+    return _built("folder", content, options, texts, licence or _UNKNOWN, _refusal(licence))
 
 
 def _refusal(licence: str | None) -> str | None:
@@ -109,7 +110,7 @@ def from_hub(path: Path, options: Options, *, revision: str | None) -> Built:
             f"{_PAPER}"
         ),
     )
-    return _built("hub", content, options, texts, "unknown", _CIFAR_REFUSAL)
+    return _built("hub", content, options, texts, _UNKNOWN, _CIFAR_REFUSAL)
 
 
 def _built(
@@ -133,6 +134,7 @@ def _built(
             "limit": options.sizes.limit,
             "bias_per_label": options.sizes.n_bias,
             "pool_per_label": options.sizes.n_pool,
+            "licence": None if source == "hub" or licence == _UNKNOWN else licence,
             "n_labels": len(labels),
             "is_published": content.is_published,
         },

@@ -97,7 +97,7 @@ def _source(folder: Path, name: str, licence: str | None) -> Source:
         digest.update(f"{path.relative_to(folder).as_posix()}:{sha256_file(path)}\n".encode())
     return Source(
         name=name,
-        address=f"a folder of {len(files)} images",
+        address=f"folder of {len(files)} images",
         revision=None,
         sha256=digest.hexdigest(),
         licence=licence or "unknown",

@@ -70,7 +70,7 @@ _CARD = "README.md"
 _MOST_CARD_CHARACTERS = 1_000_000
 _LIMITS, _STATEMENT = "Known limits", "Data statement"
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,_-]*")
-_OPTIONS = ("limit", "compat", "dataset_version")
+_OPTIONS = ("limit", "bias_per_label", "pool_per_label", "licence", "compat", "dataset_version")
 """Parameters that a builder's command line takes, beside the source and the seed."""
 
 
@@ -340,7 +340,7 @@ def _rebuilding(manifest: Manifest) -> str | None:
     package, *inner = manifest.builder.partition(" ")[0].split(".")
     if package != "builders" or not inner:
         return None
-    is_fetched = any(one.address.startswith(("http://", "https://")) for one in manifest.sources)
+    is_fetched = any(one.address.startswith(("http://", "https://", "folder of ")) for one in manifest.sources)
     options = {
         "source": manifest.parameters.get("source"),
         "input": "PATH" if is_fetched else None,

@@ -1,0 +1,109 @@
+"""The board of image_labels, from images to pages in a browser."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from schemas.dataset_folder import read_manifest, read_split
+from schemas.items.image import ImageItem
+from tests.builders.image_files import cifar_folder
+from tests.evaluators.tiny_clip import save_digits, save_tiny_clip, teach
+from tests.leaderboard.browsing import served, visit, visit_all
+from tests.terminal import REPOSITORY
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+LABELS = ("A", "a bad <b>label</b>", "sea {lion}")
+
+
+def run(*arguments: str | Path) -> str:
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with a dataset that may be shown, one that may not, two models and the baselines."""
+    root = tmp_path_factory.mktemp("image-board")
+    datasets, runs = root / "datasets", root / "runs"
+    sizes = ("--pool-per-label", "15", "--bias-per-label", "5")
+    digits = save_digits(root / "digits", 40)
+    shown = ("--input", digits, "--out", datasets / "digits", "--licence", "CC0-1.0")
+    run("-m", "builders.image_labels", *shown, *sizes)
+    withheld = ("--source", "hub", "--input", cifar_folder(root / "cifar", LABELS), "--out", datasets / "cifar")
+    run("-m", "builders.image_labels", *withheld, *sizes)
+    save_tiny_clip(root / "untaught")
+    manifest = read_manifest(datasets / "digits")
+    (pool,) = (entry for entry in manifest.splits if entry.split == "pool")
+    images = [item for item in read_split(datasets / "digits", pool) if isinstance(item, ImageItem)]
+    teach(save_tiny_clip(root / "taught"), images)
+    for dataset in ("digits", "cifar"):
+        asked = ("-m", "evaluators", "run", "--dataset", datasets / dataset, "--out", runs)
+        run(*asked, "--backend", "baseline", "--model", "all")
+        for model in ("taught", "untaught"):
+            opened = ("--model", root / model, "--name", f"lab/{model}", "--device", "cpu")
+            run(*asked, "--backend", "clip", *opened)
+    shutil.copytree(REPOSITORY / "site" / "docs", root / "site" / "docs")
+    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", root / "site")
+    folders = ("--runs", runs, "--datasets", datasets, "--results", root / "none")
+    run("-m", "leaderboard", "build", *folders, "--site", root / "site", "--out", root / "built")
+    return root / "built"
+
+
+def test_a_model_that_learned_is_ranked_and_the_others_are_not(built: Path, browser: Browser) -> None:
+    with served(built) as address:
+        found = visit(browser, f"{address}benchmarks/image_labels.html")
+        assert found.complaints == []
+        table = found.page.locator("table", has_text="Macro-F1").first
+        headings = " ".join(table.locator("th").all_inner_texts())
+        for heading in ("Macro-F1", "Accuracy", "Gini index", "Gini index by chance", "Smallest class accuracy"):
+            assert heading in headings
+        rows = found.page.locator("table tr", has_text="lab/taught").all_inner_texts()
+        assert any(re.match(r"\s*1\b", row) for row in rows), rows
+        (untaught, *_) = found.page.locator("table tr", has_text="lab/untaught").all_inner_texts()
+        assert "not separably above the baseline" in untaught or "separably below the baseline" in untaught
+        assert "Even guessing has a Gini index" in found.page.inner_text("body")
+        assert "Lin, Ruixi" in found.page.content()
+
+
+def test_every_page_opens_without_complaint(built: Path, browser: Browser) -> None:
+    found = [path for name in ("models", "datasets") for path in sorted((built / name).rglob("*.html"))]
+    pages = [*(path.relative_to(built).as_posix() for path in found), "explorer.html", "compare.html", "index.html"]
+    with served(built) as address:
+        for path, opened in visit_all(browser, address, pages):
+            assert opened.complaints == [], path
+
+
+def test_answers_name_images_by_their_hash_where_the_licence_allows_it(built: Path) -> None:
+    source = (built / "models" / "lab__taught.html").read_text(encoding="utf-8")
+    page = html.unescape(source)
+    assert re.search(r"image sha256:[0-9a-f]{64}", page)
+    assert "a photo of a seven.: −" in page  # noqa: RUF001
+    assert "give no licence for its images" in page
+    # Names of labels are texts, whatever they hold; those of the dataset that is withheld stand in no answer.
+    assert "<b>label</b>" not in source
+    assert "a photo of a sea {lion}" not in page
+    about = (built / "datasets" / "image-labels-digits-1.0.0.html").read_text(encoding="utf-8")
+    options = "--bias-per-label 5 --pool-per-label 15 --licence CC0-1.0 --seed 42"
+    assert f"biasboard build image_labels --source folder --input PATH {options}" in about
+    assert not [path for path in built.rglob("*.png") if "assets" not in path.parts]
+
+
+def test_the_explorer_shows_the_images_by_hash_and_narrows_by_kind(built: Path, browser: Browser) -> None:
+    with served(built) as address:
+        page = visit(browser, f"{address}explorer.html").page
+        page.wait_for_selector("text=image sha256:")
+        assert "Kind of image" in page.inner_text("body")
+        assert page.locator("text=image sha256:").count() >= 10
