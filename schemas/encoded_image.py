@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, PlainSerializer
 
 FEATURE = {"_type": "Image"}
-"""How the library datasets calls such a column in the metadata of a parquet file."""
+"""Description of such a column in the metadata of a parquet file, by which the library datasets knows it."""
 
 
 def to_text(content: bytes) -> str:

@@ -23,6 +23,7 @@ MOST_PIXELS = 64_000_000
 MOST_STRETCHED = 100
 """Largest ratio of the sides of a picture: models scale the shorter one up to a fixed length, and the other with it."""
 FORMATS = ("PNG", "JPEG")
+_EXTRA = "hf"
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 _WIDE_GREY = ("I", "I;16", "I;16B", "I;16L", "I;16N", "F")
 """Modes in which grey values have more than 8 bits."""
@@ -33,6 +34,15 @@ def has_known_format(content: bytes) -> bool:
     return content.startswith(_SIGNATURES)
 
 
+def check_library() -> None:
+    """Check that the library that decodes images is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    import_extra("PIL.Image", _EXTRA)
+
+
 def decoded(content: bytes) -> Any:
     """Return the picture of a file as an ``Image`` of Pillow, in mode RGB.
 
@@ -40,7 +50,7 @@ def decoded(content: bytes) -> Any:
         DataError: the bytes are no whole PNG or JPEG file, the picture is too large, or the file holds several.
         MissingExtraError: Pillow is not installed.
     """
-    images = import_extra("PIL.Image", "hf")
+    images = import_extra("PIL.Image", _EXTRA)
     if not has_known_format(content):
         raise DataError(f"is neither PNG nor JPEG (begins with {content[:4]!r}); convert it")
     try:
@@ -73,7 +83,7 @@ def _check(image: Any) -> None:
 
 
 def _plain(images: Any, image: Any) -> Any:
-    upright = import_extra("PIL.ImageOps", "hf").exif_transpose(image)
+    upright = import_extra("PIL.ImageOps", _EXTRA).exif_transpose(image)
     if upright.mode in _WIDE_GREY:
         return images.fromarray((np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)).convert(
             "RGB"

@@ -23,7 +23,14 @@ from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
 MODULES = (
-    *("builders", "builders.gifi", "builders.publish", "builders.superni", "builders.synthbias"),
+    *(
+        "builders",
+        "builders.gifi",
+        "builders.image_labels",
+        "builders.publish",
+        "builders.superni",
+        "builders.synthbias",
+    ),
     *("evaluators", "leaderboard", "schemas.validate"),
 )
 COMMAND_LINES = ("biasboard", *MODULES)
@@ -184,8 +191,8 @@ def test_every_command_and_option_explains_itself() -> None:
 
 
 def test_every_plugin_and_metric_is_documented() -> None:
-    pages = ("site/docs/reading.md", "site/docs/pronouns.md", "site/docs/labels.md", "site/docs/scoring.md")
-    text = "".join(documents()[page] for page in pages)
+    pages = ("site/docs/reading.md", "site/docs/pronouns.md", "site/docs/labels.md", "site/docs/images.md")
+    text = "".join(documents()[page] for page in (*pages, "site/docs/scoring.md"))
     names = [name for kind in ("backends", "scorers", "tasks") for name in plugins.names(f"evaluators.{kind}")]
     for task in plugins.names("evaluators.tasks"):
         names += [metric.name for metric in metric_definitions(task)]

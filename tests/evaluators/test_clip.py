@@ -16,6 +16,7 @@ from PIL import Image
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, choice_sha256, image_prompt, open_backend
 from evaluators.backend_options import BackendOptions
+from evaluators.backends import clip
 from evaluators.backends.clip.backend import ClipBackend
 from evaluators.backends.clip.backend import open_backend as open_clip
 from evaluators.runs.plan import check_capability
@@ -259,6 +260,7 @@ def test_options_of_others_are_refused_and_its_own_open_it_again(folder: Path, b
     assert backend.model.identity is not None
     assert backend.model.identity["processor"] == "CLIPImageProcessorPil"
     assert backend.model.id == "local/tiny"
+    assert backend.capabilities == clip.CAPABILITIES
     # Similarities stay exact enough to compare: rounding to bfloat16 moves cosines by less than 2 %.
     difference = np.abs(np.log(matrix(half, asked("photo-v1"))) - np.log(matrix(backend, asked("photo-v1"))))
     assert 0 < difference.max() < 0.02 * math.exp(4.6)

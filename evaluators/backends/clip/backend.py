@@ -27,7 +27,6 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.clip import CAPABILITIES
 from evaluators.backends.clip.load import ClipParts, load_clip
 from evaluators.backends.clip.texts import OptionEmbeddings, features, of_length_one
 from evaluators.backends.transformers.load import DTYPES, torch_dtype, usable_device
@@ -57,7 +56,7 @@ class ClipBackend:
     """Number of images per batch."""
     model: Model
     arguments: tuple[str, ...] = ()
-    capabilities: frozenset[Capability] = CAPABILITIES
+    capabilities: frozenset[Capability] = frozenset({"image_option_logprobs"})
     reads_facts: bool = False
     settings: dict[str, str] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from evaluators.backends.transformers.load import load_network
 from evaluators.models.model_files import ModelFiles
 from schemas.errors import ConfigError, import_extra
+from schemas.pictures import check_library
 
 if TYPE_CHECKING:
     from transformers import CLIPModel, PreTrainedTokenizerBase
@@ -34,7 +35,7 @@ def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
         MissingExtraError: transformers or Pillow is not installed.
     """
     transformers = import_extra("transformers", "hf")
-    import_extra("PIL.Image", "hf")
+    check_library()
     _check_type(transformers, model, files.commit)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=files.commit)
