@@ -44,5 +44,5 @@ class EncodedImage:
     """The bytes of an image file."""
 
     bytes: _Binary
-    path: str | None = None
+    path: str | None
     """Name of the file; None if it does not matter, since the bytes are here."""

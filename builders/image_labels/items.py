@@ -106,7 +106,7 @@ def items_of(images: Sequence[Sound], labels: tuple[str, ...]) -> list[ImageItem
     return [
         ImageItem(
             item_id=one.candidate.place,
-            image=EncodedImage(bytes=one.candidate.read()),
+            image=EncodedImage(bytes=one.candidate.read(), path=None),
             image_sha256=one.sha256,
             width=one.width,
             height=one.height,
@@ -138,7 +138,7 @@ def content_free_items(test: Sequence[Sound], labels: tuple[str, ...], config: s
         found.append(
             ImageItem(
                 item_id=f"{config}-content-free-{number:02}",
-                image=EncodedImage(bytes=content),
+                image=EncodedImage(bytes=content, path=None),
                 image_sha256=hashlib.sha256(content).hexdigest(),
                 width=width,
                 height=height,

@@ -186,8 +186,8 @@ class ConfigTable:
         columns = self._columns(variant, used)
         if variant.measure == "accuracy":
             # It is a mean over items, and gates, which count missing answers as wrong ones, read it as one.
-            right, n_items, _ = np.moveaxis(_split(columns, _N_CLASS), -2, 0)
-            columns = np.column_stack([right.sum(axis=-1), n_items.sum(axis=-1)])
+            k = columns.shape[1] // _N_CLASS
+            columns = np.column_stack([columns[:, :k].sum(axis=1), columns[:, k : 2 * k].sum(axis=1)])
         # Measures of the same sums share one array, which is resampled once.
         key = (id(self._columns(variant, used)), columns.shape[1])
         if key not in self._wholes:

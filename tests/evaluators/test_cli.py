@@ -154,7 +154,9 @@ def test_bad_options_are_one_line_errors(
 
 def test_an_unknown_backend_names_those_that_exist(dataset: Path) -> None:
     done = evaluators("run", "--dataset", dataset, "--backend", "vlm", "--model", "x")
-    assert_one_line_error(done, "backend 'vlm' does not exist; have: baseline, openai, ray, replay, transformers, vllm")
+    assert_one_line_error(
+        done, "backend 'vlm' does not exist; have: baseline, clip, openai, ray, replay, transformers, vllm"
+    )
 
 
 def test_a_model_folder_without_tokenizer_is_a_one_line_error(dataset: Path, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def made_item(content: bytes, labels: Sequence[str], target: str | None, name: s
     """An item with an image."""
     return ImageItem(
         item_id=name,
-        image=EncodedImage(bytes=content),
+        image=EncodedImage(bytes=content, path=None),
         image_sha256=hashlib.sha256(content).hexdigest(),
         width=1,
         height=1,

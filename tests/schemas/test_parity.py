@@ -18,7 +18,7 @@ from schemas.register import Register
 from schemas.result import Result
 
 DOCUMENTS = sorted(contract.schemas(), key=lambda document_type: document_type.__name__)
-JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+JSON_TYPES: Mapping[type, str] = {str: "string", bytes: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -134,7 +134,7 @@ def test_what_is_no_single_picture_is_refused(content: bytes, message: str) -> N
 
 ITEM = ImageItem(
     item_id="one",
-    image=EncodedImage(bytes=GOOD),
+    image=EncodedImage(bytes=GOOD, path=None),
     image_sha256=hashlib.sha256(GOOD).hexdigest(),
     width=7,
     height=9,
@@ -167,7 +167,7 @@ def test_an_item_survives_json_and_parquet(tmp_path: Path) -> None:
         ({"content_free": "grey"}, "an image without content has no right label; set it to null"),
         ({"labels": ("cat",)}, "labels"),
         (
-            {"image": EncodedImage(bytes=b"GIF89a"), "image_sha256": hashlib.sha256(b"GIF89a").hexdigest()},
+            {"image": EncodedImage(bytes=b"GIF89a", path=None), "image_sha256": hashlib.sha256(b"GIF89a").hexdigest()},
             "neither PNG",
         ),
     ],
