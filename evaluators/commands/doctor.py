@@ -108,7 +108,7 @@ def _of_backend(name: str, model: str | None, options: BackendOptions, compared:
 
 def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Compared) -> Iterator[Check]:
     if "option_logprobs" not in opened.capabilities:
-        remedy = "nothing to fix: use prompts that are answered in text"
+        remedy = "nothing to fix: use prompts for what it can do"
         yield Check("parity", "missing", "cannot be compared: no option log-probabilities here", remedy)
         return
     against = compared.reference or _same_weights(opened, model)

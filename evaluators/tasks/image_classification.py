@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from evaluators.backend import ChoiceRequest, Request, image_prompt
 from evaluators.labels.answers import CONTENT_FREE
 from evaluators.labels.reading import ReadsLabels
-from evaluators.task import ItemFacts, Prompt
+from evaluators.task import ItemFacts, Prompt, Read
 from schemas.items.image import ImageItem
+from schemas.record import Exchange
+from schemas.result import Normalisation
 
 _LABEL = "{label}"
 _PHOTO = "a photo of a {label}."
@@ -101,6 +103,13 @@ class ImageClassificationTask(ReadsLabels):
         if item.content_free is not None:
             groups |= {CONTENT_FREE: _PLACEHOLDER, "image_kind": item.content_free}
         return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the distribution over the labels, which only the normalisation ``sum`` gives."""
+        if normalisation not in (None, "sum"):
+            reason = f"similarities to an image have no tokens or bytes for {normalisation}; use the normalisation sum"
+            return Read(status="failed", reading=None, reason=reason)
+        return super().read(exchanges, normalisation)
 
     def part_text(self, item: ImageItem) -> str:
         """Return the labels: the images of a part share nothing else."""

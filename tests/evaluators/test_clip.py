@@ -270,3 +270,13 @@ def test_images_without_content_are_those_of_contextual_calibration() -> None:
     item = replace(made_item(noise(0), LABELS, None), category=None)
     assert dict(TASK.facts(item).groups) == {"content_free": "placeholder", "image_kind": "noise"}
     assert dict(TASK.facts(made_item(noise(0), LABELS, "cat")).groups) == {"superclass": "made"}
+
+
+def test_no_other_normalisation_means_anything(backend: ClipBackend) -> None:
+    (request, *_) = asked("photo-v1")
+    (answer,) = all_answers_of(backend, [request])
+    exchange = exchange_of(request, answer, show_prompt=True, chat=False)
+    assert TASK.read([exchange], None) == TASK.read([exchange], "sum")
+    read = TASK.read([exchange], "byte_mean")
+    assert read.status == "failed"
+    assert read.reason == ("similarities to an image have no tokens or bytes for byte_mean; use the normalisation sum")
