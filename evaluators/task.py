@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from evaluators.backend import Capability, Request
 from schemas import plugins, strict_json
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from evaluators.metric import CorrectedTable, RecordTable
+    from evaluators.metric import RecordTable
     from evaluators.part_report import PartReport
     from evaluators.text_scores import TextScores
-    from schemas.corrections import FittedCorrection
     from schemas.record_columns import RecordColumns
 
 _PACKAGE = "evaluators.tasks"
@@ -270,42 +269,6 @@ class ReadsSuites(Protocol):
 
         Args:
             parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
-            metrics: Names of the metrics that are needed; None for all.
-        """
-
-
-class Beside(NamedTuple):
-    """Facts beside the records of a run that calibrated metrics need."""
-
-    corrections: Sequence[FittedCorrection] = ()
-    """Corrections that were fitted before, which are applied as they are."""
-    trained: Mapping[str, frozenset[str]] = {}
-    """Ids of the items that an adapter of the model was trained on, by config; nothing is fitted on them."""
-    may_fit: bool = True
-    """True to fit corrections that are missing; False to leave out the metrics that need them."""
-
-
-NOTHING_BESIDE = Beside()
-
-
-@runtime_checkable
-class AppliesCorrections(Protocol):
-    """A task with calibrated metrics whose corrections are stored beside the records."""
-
-    def corrected_table(
-        self,
-        parts: Iterable[RecordColumns],
-        beside: Beside,
-        *,
-        is_suite: bool,
-        metrics: frozenset[str] | None = None,
-    ) -> CorrectedTable:
-        """Return records as arrays, with the corrections that their metrics apply.
-
-        Args:
-            parts: The records of each part, one part after the other.
-            beside: Known corrections, and items that nothing may be fitted on.
-            is_suite: True if the result is that of a suite, and not of a single config.
             metrics: Names of the metrics that are needed; None for all.
         """
 

@@ -18,6 +18,7 @@ from builders.synthbias.frames import text_of
 from schemas import run_folder, strict_json
 from schemas.command_line import one_line_errors
 from schemas.errors import DataError
+from schemas.finding_runs import finished_runs
 from schemas.result import Result
 
 LEAN = "lean.json"
@@ -76,7 +77,7 @@ def lean_table() -> CardTable:
 
 
 def _measured(runs: Path) -> Iterator[PositionLean]:
-    for folder in run_folder.finished_runs(runs):
+    for folder in finished_runs(runs):
         result = run_folder.read_result(folder)
         told = result.signature
         if (told.dataset, told.config) == (_DATASET, _CONFIG) and told.n_outcomes == 2:

@@ -20,7 +20,8 @@ from evaluators.commands.options import (
 )
 from evaluators.commands.planning import plans_of
 from evaluators.harness import Harness, ScoresOptions, load_harness
-from evaluators.runs.plan import Plan, check_askable
+from evaluators.runs.capabilities import check_askable
+from evaluators.runs.plan import Plan
 from evaluators.runs.questions import Borders, exported_task
 from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest

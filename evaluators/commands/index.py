@@ -17,9 +17,10 @@ from evaluators.runs.stored_sums import measurement_of
 from schemas import strict_json
 from schemas.command_line import one_line_errors
 from schemas.errors import DataError
+from schemas.finding_runs import finished_runs
 from schemas.progress import progress, steps
 from schemas.result import Metric, Result
-from schemas.run_folder import finished_runs, read_parts, read_result
+from schemas.run_folder import read_parts, read_result
 from schemas.strict_json import JsonValue
 
 

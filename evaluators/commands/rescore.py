@@ -12,8 +12,8 @@ from evaluators.commands.report import report
 from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.rescore import Rescored, rescore
 from schemas.command_line import one_line_errors
+from schemas.finding_runs import finished_runs
 from schemas.progress import steps
-from schemas.run_folder import finished_runs
 
 MOST_CHANGES = 20
 

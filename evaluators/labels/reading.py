@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from evaluators.corrected_task import Beside
 from evaluators.labels.answers import label_answers
 from evaluators.labels.parts import part_report
 from evaluators.labels.table import ConfigTable, LabelTable, corrected_table, suite_table
@@ -15,7 +16,7 @@ from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray
-from evaluators.task import Beside, Read
+from evaluators.task import Read
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
-from evaluators.task import Beside
+from evaluators.corrected_task import Beside
 from schemas.corrections import FittedCorrection
 from schemas.errors import DataError
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluators.calibrator import Calibration, Correction, LabelAnswers, StoredCalibration, calibrations
+from evaluators.corrected_task import NOTHING_BESIDE, Beside
 from evaluators.labels.answers import BALANCE, label_answers
 from evaluators.labels.measures import (
     CLASS_FLOORS,
@@ -34,7 +35,6 @@ from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray, Statistics, mean
-from evaluators.task import NOTHING_BESIDE, Beside
 from schemas.corrections import FittedCorrection
 from schemas.record_columns import RecordColumns
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.adapters import trained_items
-from evaluators.task import Beside
+from evaluators.corrected_task import Beside
 from schemas import contract, strict_json
 from schemas.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
 from schemas.files import sha256_file

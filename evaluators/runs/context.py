@@ -10,8 +10,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, KnowsContext, Request
+from evaluators.runs.capabilities import can_ask
 from evaluators.runs.earlier import StoredAnswers, unanswered
-from evaluators.runs.plan import Plan, PlannedPart, can_ask
+from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.task import Prompt, prompt_names
 from schemas.errors import ConfigError
 from schemas.progress import progress

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
+from evaluators.runs.capabilities import check_unprobed
 from evaluators.runs.earlier import StoredAnswers, pace_of, unanswered
-from evaluators.runs.plan import Plan, PlannedPart, check_unprobed
+from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.stores.heads import Heads
 from evaluators.stores.reading import Pace
 from evaluators.stores.store import request_bytes

@@ -9,20 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluators.corrected_task import NOTHING_BESIDE, AppliesCorrections, Beside
 from evaluators.metric import CorrectedTable, MetricDefinition, RecordTable, Source, TableSource, compute_all
 from evaluators.runs.beside import write_corrections
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
-from evaluators.task import (
-    NOTHING_BESIDE,
-    AppliesCorrections,
-    Beside,
-    MeasuresNothing,
-    ReadsScores,
-    ReadsSuites,
-    Task,
-    load_task,
-)
+from evaluators.task import MeasuresNothing, ReadsScores, ReadsSuites, Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
 from schemas.corrections import FittedCorrection

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Question
-from evaluators.runs.plan import Plan, PlannedPart, check_askable
+from evaluators.runs.capabilities import check_askable
+from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.selection import select, shape_listed
 from evaluators.task import NeedsSupport, prompt_of, task_for
 from schemas.dataset import Manifest

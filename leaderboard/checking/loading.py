@@ -19,9 +19,10 @@ from leaderboard.checking.remembered import entry_to_remember, remembered_entry
 from schemas import contract, strict_json
 from schemas.errors import BiasboardError
 from schemas.files import sha256_file
+from schemas.finding_runs import find_runs
 from schemas.memory import Memory, machine_memory
 from schemas.result import Result
-from schemas.run_folder import RESULT, find_runs
+from schemas.run_folder import RESULT
 
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
 _MUCH_TO_READ = 2_000_000

@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
+from evaluators.corrected_task import Beside
 from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement
-from evaluators.task import Beside
 from schemas.corrections import FittedCorrection
 from schemas.run_folder import read_corrections, read_parts, read_result
 

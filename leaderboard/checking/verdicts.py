@@ -18,10 +18,11 @@ from leaderboard.checking.register import check_owner
 from leaderboard.checking.submissions import place_for, read_submission
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.finding_runs import find_runs
 from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
 from schemas.register import Register, Rerun
-from schemas.run_folder import REGISTER, RESULT, find_runs
+from schemas.run_folder import REGISTER, RESULT
 
 UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"
 """Warning about a result that its texts, which are kept elsewhere, were not compared with."""

@@ -20,9 +20,9 @@ from leaderboard.checking.verdicts import judge
 from leaderboard.commands.options import KeySecretFile
 from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError, DataError
+from schemas.finding_runs import finished_runs
 from schemas.memory import machine_memory
 from schemas.progress import steps
-from schemas.run_folder import finished_runs
 
 PullRequest: TypeAlias = Literal["hub", "git"]
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from evaluators.benchmark import load_benchmark
+from evaluators.corrected_task import Beside
 from evaluators.metric import Value, compute_all
 from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement, metric_definitions
-from evaluators.task import Beside, ReportsParts, load_task
+from evaluators.task import ReportsParts, load_task
 from leaderboard.checking.entries import Entry
 from leaderboard.site.sections import Section
 from schemas.memory import Memory

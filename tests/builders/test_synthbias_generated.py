@@ -25,9 +25,10 @@ from builders.synthbias.generation.writing import answer_schema, examples, instr
 from builders.synthbias.minimal_pair import GENDERS, Slotted
 from schemas.dataset import Manifest, Reject
 from schemas.dataset_folder import read_manifest, read_split
+from schemas.finding_runs import finished_runs
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import CASES
-from schemas.run_folder import finished_runs, read_result, read_run
+from schemas.run_folder import read_result, read_run
 from schemas.tables import read_rows
 from schemas.validate import problems
 from tests.builders.writing_server import MODEL, USELESS

@@ -19,7 +19,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends import clip
 from evaluators.backends.clip.backend import ClipBackend
 from evaluators.backends.clip.backend import open_backend as open_clip
-from evaluators.runs.plan import check_capability
+from evaluators.runs.capabilities import check_capability
 from evaluators.runs.records import exchange_of
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.tasks.image_classification import TASK

@@ -10,10 +10,10 @@ import pytest
 
 from evaluators.calibration.gini import CALIBRATION
 from evaluators.calibrator import Correction, LabelAnswers
+from evaluators.corrected_task import Beside
 from evaluators.labels.answers import label_answers
 from evaluators.runs.measuring import Measurement
 from evaluators.statistics.bootstrap import FloatArray
-from evaluators.task import Beside
 from schemas.corrections import FittedCorrection
 from schemas.errors import DataError
 from schemas.record import Record

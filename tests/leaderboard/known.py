@@ -14,10 +14,11 @@ from leaderboard.checking.entries import Entry, LeftOut, Root
 from leaderboard.checking.keys import KeyBook, KnownKey, write_key
 from leaderboard.checking.loading import Loaded, load, verified_outcome
 from schemas.errors import BiasboardError
+from schemas.finding_runs import find_runs
 from schemas.memory import Memory
 from schemas.record_files import read_parts_unchecked
 from schemas.result import Result, Signature
-from schemas.run_folder import RESULT, find_runs, read_result
+from schemas.run_folder import RESULT, read_result
 
 
 class MadeKeys(KeyBook):

@@ -23,10 +23,11 @@ from leaderboard.site.apart import make_apart
 from schemas import contract, strict_json
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.finding_runs import find_runs
 from schemas.memory import Memory
 from schemas.record_files import read_records, write_records
 from schemas.result import Result
-from schemas.run_folder import find_runs, read_result
+from schemas.run_folder import read_result
 from tests.leaderboard.withheld_world import World, better, change_sums, make_world, rewritten
 
 

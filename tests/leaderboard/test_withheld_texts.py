@@ -26,10 +26,11 @@ from schemas import contract, strict_json, tables
 from schemas.cluster_sums import ClusterSums
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.finding_runs import find_runs
 from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_records, write_records
-from schemas.run_folder import find_runs, read_result
+from schemas.run_folder import read_result
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys

@@ -19,9 +19,10 @@ from leaderboard.checking.verdicts import Verdict, judge
 from schemas import contract, strict_json, tables
 from schemas.cluster_sums import ClusterSums
 from schemas.files import sha256_file
+from schemas.finding_runs import find_runs
 from schemas.memory import Memory
 from schemas.result import Result
-from schemas.run_folder import find_runs, read_result, read_sums
+from schemas.run_folder import read_result, read_sums
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys
 

@@ -10,9 +10,10 @@ import pytest
 from schemas import tables
 from schemas.errors import DataError
 from schemas.files import sha256_file
+from schemas.finding_runs import find_runs, finished_runs
 from schemas.record import Record
 from schemas.result import ScoresFile
-from schemas.run_folder import find_runs, finished_runs, read_run, write_result
+from schemas.run_folder import read_run, write_result
 from schemas.score import Scorer, TextScore, text_sha256
 from schemas.validate import problems
 from tests.schemas import examples

@@ -18,11 +18,12 @@ from builders.synthbias.annotation.sentences import Annotated, Sentence
 from builders.synthbias.annotation.votes import Answer, Question
 from schemas import strict_json
 from schemas.errors import DataError
+from schemas.finding_runs import finished_runs
 from schemas.items.instruction import InstructionItem
 from schemas.json_answers import NoJsonError, find_json
 from schemas.record import Record
 from schemas.result import Result
-from schemas.run_folder import finished_runs, read_run
+from schemas.run_folder import read_run
 
 DATASET = "synthbias-questions"
 _BENCHMARK = "synthbias-annotation"

@@ -12,12 +12,13 @@ from builders.synthbias.generation.requests import DATASET
 from builders.synthbias.minimal_pair import Slotted
 from schemas.dataset import Reject
 from schemas.errors import DataError
+from schemas.finding_runs import finished_runs
 from schemas.json_answers import NoJsonError, find_json
 from schemas.lexicon import CASES
 from schemas.progress import Report
 from schemas.record import Record
 from schemas.result import Model, Result
-from schemas.run_folder import RECORDS, RESULT, finished_runs, read_result, read_run
+from schemas.run_folder import RECORDS, RESULT, read_result, read_run
 
 FAILED = Rule(name="failed_request", description="the request was answered")
 REFUSED = Rule(name="refused_answer", description="the model did not decline")
