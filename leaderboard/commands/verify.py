@@ -33,6 +33,8 @@ from schemas.run_folder import RESULT, read_result
 
 Format: TypeAlias = Literal["text", "json", "github"]
 
+_REFIT = typer.Option("--refit", help="Fit the corrections of calibrated metrics again, and compare the weights.")
+
 EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 
 
@@ -70,9 +72,7 @@ def verify(
     rerun: Annotated[
         int | None, typer.Option(min=1, help="Number of items of each result that the model is asked again.")
     ] = None,
-    refit: Annotated[
-        bool, typer.Option("--refit", help="Fit the corrections of calibrated metrics again, and compare the weights.")
-    ] = False,
+    refit: Annotated[bool, _REFIT] = False,
     model: Annotated[str | None, typer.Option(help="Model for --rerun: an id on the Hub or a folder.")] = None,
     backend: Annotated[str | None, typer.Option(help="Backend for --rerun; by default that of the result.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the items for --rerun; drawn by default.")] = None,
@@ -82,9 +82,8 @@ def verify(
 
     Every request, right answer, group and cluster is compared with the answer key of the dataset, and every metric is
     computed from the records. A result is accepted, accepted with warnings, or rejected with the reason. With --rerun,
-    the model is also asked some of the items again, and its answers are compared with the stored ones. With --refit,
-    stored weights of calibrated metrics are compared with those that are fitted now; by default they are applied as
-    they are. With --texts, results that hold hashes in place of texts are compared with complete runs.
+    some answers are compared with new ones of the model; with --refit, stored weights of calibrated metrics with those
+    that are fitted now; with --texts, results that hold hashes in place of texts with complete runs.
 
     Exit status: 0 all accepted; 1 one was rejected, or bad input; 2 all accepted, one with warnings.
     """
@@ -102,11 +101,8 @@ def verify(
     if texts is not None:
         verdicts = list(compared(verdicts, CompleteRuns(texts, book, memory)))
     verdicts = list(known_to_follow(verdicts, read_register(results)))
-    if refit:
-        verdicts = list(refitted(verdicts))
+    verdicts = list(refitted(verdicts)) if refit else verdicts
     if rerun is not None:
-        if model is None:
-            raise ConfigError("--rerun asks a model again; name it with --model")
         again = Again(model, backend, options, datasets, rerun, seed if seed is not None else secrets.randbits(32))
         verdicts = list(rerun_of(verdicts, again))
     if report is not None:
@@ -175,7 +171,7 @@ def refitted(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
 class Again(NamedTuple):
     """A model that is asked again, and how many items."""
 
-    model: str
+    model: str | None
     backend: str | None
     options: BackendOptions
     datasets: Path
@@ -187,9 +183,11 @@ def rerun_of(verdicts: Sequence[Verdict], again: Again) -> Iterator[Verdict]:
     """Yield the verdicts, those of accepted results with a comparison of some answers.
 
     Raises:
-        ConfigError: the model cannot be opened, or is not that of a result.
+        ConfigError: no model is named, it cannot be opened, or it is not that of a result.
         RunError: the model cannot be asked.
     """
+    if again.model is None:
+        raise ConfigError("--rerun asks a model again; name it with --model")
     opened: dict[str, Backend] = {}
     for verdict in verdicts:
         if verdict.reason is not None:
