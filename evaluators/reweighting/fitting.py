@@ -21,9 +21,8 @@ from evaluators.reweighting.problem import (
     solver_names,
 )
 from evaluators.reweighting.rules import GRIDS, MAPS, ClassRules, Grid, MapKind, RuleSet
-from evaluators.statistics.bootstrap import FloatArray, IntArray
+from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
-from evaluators.statistics.record_tables import BoolArray
 
 FEW_ROWS = 50
 """Number of rows of the smallest class below which a search over all classes overfits."""

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluators.reweighting.objectives import Counts
-from evaluators.statistics.bootstrap import FloatArray, IntArray
-from evaluators.statistics.record_tables import BoolArray
+from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
 
 
 class Others(NamedTuple):

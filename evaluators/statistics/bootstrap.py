@@ -19,6 +19,7 @@ from schemas.result import Interval
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 N_RESAMPLES = 2000
 LEVEL = 0.95
