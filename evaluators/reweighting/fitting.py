@@ -161,13 +161,17 @@ def fit_rules(probabilities: FloatArray, targets: IntArray, settings: Settings) 
 
 
 def _held_out(targets: IntArray, settings: Settings) -> BoolArray:
-    """Return the mask of the rows that choose among candidates: a share of each class, at least one row left to fit."""
+    """Return the mask of the rows that choose among candidates: a share of each class, and of two rows at least one.
+
+    One row of each class at least is left to fit.
+    """
     mask = np.zeros(len(targets), dtype=np.bool_)
     if settings.validation_fraction:
         rng = np.random.default_rng(settings.seed)
         for one in np.unique(targets):
             rows = rng.permutation(np.flatnonzero(targets == one))
-            mask[rows[: min(math.floor(settings.validation_fraction * len(rows)), len(rows) - 1)]] = True
+            n_held_out = max(math.floor(settings.validation_fraction * len(rows)), 1)
+            mask[rows[: min(n_held_out, len(rows) - 1)]] = True
     return mask
 
 

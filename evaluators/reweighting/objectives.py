@@ -127,7 +127,8 @@ def _sen(objective: Objective, accuracies: FloatArray, mean: FloatArray, counts:
 
 def _cobias(objective: Objective, accuracies: FloatArray, mean: FloatArray, counts: Counts) -> FloatArray:
     n = accuracies.shape[-1]
-    bias: FloatArray = _spread(accuracies) * (2 * n / (n - 1))
+    # Rows that are held out can be of one class, which has no pair to differ in.
+    bias: FloatArray = _spread(accuracies) * (2 * n / max(n - 1, 1))
     return bias
 
 
