@@ -52,7 +52,7 @@ class Settings:
         """Check that the choices exist and go together.
 
         Raises:
-            ValueError: a value does not exist, or two choices exclude each other.
+            ValueError: a value does not exist or is out of bounds, or two choices exclude each other.
         """
         for name, value, have in (
             ("objective", self.objective, OBJECTIVES),
@@ -72,10 +72,33 @@ class Settings:
             raise ValueError(
                 f"min_mean '{self.min_mean}' does not exist; give 'baseline', 'balanced', a number or None"
             )
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction is {self.validation_fraction}; give a share from 0 to below 1")
-        if self.n_weights is not None and self.n_weights < 2:
-            raise ValueError(f"n_weights is {self.n_weights}; give at least 2, or None")
+        for name, number, is_good, remedy in self._numbers():
+            if not is_good:
+                raise ValueError(f"{name} is {number}; give {remedy}")
+
+    def _numbers(self) -> Iterator[tuple[str, object, bool, str]]:
+        """Yield the name of each number, its value, True if it is good, and the remedy if it is not."""
+        floor, share, n_weights, schedule = self.min_mean, self.validation_fraction, self.n_weights, self.annealing
+        if not isinstance(floor, str):
+            yield "min_mean", floor, floor is None or 0 <= floor <= 1, "a share from 0 to 1, or None"
+        yield "validation_fraction", share, 0 <= share < 1, "a share from 0 to below 1"
+        yield "n_weights", n_weights, n_weights is None or _is_whole(n_weights, 2), "a whole number from 2, or None"
+        yield "seed", self.seed, _is_whole(self.seed, 0), "a whole number from 0"
+        # A search that does not cool would never end, and without smoothing a class that is never right has no PMI.
+        yield "temperature", schedule.temperature, 0 < schedule.temperature < math.inf, "a number above 0"
+        yield "cooling", schedule.cooling, 0 < schedule.cooling < 1, "a number between 0 and 1"
+        yield "stop_ratio", schedule.stop_ratio, 0 < schedule.stop_ratio < 1, "a number between 0 and 1"
+        n_moves, n_restarts = schedule.moves_per_level, schedule.n_restarts
+        yield "moves_per_level", n_moves, n_moves is None or _is_whole(n_moves, 1), "a whole number from 1, or None"
+        yield "n_restarts", n_restarts, _is_whole(n_restarts, 1), "a whole number from 1"
+        yield "smoothing", self.dcs.smoothing, 0 < self.dcs.smoothing < math.inf, "a number above 0"
+        for name in ("alpha", "beta", "tau"):
+            weight = getattr(self.dcs, name)
+            yield name, weight, 0 <= weight < math.inf, "a number from 0"
+
+
+def _is_whole(number: object, least: int) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= least
 
 
 class Trade(NamedTuple):

@@ -60,7 +60,7 @@ class StoredRules:
                 grid=settings.grid if is_search and len(rule_set.weights) else None,
                 objective=settings.objective,
                 solver=settings.solver,
-                seed=settings.seed,
+                seed=int(settings.seed),
                 fit_report=report,
             )
         )
