@@ -142,6 +142,8 @@ class Fit:
 def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     """Return the probabilities that rules are applied to: rows that sum to 1, if there are membership functions.
 
+    Each row is treated by itself. One whose sum differs from 1 by rounding alone stays as it is.
+
     Args:
         probabilities: Probability of each class in each row, shape (n, n_classes), none negative.
         kind: Kind of the rules.
@@ -149,10 +151,8 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     if kind == "weights":
         return probabilities
     sums = probabilities.sum(axis=1, keepdims=True)
-    if (np.abs(sums - 1) <= _SUM_TOLERANCE).all():
-        return probabilities
-    even = np.full_like(probabilities, 1 / probabilities.shape[1])
-    shares: FloatArray = np.divide(probabilities, sums, out=even, where=sums > 0)
+    is_off = (np.abs(sums - 1) > _SUM_TOLERANCE) & (sums > 0)
+    shares: FloatArray = np.divide(probabilities, sums, out=probabilities.copy(), where=is_off)
     return shares
 
 
