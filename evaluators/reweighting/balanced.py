@@ -13,7 +13,8 @@ import numpy as np
 from evaluators.reweighting.problem import Problem
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 
-_SMALLEST_PROBABILITY = 1e-12
+_SMALLEST_SHARE = 1e-12
+"""Share of the largest probability of its row below which a probability counts as this share, as 0 does."""
 _RIDGE = 1e-6
 """Strength with which biases are held near 0, so that classes that the model separates entirely stay finite."""
 _SMALLEST_SLOPE = 0.05
@@ -29,7 +30,10 @@ def balanced_log_weights(problem: Problem) -> FloatArray:
     log-likelihood of their rows. Its largest value is that of ``log p + b / a``, hence the weights ``exp(b / a)``.
     """
     occurs = problem.objective.supports > 0
-    log_odds = np.log(np.maximum(problem.probabilities[:, occurs], _SMALLEST_PROBABILITY))
+    probabilities = problem.probabilities[:, occurs]
+    largest = probabilities.max(axis=1, keepdims=True)
+    shares_of_largest = np.divide(probabilities, largest, out=np.ones_like(probabilities), where=largest > 0)
+    log_odds = np.log(np.maximum(shares_of_largest, _SMALLEST_SHARE))
     targets = (np.cumsum(occurs) - 1)[problem.targets]
     shares = 1.0 / (occurs.sum() * problem.objective.supports[problem.targets])
     model = _Logistic(log_odds, targets, shares)
