@@ -118,7 +118,9 @@ class _Line(NamedTuple):
         if with_predicted:
             matters = np.ones_like(own)
         rows = np.flatnonzero(matters & (probabilities > 0) & (others.values > 0))
-        thresholds = others.values[rows] / probabilities[rows]
+        with np.errstate(over="ignore"):
+            # A row in which the class has next to no probability needs an infinite weight.
+            thresholds = others.values[rows] / probabilities[rows]
         order = np.argsort(thresholds, kind="stable")
         order = order[(thresholds[order] > _LEAST) & (thresholds[order] < _MOST)]
         if not len(order):
