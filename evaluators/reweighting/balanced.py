@@ -67,6 +67,9 @@ class _Logistic(NamedTuple):
     def step(self, parameters: FloatArray, value: float) -> tuple[FloatArray, float]:
         """Return the parameters after a step of Newton's method that does not raise the loss, and their loss."""
         gradient, curvature = self._derivatives(parameters)
+        if parameters[-1] <= _SMALLEST_SLOPE and gradient[-1] > 0:
+            # The bound holds the slope, and only the biases can move.
+            gradient[-1] = curvature[-1, :-1] = curvature[:-1, -1] = 0.0
         move = np.linalg.solve(curvature, -gradient)
         for halvings in range(_MOST_HALVINGS):
             new = parameters + move / 2**halvings
