@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evaluators.reweighting.fitting import Settings, fit_rules, prepared
-from evaluators.reweighting.inputs import checked_probabilities, coded_targets
+from evaluators.reweighting.inputs import check_known, check_rows, checked_probabilities, coded_targets
 from evaluators.reweighting.objectives import DcsWeights, ObjectiveName
 from evaluators.reweighting.problem import Annealing
 from evaluators.reweighting.rules import Grid, MapKind
@@ -140,7 +140,14 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         Warns:
             UserWarning: the accuracy over all rows or that of a class falls, or a class has few rows.
         """
-        X, y = validate_data(self, X, y, ensure_all_finite=False, dtype="numeric")  # noqa: N806
+        try:
+            X, y = validate_data(self, X, y, ensure_all_finite=False, dtype="numeric")  # noqa: N806
+        except ValueError:
+            # It names no row.
+            check_rows(X)
+            if y is not None:
+                check_known(y)
+            raise
         probabilities = checked_probabilities(X)
         coded = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
         found = fit_rules(probabilities, coded.targets, self.settings)

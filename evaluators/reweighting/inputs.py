@@ -38,6 +38,7 @@ def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = 
     try:
         values = np.asarray(probabilities, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        check_rows(probabilities)
         raise ValueError(f"the probabilities are no table of numbers ({error}); give one column per class") from error
     if values.ndim != 2:
         raise ValueError(
@@ -67,6 +68,46 @@ def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = 
     return values
 
 
+def check_rows(probabilities: npt.ArrayLike) -> None:
+    """Check that rows have equally many numbers, for tables that NumPy cannot read.
+
+    Raises:
+        ValueError: a row has another number of columns than the first one, or a value is no number.
+    """
+    width = None
+    for row, values in enumerate(probabilities if isinstance(probabilities, list | tuple | np.ndarray) else ()):
+        if not isinstance(values, list | tuple | np.ndarray):
+            continue
+        width = len(values) if width is None else width
+        if len(values) != width:
+            raise ValueError(f"row {row} has {len(values)} columns, and row 0 has {width}; give one column per class")
+        for column, value in enumerate(values):
+            try:
+                float(value)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"row {row}, column {column} is {value!r}, which is no number; give the probability of the class"
+                ) from error
+
+
+def check_known(targets: npt.ArrayLike) -> None:
+    """Check that no row lacks its class.
+
+    Raises:
+        ValueError: the class of a row is None, nan, or the missing value of a data frame.
+    """
+    for row, name in enumerate(np.asarray(targets, dtype=object).ravel().tolist()):
+        if not isinstance(name, str) and str(name) in ("None", "nan", "NaT", "<NA>"):
+            raise ValueError(
+                f"Input y contains NaN: the class of row {row} is {name}; name its class, or leave the row out"
+            )
+
+
+def _as_value(name: object) -> object:
+    """Return a plain value of Python for one of NumPy, whose text says more than the value."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
 def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: Sequence[object] | None) -> Coded:
     """Return the classes of rows as indices.
 
@@ -87,9 +128,19 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
         raise ValueError(
             f"the class of row {row} is {names[row]}; Unknown label type: continuous. Give names or integers"
         )
+    if names.dtype.kind == "O":
+        check_known(names)
+        kinds = [type(name) for name in names.tolist()]
+        row = next((place for place, kind in enumerate(kinds) if (kind is str) != (kinds[0] is str)), None)
+        if row is not None:
+            raise ValueError(
+                f"the class of row {row} is {names[row]!r}, and that of row 0 is {names[0]!r}; give all classes as texts "
+                "or all as integers"
+            )
     found, indices = np.unique(names, return_inverse=True)
     if len(found) < _LEAST_CLASSES:
-        raise ValueError(f"all {n_rows} rows are of one class, {found[0]!r}; give rows of at least two classes")
+        one = repr(_as_value(found[0]))
+        raise ValueError(f"all {n_rows} rows are of one class, {one}; give rows of at least two classes")
     if classes is None:
         if len(found) != n_columns:
             raise ValueError(
@@ -98,6 +149,8 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
             )
         return Coded(found, indices.astype(np.int64))
     columns = np.asarray(list(classes))
+    if columns.ndim != 1:
+        raise ValueError(f"'classes' has {columns.ndim} dimensions; give one name per column")
     place_of = {name: place for place, name in enumerate(columns.tolist())}
     if len(place_of) < len(columns):
         raise ValueError(f"'classes' names {len(columns)} columns by {len(place_of)} names; give each column its own")
@@ -107,7 +160,7 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
     if strange is not None:
         row = int(np.flatnonzero(names == strange)[0])
         raise ValueError(
-            f"the class of row {row} is {strange!r}, which is no column; have: {', '.join(map(str, place_of))}"
+            f"the class of row {row} is {strange!r}, which is no column; have: {', '.join(map(repr, place_of))}"
         )
     places = np.array([place_of[name] for name in found.tolist()], dtype=np.int64)
     return Coded(columns, places[indices])
