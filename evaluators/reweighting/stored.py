@@ -32,8 +32,11 @@ class StoredRules:
         Args:
             fit: The fit.
             settings: Its choices.
-            classes: Name of the class of each column; names that are neither texts nor whole numbers become texts.
+            classes: Name of the class of each column. Truth values and numbers like 1.0 become whole numbers, which
+                equal them; other names become texts.
         """
+        numbers = [_whole(one) for one in classes]
+        names: Sequence[object] = classes if None in numbers else numbers
         rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
         is_search = load_solver(settings.solver).chooses_rules
         weights = tuple(None if np.isnan(one) else float(one) for one in fit.rules.weights)
@@ -50,8 +53,8 @@ class StoredRules:
         return cls(
             Reweighting(
                 format=1,
-                classes=tuple(map(str, classes)),
-                has_integer_classes=all(isinstance(one, int) and not isinstance(one, bool) for one in classes),
+                classes=tuple(map(str, names)),
+                has_integer_classes=names is numbers,
                 map=settings.correction,
                 index_base=0,
                 rules=tuple(_numbers(fit.rules, rule_set if is_search else None)),
@@ -110,6 +113,11 @@ def _numbers(rules: ClassRules, rule_set: RuleSet | None) -> list[int | None]:
         same = [] if rule_set is None else np.flatnonzero(rule_set.weights == weight).tolist()
         found.append(function if function >= 0 else N_FUNCTIONS + same[0] if same else None)
     return found
+
+
+def _whole(name: object) -> int | None:
+    is_whole = isinstance(name, int) or (isinstance(name, float) and name.is_integer())
+    return int(name) if is_whole and isinstance(name, int | float) else None
 
 
 def _known(values: FloatArray) -> tuple[float | None, ...]:
