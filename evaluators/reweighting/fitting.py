@@ -98,7 +98,7 @@ class Settings:
 
 
 def _is_whole(number: object, least: int) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= least
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and int(number) >= least
 
 
 class Trade(NamedTuple):

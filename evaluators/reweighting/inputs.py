@@ -131,10 +131,10 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
     if names.dtype.kind == "O":
         check_known(names)
         kinds = [type(name) for name in names.tolist()]
-        row = next((place for place, kind in enumerate(kinds) if (kind is str) != (kinds[0] is str)), None)
-        if row is not None:
+        other = next((place for place, kind in enumerate(kinds) if (kind is str) != (kinds[0] is str)), None)
+        if other is not None:
             raise ValueError(
-                f"the class of row {row} is {names[row]!r}, and that of row 0 is {names[0]!r}; give all classes as texts "
+                f"the class of row {other} is {names[other]!r}, and that of row 0 is {names[0]!r}; give all classes as texts "
                 "or all as integers"
             )
     found, indices = np.unique(names, return_inverse=True)
