@@ -199,7 +199,11 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def _checked(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, ensure_all_finite=False, dtype="numeric")  # noqa: N806
+        try:
+            X = validate_data(self, X, reset=False, ensure_all_finite=False, dtype="numeric")  # noqa: N806
+        except ValueError:
+            check_rows(X)
+            raise
         return prepared(checked_probabilities(X, len(self.classes_)), self.rules_.document.map)
 
     def __sklearn_is_fitted__(self) -> bool:
