@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -65,6 +66,10 @@ def reweighting_problems(document: Reweighting) -> Iterator[str]:
             yield f"{name}: has {len(getattr(document, name))} entries, and there are {n} classes; fit the rules again"
     if len(set(document.classes)) < n:
         yield f"classes: {n} columns have {len(set(document.classes))} names; give each column its own"
+    if document.has_integer_classes:
+        for place, name in enumerate(document.classes):
+            if not re.fullmatch(r"-?[0-9]+", name):
+                yield f"classes.{place}: '{name}', and has_integer_classes is true; name whole numbers, or say false"
     for place, (rule, weight) in enumerate(zip(document.rules, document.weights, strict=False)):
         if weight is None and rule is None:
             yield f"weights.{place}: null, and rules.{place} is null too; fit the rules again"
@@ -72,3 +77,5 @@ def reweighting_problems(document: Reweighting) -> Iterator[str]:
             yield f"weights.{place}: null, and rules.{place} is {rule}, no membership function; fit the rules again"
         elif weight is not None and rule is not None and rule < 19:
             yield f"weights.{place}: {weight}, and rules.{place} is {rule}, a membership function; fit the rules again"
+        elif weight is None and document.map == "weights":
+            yield f"weights.{place}: null, and the map is 'weights'; fit the rules again"

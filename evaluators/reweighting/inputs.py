@@ -75,7 +75,9 @@ def check_rows(probabilities: npt.ArrayLike) -> None:
         ValueError: a row has another number of columns than the first one, or a value is no number.
     """
     width = None
-    for row, values in enumerate(probabilities if isinstance(probabilities, list | tuple | np.ndarray) else ()):
+    if isinstance(probabilities, np.ndarray):
+        probabilities = probabilities.tolist() if probabilities.dtype.kind in "OUS" else ()
+    for row, values in enumerate(probabilities if isinstance(probabilities, list | tuple) else ()):
         if not isinstance(values, list | tuple | np.ndarray):
             continue
         width = len(values) if width is None else width
