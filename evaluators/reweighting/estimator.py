@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evaluators.reweighting.fitting import Settings, fit_rules, prepared
+from evaluators.reweighting.fitting import PAPER, Settings, fit_rules, prepared
 from evaluators.reweighting.inputs import check_known, check_rows, checked_probabilities, coded_targets
 from evaluators.reweighting.objectives import DcsWeights, ObjectiveName
 from evaluators.reweighting.problem import Annealing
@@ -150,7 +150,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             raise
         probabilities = checked_probabilities(X)
         coded = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
-        found = fit_rules(probabilities, coded.targets, self.settings)
+        found = fit_rules(probabilities, coded.targets, self.settings, coded.classes.tolist())
         self.classes_ = coded.classes
         self.fit_ = found
         self.rules_ = StoredRules.of(found, self.settings, coded.classes.tolist())
@@ -228,12 +228,6 @@ def paper_preset(**parameters: Any) -> Reweighter:
     References:
         "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654, equation 10.
     """
-    chosen: dict[str, Any] = {
-        "objective": "gini",
-        "min_mean": None,
-        "correction": "full",
-        "n_weights": 30,
-        "grid": "linear",
-        "solver": "anneal",
-    }
+    names = ("objective", "min_mean", "correction", "n_weights", "grid", "solver")
+    chosen: dict[str, Any] = {name: getattr(PAPER, name) for name in names}
     return Reweighter(**(chosen | parameters))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -101,6 +101,10 @@ def _is_whole(number: object, least: int) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool) and int(number) >= least
 
 
+PAPER = Settings(objective="gini", min_mean=None, correction="full", n_weights=30, grid="linear", solver="anneal")
+"""The choices of the paper (arXiv:2603.15654, equation 10), as far as it tells them."""
+
+
 class Trade(NamedTuple):
     """A candidate of the solver, with what it reaches on the fitted rows."""
 
@@ -156,13 +160,16 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     return shares
 
 
-def fit_rules(probabilities: FloatArray, targets: IntArray, settings: Settings) -> Fit:
+def fit_rules(
+    probabilities: FloatArray, targets: IntArray, settings: Settings, labels: Sequence[object] | None = None
+) -> Fit:
     """Fit the rules of all classes.
 
     Args:
         probabilities: Probability of each class in each row, shape (n, n_classes), finite and none negative.
         targets: Index of the right class of each row, shape (n,), of at least two classes.
         settings: The choices of the fit.
+        labels: Name of each class, for the notes; None for their indices.
 
     Raises:
         ValueError: a choice does not exist, or two of them exclude each other.
@@ -179,7 +186,8 @@ def fit_rules(probabilities: FloatArray, targets: IntArray, settings: Settings) 
     chosen = min(candidates, key=lambda one: _rank(one.rules, whole, judge))
     accuracies = _before_and_after(whole, chosen.rules)
     trades = tuple(_trade(one, whole) for one in candidates)
-    notes = tuple(_notes(accuracies, trades[candidates.index(chosen)], settings))
+    names = [str(label) for label in (range(whole.n_classes) if labels is None else labels)]
+    notes = tuple(_notes(accuracies, trades[candidates.index(chosen)], settings, names))
     return Fit(chosen.rules, trades, chosen.name, solution.n_evaluations, accuracies, notes)
 
 
@@ -261,7 +269,7 @@ def _before_and_after(problem: Problem, rules: ClassRules) -> Before:
     )
 
 
-def _notes(accuracies: Before, chosen: Trade, settings: Settings) -> Iterator[str]:
+def _notes(accuracies: Before, chosen: Trade, settings: Settings, labels: Sequence[str]) -> Iterator[str]:
     """Yield what a user should know before the correction is used."""
     supports = accuracies.supports
     smallest = int(supports[supports > 0].min())
@@ -293,6 +301,6 @@ def _notes(accuracies: Before, chosen: Trade, settings: Settings) -> Iterator[st
         drops = accuracies.before[falls] - accuracies.after[falls]
         worst = falls[int(drops.argmax())]
         yield (
-            f"{len(falls)} of {len(supports)} classes get less accurate on the fitted rows, most class {worst}: "
+            f"{len(falls)} of {len(supports)} classes get less accurate on the fitted rows, most '{labels[worst]}': "
             f"{accuracies.before[worst]:.4f} to {accuracies.after[worst]:.4f}"
         )

@@ -13,6 +13,17 @@ from evaluators.statistics.bootstrap import FloatArray, IntArray
 _LEAST_CLASSES = 2
 
 
+class Fault(NamedTuple):
+    """A value of a table of probabilities that cannot be one."""
+
+    row: int
+    """Index of the row."""
+    column: int | None
+    """Index of the column; None if the row as a whole is at fault."""
+    problem: str
+    remedy: str
+
+
 class Coded(NamedTuple):
     """Classes of rows as indices into their names."""
 
@@ -54,18 +65,34 @@ def checked_probabilities(probabilities: npt.ArrayLike, n_classes: int | None = 
         )
     if values.shape[1] < _LEAST_CLASSES:
         raise ValueError("the probabilities have 1 column (n_features = 1); a correction needs at least two classes")
-    for is_bad, fault, remedy in (
+    fault = first_fault(values)
+    if fault is not None and fault.column is None:
+        raise ValueError(f"row {fault.row} {fault.problem}; {fault.remedy}")
+    if fault is not None:
+        value = values[fault.row, fault.column]
+        raise ValueError(f"{fault.problem}: row {fault.row}, column {fault.column} is {value}; {fault.remedy}")
+    return values
+
+
+def first_fault(values: FloatArray) -> Fault | None:
+    """Return the first value that is no probability, or row that says nothing; None if all are sound.
+
+    Args:
+        values: Probability of each class in each row, shape (n, n_classes).
+    """
+    for is_bad, problem, remedy in (
         (np.isnan(values), "NaN in data", "leave the row out, or ask the model again"),
         (np.isinf(values), "infinity in data", "give probabilities, not odds or their logarithms"),
         (values < 0, "Negative values in data", "give probabilities; exponentiate logarithms first"),
     ):
         if is_bad.any():
             row, column = (int(place) for place in np.argwhere(is_bad)[0])
-            raise ValueError(f"{fault}: row {row}, column {column} is {values[row, column]}; {remedy}")
+            return Fault(row, column, problem, remedy)
     empty = np.flatnonzero(~values.any(axis=1))
     if len(empty):
-        raise ValueError(f"row {empty[0]} has nothing but zeros; leave it out, since it says nothing about any class")
-    return values
+        problem, remedy = "has nothing but zeros", "leave it out, since it says nothing about any class"
+        return Fault(int(empty[0]), None, problem, remedy)
+    return None
 
 
 def check_rows(probabilities: npt.ArrayLike) -> None:
