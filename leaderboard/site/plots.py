@@ -1,24 +1,32 @@
-"""Draws charts as SVG with Vega-Lite, without a browser, and recolours each for the dark colour scheme."""
+"""Draws the charts of the site, and recolours each for the dark colour scheme."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from leaderboard.site.label_places import Point, place_labels, shortened
-from schemas.errors import ConfigError, import_extra
+from schemas.charts import (
+    FIRST,
+    FONT_SIZE,
+    GRID,
+    LABEL_PADDING,
+    MUTED,
+    SECOND,
+    TEXT,
+    THIRD,
+    room_for,
+    svg_of,
+    with_style,
+)
+from schemas.label_places import Point, place_labels, shortened
 from schemas.memory import machine_memory
 from schemas.result import Metric
 from schemas.strict_json import JsonValue
 
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-_FONT_SIZE = 12
-_LABEL_PADDING = 10
 _CHART = "chart"
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 # Dark colours by light colours. Every colour of a chart is a key, so that one drawing can serve both schemes.
-_TEXT, _MUTED, _GRID, _MODEL, _BASELINE, _SECOND = "#21252b", "#59616d", "#dfe3e8", "#1f5fbf", "#7a4b00", "#2a7d46"
+_MODEL, _BASELINE = FIRST, SECOND
 SERIES = {
     "#2457a6": "#86b4ff",
     "#b3541e": "#f0a070",
@@ -31,12 +39,12 @@ SERIES = {
 }
 """Dark colours of series by light ones."""
 _DARK = SERIES | {
-    _TEXT: "#e7eaf0",
-    _MUTED: "#a9b1bf",
-    _GRID: "#3a4150",
+    TEXT: "#e7eaf0",
+    MUTED: "#a9b1bf",
+    GRID: "#3a4150",
     _MODEL: "#7fb2ff",
     _BASELINE: "#f0b45c",
-    _SECOND: "#79d398",
+    THIRD: "#79d398",
 }
 
 
@@ -114,7 +122,7 @@ def scatter(
         height=height,
         low=_PLANE_LOW,
         high=_PLANE_HIGH,
-        font_size=_FONT_SIZE - 1,
+        font_size=FONT_SIZE - 1,
     )
     values: list[JsonValue] = [
         {
@@ -153,7 +161,7 @@ def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
             y=_plane("y", y_title),
         ),
         {
-            "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": _FONT_SIZE - 1},
+            "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": FONT_SIZE - 1},
             "encoding": {
                 "x": _plane("label_x", x_title),
                 "y": _plane("label_y", y_title),
@@ -167,7 +175,7 @@ def _scatter_layers(x_title: str, y_title: str) -> list[JsonValue]:
 def _gate_layer(gate: GateLine) -> JsonValue:
     scale: dict[str, JsonValue] = {"domain": [_PLANE_LOW, _PLANE_HIGH], "nice": False, "zero": False}
     place: dict[str, JsonValue] = {"datum": gate.value, "type": "quantitative", "scale": scale}
-    mark: dict[str, JsonValue] = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.2, "color": _MUTED}
+    mark: dict[str, JsonValue] = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.2, "color": MUTED}
     return {"mark": mark, "encoding": {gate.axis: place}}
 
 
@@ -266,10 +274,9 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
             "grid": True,
             "labelLimit": 0,
             "labelOverlap": False,
-            # Keep labels away from dots at the lower end of the range.
-            "labelPadding": _LABEL_PADDING,
+            "labelPadding": LABEL_PADDING,
             "ticks": False,
-            "minExtent": _room(names) + _LABEL_PADDING,
+            "minExtent": room_for(names) + LABEL_PADDING,
         },
     }
     top = max(row.metric.drawn_maximum for row in drawn)
@@ -289,7 +296,7 @@ def dots(rows: Sequence[Dot], *, title: str) -> Chart | None:
     ]
     if metric.ideal is not None:
         rule: JsonValue = {
-            "mark": {"type": "rule", "strokeDash": [4, 3], "color": _MUTED},
+            "mark": {"type": "rule", "strokeDash": [4, 3], "color": MUTED},
             "encoding": {"x": {"datum": metric.ideal, "type": "quantitative", "scale": scale}},
         }
         layers.insert(0, rule)
@@ -345,39 +352,13 @@ def _distinct(labels: Sequence[str]) -> list[str]:
     return found
 
 
-def _room(labels: Iterable[str]) -> float:
-    """Return the width in pixels to reserve for labels, enough for any sans-serif font that a reader may have."""
-    return max(len(label) for label in labels) * _FONT_SIZE * 0.62
-
-
 def _svg(spec: Mapping[str, JsonValue]) -> str:
-    converter = import_extra("vl_convert", "site")
-    config: JsonValue = {
-        "background": None,
-        "font": _FONT,
-        "view": {"stroke": None},
-        "axis": {
-            "labelColor": _MUTED,
-            "titleColor": _TEXT,
-            "titleFontWeight": 600,
-            "labelFontSize": _FONT_SIZE,
-            "titleFontSize": _FONT_SIZE,
-            "gridColor": _GRID,
-            "domainColor": _GRID,
-            "tickColor": _GRID,
-        },
-        "legend": {"labelColor": _TEXT, "labelFontSize": _FONT_SIZE},
-    }
-    whole: dict[str, JsonValue] = {"$schema": _SCHEMA, **spec, "config": config}
+    whole = with_style(spec)
     memory = machine_memory()
     known = memory.get(_CHART, whole)
     if isinstance(known, str):
         return known
-    try:
-        svg: str = converter.vegalite_to_svg(whole)
-    except ValueError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ConfigError(f"a chart could not be drawn: {reason}; reinstall the extra 'site'") from error
+    svg = svg_of(whole)
     memory.put(_CHART, whole, svg)
     return svg
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from leaderboard.site import plots
-from leaderboard.site.label_places import Point, place_labels
-from schemas.result import Metric
+from schemas.label_places import Point, place_labels
 
 PLANE = {"width": 500.0, "height": 400.0, "low": 0.0, "high": 1.0, "font_size": 10.0}
 
@@ -55,29 +51,3 @@ def test_labels_of_many_equal_values_lie_neither_on_each_other_nor_on_the_interv
         for other_left, other_right, other_top, other_bottom in boxes[:index]:
             assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)
         assert not (top < 200 < bottom and left < 300 and right > 200), "on the horizontal interval"
-
-
-def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:
-    metric = Metric(
-        name="rate",
-        version="1.0",
-        value=0.0,
-        reason=None,
-        interval=None,
-        interval_reason="one cluster",
-        n=1,
-        n_excluded=0,
-        unit="items",
-        ideal=None,
-        minimum=0.0,
-        maximum=1.0,
-        group={},
-    )
-    chart = plots.dots([plots.Dot("gpt", metric), plots.Dot("gpt", metric), plots.Dot("y" * 60, metric)], title="Rate")
-    assert chart is not None
-    assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.light))
-    assert "3 rows" in chart.alt
-    ends = [float(x) for x in re.findall(r'text-anchor="end" transform="translate\((-?[\d.]+),', chart.light)]
-    beside = [end for end in ends if end <= 0]
-    assert len(beside) == 3
-    assert max(beside) <= -8

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray
+from schemas.columns import FloatArray
 from schemas.plain_text import visible
 
 
