@@ -176,7 +176,7 @@ def fit_rules(
     """
     settings.check()
     probabilities = prepared(np.ascontiguousarray(probabilities, dtype=np.float64), settings.correction)
-    held_out = _held_out(targets, settings)
+    held_out = held_out_rows(targets, settings.validation_fraction, settings.seed)
     whole = _problem(probabilities, targets, settings)
     seen = whole if not held_out.any() else _problem(probabilities[~held_out], targets[~held_out], settings)
     judge = whole if not held_out.any() else _problem(probabilities[held_out], targets[held_out], settings)
@@ -191,17 +191,22 @@ def fit_rules(
     return Fit(chosen.rules, trades, chosen.name, solution.n_evaluations, accuracies, notes)
 
 
-def _held_out(targets: IntArray, settings: Settings) -> BoolArray:
-    """Return the mask of the rows that choose among candidates: a share of each class, and of two rows at least one.
+def held_out_rows(targets: IntArray, fraction: float, seed: int) -> BoolArray:
+    """Return the mask of a random share of the rows of each class, shape (n,).
 
-    One row of each class at least is left to fit.
+    Of two rows of a class at least one is held out, and of each class at least one is left.
+
+    Args:
+        targets: Index of the right class of each row, shape (n,).
+        fraction: The share, which is rounded down in each class.
+        seed: Seed of the choice.
     """
     mask = np.zeros(len(targets), dtype=np.bool_)
-    if settings.validation_fraction:
-        rng = np.random.default_rng(settings.seed)
+    if fraction:
+        rng = np.random.default_rng(seed)
         for one in np.unique(targets):
             rows = rng.permutation(np.flatnonzero(targets == one))
-            n_held_out = max(math.floor(settings.validation_fraction * len(rows)), 1)
+            n_held_out = max(math.floor(fraction * len(rows)), 1)
             mask[rows[: min(n_held_out, len(rows) - 1)]] = True
     return mask
 
