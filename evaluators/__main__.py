@@ -1,4 +1,4 @@
-"""The command line ``python -m evaluators run|finetune|rescore|texts|index|import|export|list|cache|doctor``."""
+"""The command line ``python -m evaluators`` with ``run``, ``finetune``, ``rescore``, ``reweight`` and others."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ COMMANDS = {
     "index": Place(
         "evaluators.commands.index:index_command",
         "Compute the index of each model, a mean of metrics over configs, from the records of its runs.",
+    ),
+    "reweight": Place(
+        "evaluators.commands.reweight.app:app",
+        "Measure how evenly class probabilities are right over their classes, and fit, apply and compare corrections.",
     ),
     "import": Place(
         "evaluators.commands.imports:import_command",
