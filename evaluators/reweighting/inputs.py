@@ -163,8 +163,8 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
         other = next((place for place, kind in enumerate(kinds) if (kind is str) != (kinds[0] is str)), None)
         if other is not None:
             raise ValueError(
-                f"the class of row {other} is {names[other]!r}, and that of row 0 is {names[0]!r}; give all classes as texts "
-                "or all as integers"
+                f"the class of row {other} is {names[other]!r}, and that of row 0 is {names[0]!r}; give all classes as "
+                "texts or all as integers"
             )
     found, indices = np.unique(names, return_inverse=True)
     if len(found) < _LEAST_CLASSES:

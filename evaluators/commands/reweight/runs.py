@@ -14,9 +14,10 @@ import numpy as np
 from evaluators.commands.reweight.rows import InputChoice, Rows, Wanted, shortened, sorted_names
 from schemas.columns import FloatArray
 from schemas.errors import ConfigError, DataError
+from schemas.finding_runs import finished_runs
 from schemas.record_columns import RecordColumns
 from schemas.result import Result
-from schemas.run_folder import finished_runs, read_complete_result, read_parts
+from schemas.run_folder import read_complete_result, read_parts
 
 
 def read_run(choice: InputChoice, wanted: Wanted) -> Rows:
