@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from evaluators.backends.clip.backend import BATCH
 from evaluators.runs.measuring import metric_definitions
 from schemas.dataset_folder import read_manifest, read_split
 from schemas.files import sha256_file
@@ -108,35 +110,43 @@ def told(folder: Path) -> Any:
     return json.loads((folder / "result.json").read_text(encoding="utf-8"))
 
 
-def test_records_hold_the_softmax_over_the_labels(place: Path) -> None:
+@pytest.mark.parametrize(("model", "tolerance"), [("untaught", 1e-6), ("taught", 5e-6)])
+def test_records_hold_the_softmax_over_the_labels(place: Path, tmp_path: Path, model: str, tolerance: float) -> None:
     import torch
     from transformers import AutoImageProcessor, AutoTokenizer, CLIPModel
 
-    network = CLIPModel.from_pretrained(place / "taught")
+    network = CLIPModel.from_pretrained(place / model)
     network.train(False)
-    tokenizer = AutoTokenizer.from_pretrained(place / "taught")
-    processor = AutoImageProcessor.from_pretrained(place / "taught", backend="pil")  # type: ignore[no-untyped-call]
-    records = {row["item_id"]: row for row in pq.read_table(folder_of(place / "runs") / "records.parquet").to_pylist()}
-    items = [item for split in ("test", "bias", "pool", "content_free") for item in items_of(place, split)]
-    assert len(records) == len(items) == 406
+    tokenizer = AutoTokenizer.from_pretrained(place / model)
+    processor = AutoImageProcessor.from_pretrained(place / model, backend="pil")  # type: ignore[no-untyped-call]
+    ask(place, tmp_path / "runs", model)
+    rows = pq.read_table(folder_of(tmp_path / "runs") / "records.parquet").to_pylist()
+    known = {
+        item.item_id: item for split in ("test", "bias", "pool", "content_free") for item in items_of(place, split)
+    }
+    items = [known[row["item_id"]] for row in rows]
+    assert len(known) == len(items) == 406
     texts = tokenizer([f"a photo of a {label}." for label in items[0].labels], padding=True, return_tensors="pt")
-    largest = 0.0
-    for item in items[::20]:
-        pixels = processor(decoded(item.image.bytes), return_tensors="pt").pixel_values
-        with torch.inference_mode():
-            expected = network(**texts, pixel_values=pixels).logits_per_image[0].double().softmax(dim=-1).numpy()
-        (exchange,) = records[item.item_id]["exchanges"]
+    for item, row in zip(items, rows, strict=True):
+        (exchange,) = row["exchanges"]
         assert exchange["prompt"] == f"image sha256:{item.image_sha256}"
-        assert exchange["outcomes"] == records[item.item_id]["reading"]["outcomes"] == list(item.labels)
+        assert exchange["outcomes"] == row["reading"]["outcomes"] == list(item.labels)
         assert exchange["option_token_counts"] == [None] * 10
-        largest = max(largest, np.abs(np.array(records[item.item_id]["reading"]["probabilities"]) - expected).max())
-    # Batches of other sizes round float32 otherwise.
-    assert largest < 5e-6
+    largest = 0.0
+    for first in range(0, len(items), BATCH["cpu"]):
+        chosen = slice(first, first + BATCH["cpu"])
+        pixels = processor([decoded(item.image.bytes) for item in items[chosen]], return_tensors="pt").pixel_values
+        with torch.inference_mode():
+            expected = network(**texts, pixel_values=pixels).logits_per_image.double().softmax(dim=-1).numpy()
+        found = np.array([row["reading"]["probabilities"] for row in rows[chosen]])
+        largest = max(largest, np.abs(found - expected).max())
+    # A similarity is 14 cosines in a new model and 100 in one that has learned, and so is its rounding in float32.
+    assert largest < tolerance
 
 
 def test_no_file_of_a_run_holds_an_image(place: Path) -> None:
     files = [path for path in folder_of(place / "runs").iterdir() if path.suffix in (".sqlite", ".parquet", ".json")]
-    assert len(files) == 3
+    assert len(files) == 4
     for path in files:
         assert b"IHDR" not in path.read_bytes()
 
@@ -145,12 +155,14 @@ def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(place: 
     folder = folder_of(place / "runs")
     found = {one["name"]: one["value"] for one in told(folder)["metrics"] if not one["group"]}
     (rows,) = label_oracle.rows_of(folder / "records.parquet").values()
-    expected = label_oracle.measures(rows)
+    (stored,) = json.loads((folder / "corrections.json").read_text(encoding="utf-8"))["corrections"]
+    assert stored["n_items"] == 200, "pool and bias"
+    expected = label_oracle.measures(rows, dict(zip(stored["labels"], stored["weights"], strict=True)))
     shared = found.keys() & expected.keys()
     assert {name: found[name] for name in shared} == pytest.approx({name: expected[name] for name in shared}, abs=1e-9)
     named = {one.name for one in metric_definitions("image_classification")}
     assert found.keys() == named
-    for name in ("accuracy", "macro_f1", "gini", "bias_score", "gini_floor", "accuracy_cc", "gini_bc", "macro_f1_bcl"):
+    for name in ("accuracy", "macro_f1", "gini", "bias_score", "gini_floor", "accuracy_cc", "gini_bc", "gini_gini"):
         assert name in shared
         assert found[name] is not None
     assert not any("looc" in name or name.endswith("_dc") or name in ("n_shown", "cut_rate") for name in named)
@@ -177,10 +189,12 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(place: Path, tmp_path: Path
     (store,) = (tmp_path / "runs").rglob("responses.sqlite")
     with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
         ((n_stored,),) = connection.execute("SELECT COUNT(*) FROM responses").fetchall()
-    assert n_stored == 3 * 32
+    # The third batch may have been on its way into the store.
+    assert n_stored in (2 * 32, 3 * 32)
     ask(place, tmp_path / "runs", "taught", *options, **known)
     asked = (tmp_path / "log").read_text(encoding="utf-8").split()
-    assert len(asked) == len({*asked}) == 406
+    assert len({*asked}) == 406
+    assert len(asked) == 406 + 3 * 32 - n_stored, "only what was not stored is asked again"
     whole = folder_of(place / "runs") / "records.parquet"
     assert (folder_of(tmp_path / "runs") / "records.parquet").read_bytes() == whole.read_bytes()
 
@@ -235,6 +249,7 @@ def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Pat
         for one, other in zip(records[:2], records[1::-1], strict=True)
     ]
     write_rows(forged / "records.parquet", records, Record)
+    shutil.copy(folder / "corrections.json", forged)
     result = told(folder)
     result["records"]["sha256"] = sha256_file(forged / "records.parquet")
     (forged / "result.json").write_text(json.dumps(result), encoding="utf-8")

@@ -39,7 +39,7 @@ from schemas.result import Model
 
 logger = logging.getLogger(__name__)
 
-_BATCH = {"cpu": 32, "mps": 64, "cuda": 256}
+BATCH = {"cpu": 32, "mps": 64, "cuda": 256}
 """Number of images per batch, by type of device."""
 _PACKAGES = ("torch", "transformers", "tokenizers", "pillow")
 _USED = ("name", "revision", "dtype", "device", "batch_images")
@@ -185,7 +185,7 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
         parts=parts,
         texts=OptionEmbeddings(parts.network, parts.tokenizer, device, most_tokens),
         device=device,
-        batch_images=options.batch_images or _BATCH.get(device.partition(":")[0], _BATCH["cpu"]),
+        batch_images=options.batch_images or BATCH.get(device.partition(":")[0], BATCH["cpu"]),
         arguments=_arguments(options, files.public_name, files.commit, precision),
         settings={"threads": str(n_threads)} if device == "cpu" else {},
         model=Model(
