@@ -1,0 +1,195 @@
+"""What is refused, with the row and the remedy, and what a fit says about its doubts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evaluators.reweighting.estimator import Reweighter
+from evaluators.reweighting.fitting import Settings, fit_rules
+from evaluators.reweighting.inputs import checked_probabilities, coded_targets
+from evaluators.reweighting.objectives import DcsWeights
+from evaluators.reweighting.problem import Annealing
+from tests.evaluators.reweighting import oracle
+from tests.evaluators.reweighting.made import Made, biased
+
+P = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
+Y = ["a", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "said"),
+    [
+        ([[0.9, 0.1], [0.8, math.nan], [0.3, 0.7]], "row 1, column 1 is nan; leave the row out"),
+        ([[0.9, 0.1], [0.8, math.inf], [0.3, 0.7]], "row 1, column 1 is inf; give probabilities, not odds"),
+        ([[0.9, 0.1], [0.8, 0.2], [0.3, -0.7]], "row 2, column 1 is -0.7; give probabilities; exponentiate"),
+        ([[0.9, 0.1], [0.0, 0.0], [0.3, 0.7]], "row 1 has nothing but zeros; leave it out"),
+        ([[0.9, 0.1], [0.8, 0.1, 0.1], [0.3, 0.7]], "row 1 has 3 columns, and row 0 has 2; give one column per class"),
+        ([[0.9, 0.1], [0.8, "x"], [0.3, 0.7]], "row 1, column 1 is 'x', which is no number; give the probability"),
+        ([[0.9], [0.8], [0.3]], "needs at least two classes"),
+        ([[0.5, 0.3, 0.2]] * 3, "3 columns, and 2 classes occur; name the class of each column with 'classes'"),
+    ],
+)
+def test_bad_probabilities_are_refused_by_row(probabilities: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Reweighter().fit(probabilities, Y)
+    with pytest.warns(UserWarning, match="fewer than 50"):
+        fitted = Reweighter().fit(P * 20, Y * 20)
+    of_width = "has 3 features|has 1 features" if len(probabilities[1]) != 2 and "row 1" not in said else said
+    with pytest.raises(ValueError, match=of_width):
+        fitted.predict(probabilities)
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        (["a", "a", "a"], "all 3 rows are of one class, 'a'; give rows of at least two classes"),
+        (["a", "b", "c"], "2 columns, and 3 classes occur; name the class of each column"),
+        ([0, math.nan, 1], "the class of row 1 is nan; name its class, or leave the row out"),
+        (np.array(["a", None, "b"], dtype=object), "the class of row 1 is None; name its class"),
+        (pd.Series(["a", "b", pd.NA]), "the class of row 2 is nan|the class of row 2 is <NA>"),
+        (np.array(["a", 1, "b"], dtype=object), "row 1 is 1, and that of row 0 is 'a'; give all classes as texts"),
+        ([0.5, 1.0, 1.0], "the class of row 0 is 0.5"),
+    ],
+)
+def test_bad_classes_are_refused_by_row(targets: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Reweighter().fit(P, targets)
+
+
+@pytest.mark.parametrize(
+    ("classes", "targets", "said"),
+    [
+        (["a", "b"], ["a", "b", "c"], "the class of row 2 is 'c', which is no column; have: 'a', 'b'"),
+        (["0", "1"], [0, 1, 1], "the class of row 0 is 0, which is no column; have: '0', '1'"),
+        (["a", "a"], Y, "names 2 columns by 1 names; give each column its own"),
+        (["a", "b", "c"], Y, "have 2 columns, and 'classes' names 3; name each"),
+        ([["a"], ["b"]], Y, "'classes' has 2 dimensions; give one name per column"),
+        (["a", "b"], ["b", "b", "b"], "all 3 rows are of one class, 'b'"),
+    ],
+)
+def test_classes_that_do_not_fit_the_columns_are_refused(classes: Any, targets: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Reweighter(classes=classes).fit(P, targets)
+
+
+def test_tables_of_another_shape_are_refused() -> None:
+    for bad, said in (
+        (0.5, "0 dimensions"),
+        ([], "dimensions"),
+        (np.empty((0, 2)), "no row"),
+        ("x", "table|dimensions"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            checked_probabilities(bad)
+    with pytest.raises(ValueError, match="2 columns, and there are 3 classes; give one column per class"):
+        checked_probabilities(P, 3)
+    with pytest.raises(ValueError, match="3 rows of probabilities, and classes of shape"):
+        coded_targets(["a", "b"], 3, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"objective": "x"}, "objective 'x' does not exist; have: sen, gini, cobias, dcs"),
+        ({"correction": "x"}, "have: weights, full, membership"),
+        ({"grid": "x"}, "have: log, linear"),
+        ({"solver": "x"}, "have: anneal, convex, coordinate, equalise, path"),
+        ({"correction": "full"}, "take one of these solvers: anneal"),
+        ({"min_mean": "x"}, "give 'baseline', 'balanced', a number or None"),
+        ({"min_mean": 80}, "min_mean is 80; give a share from 0 to 1"),
+        ({"min_mean": math.nan}, "min_mean is nan; give a share"),
+        ({"validation_fraction": 1.0}, "give a share from 0 to below 1"),
+        ({"n_weights": 1}, "n_weights is 1; give a whole number from 2"),
+        ({"seed": -1}, "seed is -1; give a whole number from 0"),
+        ({"annealing": Annealing(cooling=1.0)}, "cooling is 1.0; give a number between 0 and 1"),
+        ({"annealing": Annealing(temperature=0.0)}, "temperature is 0.0; give a number above 0"),
+        ({"annealing": Annealing(stop_ratio=0.0)}, "stop_ratio is 0.0; give a number between 0 and 1"),
+        ({"annealing": Annealing(n_restarts=0)}, "n_restarts is 0; give a whole number from 1"),
+        ({"annealing": Annealing(moves_per_level=0)}, "moves_per_level is 0; give a whole number from 1"),
+        ({"dcs": DcsWeights(smoothing=0.0)}, "smoothing is 0.0; give a number above 0"),
+        ({"dcs": DcsWeights(beta=-1.0)}, "beta is -1.0; give a number from 0"),
+    ],
+)
+def test_choices_that_mean_nothing_are_refused(choices: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        fit_rules(np.array(P), np.array([0, 1, 1]), Settings(**choices))
+
+
+def notes(made: Made, **choices: Any) -> str:
+    return " / ".join(fit_rules(made.probabilities, made.targets, Settings(**choices)).notes)
+
+
+def test_few_rows_in_a_class_suggest_another_solver() -> None:
+    made = biased(0, 400, 3, skew=1.2)
+    smallest = int(np.bincount(made.targets).min())
+    assert smallest < 50
+    for solver in ("coordinate", "equalise"):
+        said = notes(made, solver=solver)
+        assert f"the smallest class has {smallest} rows, fewer than 50: solver '{solver}' overfits here" in said
+        assert "take solver 'path' or 'convex'" in said
+    assert "fewer than 50" not in notes(made, solver="path") + notes(made, solver="convex")
+    assert "fewer than 50" not in notes(biased(0, 400, 3))
+
+
+@pytest.mark.parametrize(("n_rows", "is_few"), [(98, True), (100, False)])
+def test_fifty_rows_are_not_few(n_rows: int, is_few: bool) -> None:
+    made = Made(biased(1, n_rows, 2).probabilities, np.arange(n_rows) % 2)
+    assert ("fewer than 50" in notes(made)) == is_few
+
+
+def test_falls_of_accuracies_are_told_with_their_numbers() -> None:
+    base = biased(3, 2000, 4, skew=0.9, bias=0.0)
+    # A classifier that knows how frequent classes are: even accuracies cost it accuracy over all rows.
+    made = Made(base.probabilities * np.bincount(base.targets), base.targets)
+    fit = fit_rules(made.probabilities, made.targets, Settings(objective="gini", min_mean=None))
+    targets = made.targets.tolist()
+    before = made.probabilities.argmax(axis=1).tolist()
+    after = fit.rules.predict(made.probabilities).tolist()
+    one, other = (oracle.accuracies(targets, guesses, 4) for guesses in (before, after))
+    np.testing.assert_array_equal(fit.accuracies.before, one)
+    np.testing.assert_array_equal(fit.accuracies.after, other)
+    micro = [np.mean([a == b for a, b in zip(targets, guesses, strict=True)]) for guesses in (before, after)]
+    assert micro[1] < micro[0]
+    said = " / ".join(fit.notes)
+    assert f"the accuracy over all fitted rows falls from {micro[0]:.4f} to {micro[1]:.4f}" in said
+    n_falling = sum(b < a for a, b in zip(one, other, strict=True))
+    worst = max(range(4), key=lambda place: one[place] - other[place])
+    assert n_falling > 0
+    assert f"{n_falling} of 4 classes get less accurate on the fitted rows" in said
+    assert f"{one[worst]:.4f} to {other[worst]:.4f}" in said
+
+
+def test_a_fall_of_the_mean_is_told_where_no_floor_holds_it() -> None:
+    # Two classes are told apart by hardly more than chance: accuracies are even only where the others fall too.
+    rng = np.random.default_rng(0)
+    targets = np.repeat(np.arange(4), 200)
+    logits = rng.normal(size=(800, 4))
+    logits[np.arange(800), targets] += np.array([3.0, 3.0, 0.2, 0.2])[targets]
+    logits[400:, 2:] += 3.0
+    odds = np.exp(logits)
+    made = Made(odds / odds.sum(axis=1, keepdims=True), targets)
+    free = fit_rules(made.probabilities, targets, Settings(objective="gini", min_mean=None))
+    before = oracle.mean(oracle.accuracies(targets.tolist(), made.probabilities.argmax(axis=1).tolist(), 4))
+    after = oracle.mean(oracle.accuracies(targets.tolist(), free.rules.predict(made.probabilities).tolist(), 4))
+    assert after < before - 0.02
+    assert f"the mean class accuracy on the fitted rows falls from {before:.4f} to {after:.4f}" in " / ".join(
+        free.notes
+    )
+    assert "mean class accuracy" not in notes(made, objective="gini")
+
+
+def test_a_fit_without_doubts_says_nothing() -> None:
+    made = biased(0, 300, 3, sharpness=40.0)
+    assert notes(made) == ""
+
+
+def test_the_estimator_warns_what_the_fit_notes() -> None:
+    made = biased(0, 60, 3)
+    with pytest.warns(UserWarning, match="overfits here|get less accurate") as caught:
+        fitted = Reweighter().fit(made.probabilities, made.targets)
+    assert tuple(str(one.message) for one in caught) == fitted.fit_.notes
