@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -75,8 +76,7 @@ class Objective:
 
     def __call__(self, counts: Counts) -> FloatArray:
         """Return the value, shape (...,), smaller is better; infinity where nothing is right."""
-        occurs = self.supports > 0
-        accuracies = counts.right[..., occurs] / self.supports[occurs]
+        accuracies = self._accuracies(counts)
         mean = accuracies.sum(axis=-1) / accuracies.shape[-1]
         with np.errstate(divide="ignore", invalid="ignore"):
             value = _VALUES[self.name](self, accuracies, mean, counts)
@@ -86,9 +86,23 @@ class Objective:
 
     def mean(self, counts: Counts) -> FloatArray:
         """Return the mean accuracy of the classes that occur, shape (...,)."""
-        occurs = self.supports > 0
-        mean: FloatArray = (counts.right[..., occurs] / self.supports[occurs]).mean(axis=-1)
+        accuracies = self._accuracies(counts)
+        mean: FloatArray = accuracies.sum(axis=-1) / accuracies.shape[-1]
         return mean
+
+    def _accuracies(self, counts: Counts) -> FloatArray:
+        """Return the accuracies of the classes that occur, shape (..., n_occurring)."""
+        accuracies: FloatArray = counts.right[..., self._occurring] / self._known_supports
+        return accuracies
+
+    @cached_property
+    def _occurring(self) -> slice | IntArray:
+        """The classes that have rows: a slice where all have, since it copies nothing."""
+        return slice(None) if (self.supports > 0).all() else np.flatnonzero(self.supports)
+
+    @cached_property
+    def _known_supports(self) -> FloatArray:
+        return self.supports[self._occurring].astype(np.float64)
 
     def is_met(self, counts: Counts) -> bool:
         """Return True if the mean accuracy does not lie below the floor."""
@@ -113,8 +127,16 @@ class Objective:
 def _spread(accuracies: FloatArray) -> FloatArray:
     """Return half of the mean absolute difference of two classes: the mean difference without the care for nan."""
     n = accuracies.shape[-1]
-    spread: FloatArray = np.sort(accuracies, axis=-1) @ (2.0 * np.arange(n) + 1 - n) / n**2
+    spread: FloatArray = np.sort(accuracies, axis=-1) @ _places(n) / n**2
     return spread
+
+
+@lru_cache(maxsize=64)
+def _places(n: int) -> FloatArray:
+    """Return how many more values lie below each of n sorted ones than above it."""
+    places = 2.0 * np.arange(n, dtype=np.float64) + 1 - n
+    places.setflags(write=False)
+    return places
 
 
 def _gini(objective: Objective, accuracies: FloatArray, mean: FloatArray, counts: Counts) -> FloatArray:

@@ -41,7 +41,8 @@ class Triangle(NamedTuple):
     def __call__(self, probabilities: FloatArray) -> FloatArray:
         """Return the membership of each probability, of the same shape, in [0, 1]."""
         scaled = probabilities * self.level
-        rising, falling = scaled - (self.place - 1), (self.place + 1) - scaled
+        rising = scaled - (self.place - 1)
+        falling = np.subtract(self.place + 1, scaled, out=scaled)
         membership: FloatArray = np.maximum(np.minimum(rising, falling, out=rising), 0.0, out=rising)
         return membership
 

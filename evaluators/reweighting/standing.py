@@ -7,12 +7,15 @@ whatever the number of classes. Rows are ordered by their right class.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluators.reweighting.objectives import Counts
 from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Others(NamedTuple):
@@ -83,14 +86,14 @@ class Standing:
             values: Its corrected values, shape (n,), in the order of :attr:`probabilities`.
             with_predicted: True to count how often each class is predicted.
         """
-        is_first = self._first_class == place
-        best_other = np.where(is_first, self._second, self._first)
+        firsts = np.flatnonzero(self._first_class == place)
+        best_other = _with(self._first, self._second, firsts)
         wins = values > best_other
         ties = values == best_other
         has_ties = bool(ties.any())
         if has_ties:
-            wins |= ties & (np.where(is_first, self._second_class, self._first_class) > place)
-        right = np.where(is_first, self._second_right, self._first_right)
+            wins |= ties & (_with(self._first_class, self._second_class, firsts) > place)
+        right = _with(self._first_right, self._second_right, firsts)
         right &= ~wins
         own = self._slices[place]
         right[own] = wins[own]
@@ -100,7 +103,7 @@ class Standing:
             np.copyto(right, self._unchanged_right, where=is_empty)
         if not with_predicted:
             return self._counted(right, None)
-        predicted = np.where(wins, place, np.where(is_first, self._second_class, self._first_class))
+        predicted = np.where(wins, place, _with(self._first_class, self._second_class, firsts))
         np.copyto(predicted, self._unchanged, where=is_empty)
         return self._counted(right, predicted)
 
@@ -157,3 +160,10 @@ class Standing:
         n_right[self._occurring] = np.add.reduceat(right.view(np.int8), self._starts, dtype=np.int64)
         n_predicted = None if predicted is None else np.bincount(predicted, minlength=len(self.supports))
         return Counts(n_right, None if n_predicted is None else n_predicted.astype(np.float64))
+
+
+def _with(values: npt.NDArray[Scalar], others: npt.NDArray[Scalar], rows: IntArray) -> npt.NDArray[Scalar]:
+    """Return values of which those of some rows are replaced. Few are, so that no choice is made in the other rows."""
+    mixed = values.copy()
+    mixed[rows] = others[rows]
+    return mixed
