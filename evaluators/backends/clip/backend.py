@@ -137,9 +137,10 @@ class ClipBackend:
         assert isinstance(request, ChoiceRequest)
         torch = import_extra("torch", "hf")
         with torch.inference_mode():
-            scale = self.parts.network.logit_scale.float().exp()
-            similarities = scale * (self.texts.of(request.options) @ embedding)
-            logprobs = torch.log_softmax(similarities.cpu().double(), dim=-1).tolist()
+            # A similarity can be a hundred cosines: in double precision their rounding does not grow with it.
+            scale = self.parts.network.logit_scale.double().exp().cpu()
+            similarities = scale * (self.texts.of(request.options).double().cpu() @ embedding.double().cpu())
+            logprobs = torch.log_softmax(similarities, dim=-1).tolist()
         if any(map(math.isnan, logprobs)):
             reason = f"a similarity is NaN in {self.model.precision}; use --dtype float32 or bfloat16"
             return Response(status="failed", error=reason)
