@@ -227,10 +227,12 @@ def _of_uncorrected(pairs: Sequence[Difference]) -> str:
     """Return how many corrections differ from the uncorrected probabilities, and by how much."""
     if not pairs:
         return "no correction differs from uncorrected"
+    if len(pairs) <= _MOST_PAIRS:
+        return "from uncorrected differ " + "; ".join(
+            f"{pair.other} {-pair.mean:+.4f} ±{pair.error:.4f}" for pair in pairs
+        )
     changes = sorted(-pair.mean for pair in pairs)
-    extent = f"{changes[0]:+.4f}" if len(changes) == 1 else f"{changes[0]:+.4f} to {changes[-1]:+.4f}"
-    counted = "1 correction differs" if len(pairs) == 1 else f"{len(pairs)} corrections differ"
-    return f"{counted} from uncorrected, by {extent}"
+    return f"from uncorrected differ {len(pairs)} corrections, by {changes[0]:+.4f} to {changes[-1]:+.4f}"
 
 
 def _told(pair: Difference) -> str:

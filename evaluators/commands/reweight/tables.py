@@ -118,7 +118,8 @@ def _check_names(source: str, names: Sequence[str]) -> None:
 
 
 def _rows_of(table: Table, choice: InputChoice, wanted: Wanted) -> Rows:
-    if not next(iter(table.columns.values())):
+    n_rows = len(next(iter(table.columns.values())))
+    if not n_rows:
         raise DataError(f"{table.source}: has a header and no row; give at least one row")
     labels = _labels(table, choice, wanted)
     columns = _class_columns(table, choice, wanted, labels)
@@ -129,7 +130,7 @@ def _rows_of(table: Table, choice: InputChoice, wanted: Wanted) -> Rows:
         classes=tuple(columns),
         probabilities=np.stack([_numbers(table, name) for name in columns.values()], axis=1)
         if columns
-        else np.empty((len(next(iter(table.columns.values()))), 0)),
+        else np.empty((n_rows, 0)),
         labels=labels,
         place_of=table.place_of,
         columns={

@@ -1,0 +1,71 @@
+"""Made class probabilities of a classifier that prefers some classes, in files of every kind, and the command line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from typer.testing import CliRunner, Result
+
+from evaluators.__main__ import app
+
+NAMES = ("cat", "dog", "emu", "fox")
+
+
+class Made(NamedTuple):
+    """Probabilities of four classes, rounded as files have them, and right classes."""
+
+    shares: npt.NDArray[np.float64]
+    targets: npt.NDArray[np.int64]
+
+    @property
+    def labels(self) -> list[str]:
+        return [NAMES[target] for target in self.targets]
+
+
+def made(n: int = 240, seed: int = 0) -> Made:
+    """Return rows in which the last class is predicted too often, and the first one too seldom."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(len(NAMES), size=n)
+    scores = rng.normal(0, 1, (n, len(NAMES))) + np.array([-1.0, -0.3, 0.3, 1.0])
+    scores[np.arange(n), targets] += 2.0
+    odds = np.exp(scores)
+    return Made((odds / odds.sum(axis=1, keepdims=True)).round(6), targets)
+
+
+def write_csv(path: Path, rows: Made, names: Sequence[str] = NAMES, *, has_labels: bool = True) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *names, *(["label"] if has_labels else [])])
+        for number, (shares, label) in enumerate(zip(rows.shares.tolist(), rows.labels, strict=True)):
+            writer.writerow([number, *shares, *([label] if has_labels else [])])
+    return path
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def reweight(*arguments: object) -> Result:
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, ["reweight", *map(str, arguments)])
+
+
+def said(*arguments: object) -> str:
+    """Return what a command prints, which must end well."""
+    done = reweight(*arguments)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def error(*arguments: object) -> str:
+    """Return the one line of a command that must end with an error."""
+    done = reweight(*arguments)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert (done.exit_code, len(lines), done.stdout) == (1, 1, ""), done.stderr
+    return lines[0].removeprefix("error: ")

@@ -1,0 +1,297 @@
+"""The commands of reweight: what they print and write, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import typer
+
+from evaluators.commands.reweight.app import COMMANDS, HELP, app
+from evaluators.reweighting.stored import StoredRules
+from tests.evaluators.commands.made_shares import NAMES, Made, error, made, read_csv, reweight, said, write_csv
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def shares(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "shares.csv", made())
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "other.csv", made(400, seed=1))
+
+
+def value(summary: Any, name: str) -> float:
+    return float(next(one["value"] for one in summary["measures"] if one["name"] == name))
+
+
+def accuracies(rows: Made, predicted: np.ndarray) -> list[float]:
+    """Plain loops over the rows of each class."""
+    found = []
+    for one in range(len(NAMES)):
+        of_class = [p == t for p, t in zip(predicted.tolist(), rows.targets.tolist(), strict=True) if t == one]
+        found.append(sum(of_class) / len(of_class))
+    return found
+
+
+def gini(values: list[float]) -> float:
+    n, mean = len(values), sum(values) / len(values)
+    return sum(abs(a - b) for a in values for b in values) / (2 * n * n * mean)
+
+
+def test_every_command_says_of_itself_what_the_list_says() -> None:
+    command: Any = typer.main.get_command(app)
+    for name in COMMANDS:
+        loaded = command.get_command(typer.Context(command), name)
+        assert " ".join(loaded.help.split()) == COMMANDS[name].summary
+        assert [option.name for option in loaded.params if not getattr(option, "help", "")] == []
+    from evaluators.__main__ import COMMANDS as ALL
+
+    assert ALL["reweight"].summary == HELP
+
+
+def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
+    shares: Path, other: Path, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.json"
+    told = json.loads(said("fit", shares, "--test", other, "--out", rules, "--json"))
+    document = json.loads(rules.read_text(encoding="utf-8"))
+    assert document["classes"] == [*NAMES]
+    for name, rows in (("fitted", made()), ("test", made(400, seed=1))):
+        for state, weights in (("before", np.ones(4)), ("after", np.array(document["weights"]))):
+            expected = accuracies(rows, (rows.shares * weights).argmax(axis=1))
+            assert [one["value"] for one in told[name][state]["classes"]] == pytest.approx(expected)
+            assert value(told[name][state], "gini") == pytest.approx(gini(expected))
+            assert value(told[name][state], "mean_class_accuracy") == pytest.approx(sum(expected) / 4)
+    assert value(told["fitted"]["after"], "sen_welfare") > value(told["fitted"]["before"], "sen_welfare")
+    assert [one["is_chosen"] for one in told["candidates"]].count(True) == 1
+
+
+def test_the_same_rows_and_options_give_the_same_bytes(shares: Path, tmp_path: Path) -> None:
+    for options in ((), ("--paper", "--seed", "3"), ("--validation-fraction", "0.3", "--solver", "path")):
+        said("fit", shares, "--out", tmp_path / "a.json", *options)
+        said("fit", shares, "--out", tmp_path / "b.json", *options)
+        assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_what_is_traded_and_doubted_is_said(shares: Path, other: Path, tmp_path: Path) -> None:
+    asked = ("fit", shares, "--out", tmp_path / "rules.json")
+    alone = said(*asked)
+    assert "traded: mean class accuracy" in alone
+    assert "warning: these rows were fitted on" in alone
+    assert "give other rows with --test" in alone
+    assert "most 'fox'" in alone, "the class that loses is named"
+    tested = said(*asked, "--test", other)
+    assert "read those of the other rows below" in tested
+    assert "measured on other.csv" in tested
+    shared = said(*asked, "--validation-fraction", "0.25")
+    assert "25% of these rows chose among candidates" in shared
+    levelled = said(*asked, "--min-mean", "1")
+    assert "nothing that was found keeps the mean class accuracy at 1.0" in levelled
+    (tmp_path / "few.csv").write_text("a,b,label\n0.9,0.1,a\n0.8,0.2,b\n0.7,0.3,b\n", encoding="utf-8")
+    assert "the smallest class has 1 rows, fewer than 50" in said(
+        "fit", tmp_path / "few.csv", "--out", tmp_path / "few.json"
+    )
+
+
+def test_rules_that_change_nothing_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "same.csv"
+    path.write_text("a,b,label\n" + "0.8,0.2,a\n0.8,0.2,b\n" * 20, encoding="utf-8")
+    assert "these rules change nothing" in said("fit", path, "--out", tmp_path / "rules.json")
+
+
+def test_options_change_the_choices_of_the_paper(shares: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.json"
+    said("fit", shares, "--out", rules, "--paper", "--correction", "membership", "--objective", "cobias")
+    document = StoredRules.read(rules).document
+    assert (document.map, document.objective, document.solver) == ("membership", "cobias", "anneal")
+    assert all(weight is None for weight in document.weights)
+    said("fit", shares, "--out", rules, "--solver", "anneal", "--grid", "linear", "--n-weights", "12")
+    document = StoredRules.read(rules).document
+    assert (document.grid, document.n_weights) == ("linear", 12)
+
+
+def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path) -> None:
+    rows = made()
+    names = ("7", "8", "9", "10")
+    path = write_csv(tmp_path / "numbers.csv", rows, names)
+    text = path.read_text(encoding="utf-8")
+    for old, new in zip(NAMES, names, strict=True):
+        text = text.replace(f",{old}\n", f",{new}\n").replace(f",{old}\r\n", f",{new}\r\n")
+    path.write_text(text, encoding="utf-8")
+    said("fit", path, "--out", tmp_path / "rules.json")
+    assert StoredRules.read(tmp_path / "rules.json").classes == [7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, tmp_path: Path, ending: str) -> None:
+    rules, out = tmp_path / "rules.json", tmp_path / f"out.{ending}"
+    said("fit", shares, "--out", rules)
+    told = said("apply", shares, "--rules", rules, "--out", out)
+    rows, weights = made(), np.array(json.loads(rules.read_text(encoding="utf-8"))["weights"])
+    values = rows.shares * weights
+    predicted = [NAMES[place] for place in values.argmax(axis=1)]
+    n_changed = int((values.argmax(axis=1) != rows.shares.argmax(axis=1)).sum())
+    assert n_changed > 0
+    assert f"{n_changed} of 240 predictions changed" in told
+    if ending == "npz":
+        with np.load(out) as file:
+            found = {name: file[name] for name in file.files}
+        assert found["predicted"].tolist() == predicted
+        assert found["id"].tolist() == [str(number) for number in range(240)]
+        assert found["probabilities"] == pytest.approx(values / values.sum(axis=1, keepdims=True))
+    else:
+        read = read_csv(out) if ending == "csv" else pq.read_table(out).to_pylist()
+        assert [row["predicted"] for row in read] == predicted
+        assert [str(row["id"]) for row in read] == [str(number) for number in range(240)]
+        assert [row["label"] for row in read] == rows.labels
+        first = [float(read[0][f"p_{name}"]) for name in NAMES]
+        assert first == pytest.approx((values[0] / values[0].sum()).tolist())
+    before = json.loads(said("evaluate", out, "--json"))["before"]
+    assert before["classes"] == json.loads(said("evaluate", shares, "--rules", rules, "--json"))["after"]["classes"]
+    assert "has a column 'predicted' already" in error("apply", out, "--rules", rules, "--out", tmp_path / "b.csv")
+    assert "has a column 'predicted' already" in error("evaluate", out, "--rules", rules)
+
+
+def test_rows_without_labels_and_with_other_columns_are_corrected(shares: Path, tmp_path: Path) -> None:
+    rules, path = tmp_path / "rules.json", tmp_path / "new.csv"
+    said("fit", shares, "--out", rules)
+    path.write_text("file,p_fox,p_dog,p_cat,p_emu,age\nx.png,0.4,0.1,0.4,0.1,30\n", encoding="utf-8")
+    said("apply", path, "--rules", rules, "--out", tmp_path / "out.csv")
+    (row,) = read_csv(tmp_path / "out.csv")
+    assert (row["file"], row["age"], row["predicted"]) == ("x.png", "30", "cat")
+    assert list(row) == ["file", "age", "predicted", *(f"p_{name}" for name in NAMES)]
+
+
+def test_no_input_and_no_other_file_is_overwritten(shares: Path, other: Path, tmp_path: Path) -> None:
+    rules, before = tmp_path / "rules.json", shares.read_bytes()
+    assert "is an input of this command" in error("fit", shares, "--out", shares)
+    assert "is an input of this command" in error("fit", shares, "--test", other, "--out", other)
+    note = tmp_path / "note.txt"
+    note.write_text("mine", encoding="utf-8")
+    assert "exists and holds no rules; choose another name" in error("fit", shares, "--out", note)
+    assert "is a folder; name a file" in error("fit", shares, "--out", tmp_path)
+    said("fit", shares, "--out", rules)
+    said("fit", shares, "--out", rules, "--solver", "convex")
+    assert StoredRules.read(rules).document.solver == "convex"
+    assert "is an input of this command" in error("apply", shares, "--rules", rules, "--out", shares)
+    assert "ends with none of .csv, .parquet, .npz" in error("apply", shares, "--rules", rules, "--out", note)
+    assert (shares.read_bytes(), note.read_text(encoding="utf-8")) == (before, "mine")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--solver", "magic"), "solver 'magic' does not exist; have: anneal, convex"),
+        (("--objective", "joy"), "objective 'joy' does not exist; have: sen"),
+        (("--min-mean", "2"), "--min-mean 2: give baseline, balanced, none, or a number from 0 to 1"),
+        (("--min-mean", "nan"), "--min-mean nan: give"),
+        (("--correction", "full"), "take one of these solvers: anneal"),
+        (("--validation-fraction", "1"), "validation_fraction is 1.0; give a share"),
+        (("--grid", "cubic"), "grid 'cubic' does not exist; have: log, linear"),
+    ],
+)
+def test_choices_that_do_not_exist_are_refused(
+    shares: Path, options: tuple[str, str], message: str, tmp_path: Path
+) -> None:
+    assert message in error("fit", shares, "--out", tmp_path / "rules.json", *options)
+    assert not (tmp_path / "rules.json").exists()
+
+
+def test_files_that_are_no_rules_of_these_classes_are_refused(shares: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.json"
+    assert "no such file; name a file that 'fit' wrote" in error("evaluate", shares, "--rules", rules)
+    rules.write_text('{"weights": [1, 2]}', encoding="utf-8")
+    assert "name a file that 'fit' wrote" in error("evaluate", shares, "--rules", rules)
+    said("fit", shares, "--out", tmp_path / "good.json")
+    names = ("cat", "dog", "emu", "owl")
+    path = write_csv(tmp_path / "owls.csv", made(), names, has_labels=False)
+    fault = error("apply", path, "--rules", tmp_path / "good.json", "--out", tmp_path / "out.csv")
+    assert "has no column for class 'fox'; have: id, cat, dog, emu, owl" in fault
+    np.savez(tmp_path / "owls.npz", probabilities=made().shares, labels=made().labels, classes=names)
+    assert "has the classes cat, dog, emu, owl, and these are wanted: cat, dog, emu, fox" in error(
+        "evaluate", tmp_path / "owls.npz", "--rules", tmp_path / "good.json"
+    )
+
+
+def test_methods_are_compared_on_held_out_rows(shares: Path) -> None:
+    asked = ("compare", shares, "--solvers", "convex,coordinate", "--objectives", "sen,gini", "--seeds", "0,1,2")
+    told = json.loads(said(*asked, "--json"))
+    assert [one["name"] for one in told["methods"]] == [
+        *("uncorrected", "convex sen", "convex gini", "coordinate sen", "coordinate gini")
+    ]
+    for method in told["methods"]:
+        for measure, mean in method["mean"].items():
+            values = [split["held_out"][measure] for split in method["splits"]]
+            assert mean == pytest.approx(sum(values) / 3)
+            spread = sum((one - mean) ** 2 for one in values) / 2
+            assert method["standard_error"][measure] == pytest.approx((spread / 3) ** 0.5)
+    best, plain = told["methods"][3], told["methods"][0]
+    assert best["mean"]["sen_welfare"] > plain["mean"]["sen_welfare"]
+    printed = said(*asked)
+    assert "3 splits: fitted on" in printed
+    assert "Sen welfare, held out: from uncorrected differ" in printed
+    assert "Random splits share rows, so that the errors are too small" in printed
+
+
+def test_one_split_or_given_rows_tell_no_error(shares: Path, other: Path, tmp_path: Path) -> None:
+    asked = ("compare", shares, "--solvers", "convex")
+    assert "one split tells nothing about chance" in said(*asked, "--test", other)
+    assert json.loads(said(*asked, "--seeds", "4", "--json"))["differences"]["sen_welfare"] == []
+    rules = tmp_path / "rules.json"
+    fitted = json.loads(said("fit", shares, "--test", other, "--solver", "convex", "--out", rules, "--json"))
+    compared = json.loads(said(*asked, "--test", other, "--json"))["methods"][1]
+    for measure, found in compared["splits"][0]["held_out"].items():
+        assert found == pytest.approx(value(fitted["test"]["after"], measure))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--solvers", "magic"), "solver 'magic' does not exist"),
+        (("--objectives", ","), "no solver or no objective is named"),
+        (("--seeds", "1,1"), "--seeds 1,1: give whole numbers separated by commas, each once"),
+        (("--seeds", "x"), "--seeds x: give whole numbers"),
+        (("--validation-fraction", "0"), "--validation-fraction 0.0: give a share between 0 and 1"),
+    ],
+)
+def test_a_comparison_without_methods_or_splits_is_refused(
+    shares: Path, options: tuple[str, str], message: str
+) -> None:
+    assert message in error("compare", shares, *options)
+
+
+def test_random_splits_of_given_rows_are_refused(shares: Path, other: Path) -> None:
+    for option in (("--seeds", "1,2"), ("--validation-fraction", "0.2")):
+        assert f"{option[0]} makes random splits" in error("compare", shares, "--test", other, *option)
+
+
+def test_names_cannot_change_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "shares.csv"
+    path.write_text("\x1b[31mred,[bold]b,label\n0.6,0.4,\x1b[31mred\n0.3,0.7,[bold]b\n", encoding="utf-8")
+    told = said("evaluate", path, "--format", "csv")
+    assert "\x1b" not in told
+    assert "[bold]b" in told
+
+
+def test_the_command_needs_no_scikit_learn(shares: Path, tmp_path: Path) -> None:
+    program = "import sys\nsys.modules['sklearn'] = None\nfrom evaluators.__main__ import app\napp()\n"
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", program, "reweight", "fit", str(shares), "--out", str(tmp_path / "rules.json")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert StoredRules.read(tmp_path / "rules.json").document.solver == "coordinate"
+
+
+def test_help_is_printed_without_arguments() -> None:
+    assert "evaluate" in reweight().output

@@ -1,0 +1,184 @@
+"""The inputs of reweight: every kind gives the same rows, and a fault is one line with its place and the way out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.evaluators.commands.made_shares import NAMES, error, made, said, write_csv
+
+HEADER = "id,a,b,label\n"
+ROWS = "1,0.6,0.4,a\n2,0.3,0.7,b\n"
+
+
+def figures(*arguments: object) -> Any:
+    return json.loads(said("evaluate", *arguments, "--json"))["before"]
+
+
+def test_all_kinds_of_files_give_the_same_figures(tmp_path: Path) -> None:
+    rows = made()
+    expected = figures(write_csv(tmp_path / "a.csv", rows))
+    right = rows.shares.argmax(axis=1) == rows.targets
+    for place, one in enumerate(expected["classes"]):
+        of_class = rows.targets == place
+        assert (one["label"], one["n_rows"]) == (NAMES[place], int(of_class.sum()))
+        assert one["value"] == pytest.approx(right[of_class].mean())
+    columns = {name: rows.shares[:, place] for place, name in enumerate(NAMES)}
+    pq.write_table(pa.table(columns | {"label": rows.labels}), tmp_path / "a.parquet")
+    np.savez(tmp_path / "a.npz", probabilities=rows.shares, labels=rows.labels, classes=NAMES)
+    np.savez(tmp_path / "sorted.npz", probabilities=rows.shares, labels=rows.labels)
+    lines = [
+        f"{number} {target} {shares.argmax()} {' '.join(f'{share:.6f}' for share in shares)}\n"
+        for number, (shares, target) in enumerate(zip(rows.shares, rows.targets, strict=True))
+    ]
+    (tmp_path / "vectors").write_text("".join(lines), encoding="utf-8")
+    for name in ("a.parquet", "a.npz", "sorted.npz"):
+        assert figures(tmp_path / name) == expected, name
+    assert figures(tmp_path / "vectors", "--classes", ",".join(NAMES)) == expected
+    by_number = figures(tmp_path / "vectors")
+    assert [one["label"] for one in by_number["classes"]] == ["0", "1", "2", "3"]
+    assert by_number["measures"] == expected["measures"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("id;a;b;label\n1;0.6;0.4;a\n2;0.3;0.7;b\n", ()),
+        ("\ufeffa\tb\tlabel\r\n0.6\t0.4\ta\r\n0.3\t0.7\tb\r\n\r\n", ()),
+        ("p_a,p_b,age,label\n0.6,0.4,30,a\n0.3,0.7,40,b\n", ()),
+        ("q_a,q_b,kind,label\n0.6,0.4,x,a\n0.3,0.7,y,b\n", ("--prefix", "q_")),
+        ("b,a,age,label\n0.4,0.6,30,a\n0.7,0.3,40,b\n", ("--ignore", "age", "--classes", "a,b")),
+        ("a,b,right\n0.6,0.4,a\n0.3,0.7,b\n", ("--label-column", "right")),
+        ('"a","b",label\n6,4,a\n3,7,b\n', ()),
+    ],
+)
+def test_the_columns_of_classes_are_found(tmp_path: Path, text: str, options: tuple[str, ...]) -> None:
+    path = tmp_path / "shares.csv"
+    path.write_bytes(text.encode())
+    assert [(one["label"], one["n_rows"], one["value"]) for one in figures(path, *options)["classes"]] == [
+        ("a", 1, 1.0),
+        ("b", 1, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; give a file of probabilities"),
+        (HEADER, "has a header and no row; give at least one row"),
+        (HEADER + ROWS + "3,nan,0.5,a\n", "line 4 (line 1 is the header): the probability of class 'a' is missing"),
+        (HEADER + ROWS + "3,-0.1,0.5,a\n", "line 4 (line 1 is the header): the probability of class 'a' is -0.1"),
+        (HEADER + ROWS + "3,0.1,inf,a\n", "line 4 (line 1 is the header): the probability of class 'b' is inf"),
+        (HEADER + ROWS + "3,0,0,a\n", "line 4 (line 1 is the header): the row has nothing but zeros; leave it out"),
+        (HEADER + ROWS + "3,0.1,a\n", "line 4 has 3 cells, and the header (line 1) 4; correct the line"),
+        (HEADER + ROWS + "3,x,0.5,a\n", "line 4 (line 1 is the header): column 'a' is 'x', which is no number"),
+        (HEADER + ROWS + "3,,0.5,a\n", "line 4 (line 1 is the header): column 'a' is empty"),
+        (HEADER + ROWS + "3,0.5,0.5,\n", "line 4 (line 1 is the header): has no label; leave it out"),
+        (HEADER + ROWS + "3,0.5,0.5,c\n", "line 4 (line 1 is the header): label 'c' is no class; have: a, b"),
+        (HEADER + "1,0.5,0.5,a\n", "all 1 rows are of class 'a'; give rows of two classes at least"),
+        ("a,b,kind\n0.5,0.5,a\n", "has no column 'label'; have: a, b, kind; name the column"),
+        ("a,a,label\n0.5,0.5,a\n", "column 'a' stands 2 times; keep one, or rename it"),
+        ("a,b,age,label\n0.6,0.4,30,a\n0.3,0.7,4,b\n", "column 'age' holds 30, which is no probability"),
+        ('a,b,label\n0.6,0.4,"a\n', "line 2: unexpected end of data; correct the line"),
+        ('{"a": 1}', "looks like JSON; give a CSV"),
+        ("1 0 0 0.5 0.5\n2 1 0 0.5\n", "line 2 has 4 words, and 5 are needed: id, label, pred"),
+        ("1 0 0 0.5 0.5\n2 1 0 0.5 x\n", "line 2: word 5 is 'x', which is no number"),
+        ("1 a a 0.5 0.5\n2 b b 0.1 0.9\n", "has 2 columns of probabilities, and the labels are a, b; name the class"),
+    ],
+)
+def test_a_fault_of_a_text_file_is_told_with_its_line_and_the_way_out(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "shares.csv"
+    path.write_text(text, encoding="utf-8")
+    assert error("evaluate", path).startswith(f"{path}: {message}")
+
+
+ARRAYS: list[tuple[Mapping[str, Any], str]] = [
+    ({"x": [1]}, "has no array 'probabilities'; have: x"),
+    ({"probabilities": [1.0, 2.0], "labels": [0, 1]}, "array 'probabilities' has the shape (2,)"),
+    ({"probabilities": [["x", "y"]], "labels": [0]}, "array 'probabilities' holds no numbers"),
+    ({"probabilities": [[0.5, 0.5]] * 2}, "has no array 'labels'"),
+    (
+        {"probabilities": [[0.5, 0.5]] * 2, "labels": [0]},
+        "array 'labels' has the shape (1,); give one value per row: (2,)",
+    ),
+    ({"probabilities": [[0.5, 0.5]] * 2, "labels": ["a", "b"], "classes": ["a", "a"]}, "two columns are of class 'a'"),
+    (
+        {"probabilities": [[0.5, 0.5, 0]] * 2, "labels": ["a", "b"]},
+        "has 3 columns of probabilities, and the labels are",
+    ),
+    (
+        {"probabilities": [[0.5, np.nan]] * 2, "labels": [0, 1]},
+        "row 1 (the first row is row 1): the probability of class",
+    ),
+    (
+        {"probabilities": [[0.5], [0.5]], "labels": [0, 0]},
+        "has 1 column of a class (0); give one per class, two at least",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arrays", "message"), ARRAYS)
+def test_a_fault_of_arrays_is_told(tmp_path: Path, arrays: Mapping[str, Any], message: str) -> None:
+    path = tmp_path / "shares.npz"
+    made_arrays: dict[str, Any] = {name: np.array(values) for name, values in arrays.items()}
+    np.savez(path, **made_arrays)
+    assert error("evaluate", path).startswith(f"{path}: {message}")
+
+
+def test_arrays_of_objects_are_never_unpickled(tmp_path: Path) -> None:
+    path = tmp_path / "shares.npz"
+    np.savez(path, probabilities=np.array([[0.5, 0.5]], dtype=object), labels=np.array([0]))
+    assert "not a readable NPZ file of plain arrays" in error("evaluate", path)
+
+
+@pytest.mark.parametrize("cut", [40, 400])
+def test_damaged_files_and_folders_are_refused(tmp_path: Path, cut: int) -> None:
+    rows = made()
+    np.savez(tmp_path / "a.npz", probabilities=rows.shares, labels=rows.targets)
+    pq.write_table(pa.table({"a": rows.shares[:, 0], "b": rows.shares[:, 1]}), tmp_path / "a.parquet")
+    for name in ("a.npz", "a.parquet"):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / f"cut-{name}").write_bytes(whole[:cut])
+    assert "is of no known kind; give a CSV" in error("evaluate", tmp_path / "cut-a.npz")
+    assert "is no NPZ file" in error("evaluate", tmp_path / "cut-a.npz", "--format", "npz")
+    assert "not a readable parquet file" in error("evaluate", tmp_path / "cut-a.parquet")
+    (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
+    assert "is of no known kind" in error("evaluate", tmp_path / "noise")
+    assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
+    assert "no result.json here" in error("evaluate", tmp_path)
+
+
+def test_a_missing_value_of_a_parquet_file_is_told_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [0.5, None, 0.2], "b": [0.5, 0.5, 0.8], "label": ["a", "b", "b"]}), path)
+    assert error("evaluate", path).startswith(f"{path}: row 2 (the first row is row 1): the probability of class 'a'")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--format", "xml"), "--format xml does not exist; have: csv, parquet, npz, dcs, run"),
+        (("--format", "run"), "is a file; name the folder of a run"),
+        (("--config", "x"), "--config picks records of a run"),
+        (("--split", "x"), "--split picks records of a run"),
+        (("--ignore", "x"), "--ignore x: "),
+        (("--classes", "cat,cat"), "--classes cat,cat: names 1 classes in 2 places"),
+        (("--classes", "cat,cow"), "has no column for class 'cow'; have: "),
+        (("--prefix", "z_"), "has 0 column of a class; give one per class"),
+    ],
+)
+def test_options_that_do_not_fit_the_input_are_refused(tmp_path: Path, options: tuple[str, str], message: str) -> None:
+    assert message in error("evaluate", write_csv(tmp_path / "a.csv", made()), *options)
+
+
+def test_a_language_may_be_called_id(tmp_path: Path) -> None:
+    path = tmp_path / "languages.csv"
+    path.write_text("id,de,label\n0.6,0.4,id\n0.3,0.7,de\n", encoding="utf-8")
+    assert [one["label"] for one in figures(path)["classes"]] == ["id", "de"]

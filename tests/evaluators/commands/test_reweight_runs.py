@@ -1,0 +1,111 @@
+"""Runs as inputs of reweight: one config, chosen splits, and any task with a distribution over its answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.run_folder import find_runs, read_run
+from tests.evaluators.commands.made_shares import error, read_csv, reweight, said
+from tests.evaluators.label_data import made_dataset
+from tests.evaluators.made_data import made_items, write_dataset
+from tests.suites.commands import ask, run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A model with planted answers, without examples and after one set of two."""
+    folder = tmp_path_factory.mktemp("tasks")
+    prompts = ("--prompt", "release-4096b-k0-v1", "--prompt", "release-4096b-k2-set0-v1")
+    ask(made_dataset(folder / "tasks"), folder / "runs", "--limit", "0", *prompts, PLANTED_LOG=folder / "log")
+    return find_runs(folder / "runs")
+
+
+def figures(*arguments: object) -> Any:
+    return json.loads(said("evaluate", *arguments, "--json"))["before"]
+
+
+def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path]) -> None:
+    result, records = read_run(runs[0])
+    n_tested = 0
+    for config in result.signature.parts:
+        right: dict[str, list[bool]] = {}
+        for one in records:
+            if one.config == config and one.split in ("pool", "bias") and one.reading is not None:
+                assert one.target is not None
+                shares = dict(zip(one.reading.outcomes, one.reading.probabilities, strict=True))
+                first = min(name for name, share in shares.items() if share == max(shares.values()))
+                right.setdefault(one.target, []).append(first == one.target)
+        found = figures(runs[0], "--config", config, "--split", "pool", "--split", "bias")["classes"]
+        assert {one["label"]: (one["n_rows"], one["value"]) for one in found if one["n_rows"]} == {
+            label: (len(each), pytest.approx(sum(each) / len(each))) for label, each in right.items()
+        }
+        n_tested += len(right)
+    assert n_tested > 10
+
+
+def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
+    rules, chosen = tmp_path / "rules.json", ("--config", "three")
+    splits = ("--split", "pool", "--split", "bias", "--test-split", "test")
+    told = json.loads(said("fit", runs[0], *chosen, *splits, "--out", rules, "--json"))
+    assert (
+        told["test"]["after"]
+        == json.loads(said("evaluate", runs[0], *chosen, "--split", "test", "--rules", rules, "--json"))["after"]
+    )
+    said("apply", runs[0], *chosen, "--rules", rules, "--out", tmp_path / "out.csv")
+    rows = read_csv(tmp_path / "out.csv")
+    assert [row["item_id"] for row in rows] == [
+        one.item_id for one in read_run(runs[0]).records if one.config == "three"
+    ]
+    tested = [row for row in rows if row["split"] == "test"]
+    by_class = {one["label"]: one["n_predicted"] for one in told["test"]["after"]["classes"]}
+    assert by_class == {name: sum(row["predicted"] == name for row in tested) for name in by_class}
+
+
+def test_records_without_a_right_answer_are_left_out_and_counted(runs: list[Path]) -> None:
+    assert "8 records without a right answer are left out" in said("evaluate", runs[0], "--config", "two")
+    fault = error("evaluate", runs[0], "--config", "two", "--split", "content_free")
+    assert "none of 8 records has a right answer; choose other splits" in fault
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "configs; name one with --config: two, three"),
+        (("--config", "x"), "--config x: the run has no such config; have: two, three"),
+        (("--config", "two", "--split", "x"), "--split x: config 'two' has no such split; have: test, bias, pool"),
+        (("--config", "two", "--classes", "yes,maybe"), "outcome 'no' is no class; have: yes, maybe"),
+        (("--config", "two", "--format", "csv"), "--format csv is for a file, and "),
+    ],
+)
+def test_a_choice_that_a_run_lacks_is_told(runs: list[Path], options: tuple[str, ...], message: str) -> None:
+    assert message in error("evaluate", runs[0], *options)
+
+
+def test_runs_are_named_one_by_one(runs: list[Path]) -> None:
+    assert f"holds 2 runs; name one: {runs[0]}" in error("evaluate", runs[0].parent)
+    assert "name the folder of the run instead" in error("evaluate", runs[0] / "records.parquet")
+
+
+def test_fitting_and_measuring_on_the_same_splits_is_refused(runs: list[Path], tmp_path: Path) -> None:
+    asked = ("fit", runs[0], "--config", "two", "--out", tmp_path / "rules.json")
+    assert "pool would be fitted on and measured on" in error(*asked, "--split", "pool", "--test-split", "pool")
+    assert "all rows would be fitted on and measured on" in error(*asked, "--test", runs[0])
+    assert "all rows would be fitted on and measured on" in error(*asked, "--test-split", "pool")
+    other = reweight(*asked, "--test", runs[1])
+    assert other.exit_code == 0, other.stderr
+
+
+def test_a_run_of_another_task_is_read_alike(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
+    asked = ("--backend", "baseline", "--model", "stereotype", "--out", tmp_path / "runs")
+    run("-m", "evaluators", "run", "--dataset", dataset, *asked)
+    (folder,) = find_runs(tmp_path / "runs")
+    records = read_run(folder).records
+    found = figures(folder)
+    assert sum(one["n_rows"] for one in found["classes"]) == len(records)
+    outcomes = {name for one in records for name in (one.reading.outcomes if one.reading else ())}
+    assert {one["label"] for one in found["classes"]} == outcomes
