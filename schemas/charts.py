@@ -43,6 +43,15 @@ def with_style(spec: Mapping[str, JsonValue], *, background: str | None = None) 
     return {"$schema": _SCHEMA, **spec, "config": config}
 
 
+def check_installed() -> None:
+    """Check that charts can be drawn.
+
+    Raises:
+        MissingExtraError: the extra ``site`` is not installed.
+    """
+    import_extra("vl_convert", "site")
+
+
 def svg_of(whole: Mapping[str, JsonValue]) -> str:
     """Return the SVG of a Vega-Lite specification, to which nothing is added.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from evaluators.commands.reweight.drawing import draw_comparison
-from evaluators.commands.reweight.fit import checked, settings_of
+from evaluators.commands.reweight.choices import MinMean, checked, settings_of
+from evaluators.commands.reweight.drawing import check_plots, draw_comparison
 from evaluators.commands.reweight.options import (
     AsJson,
     Classes,
@@ -34,7 +34,7 @@ from evaluators.commands.reweight.rows import InputChoice, Rows, Wanted
 from evaluators.reweighting import comparison
 from evaluators.reweighting.comparison import COMPARED, UNCORRECTED, Compared, Difference, compared, differences
 from evaluators.reweighting.fitting import PAPER, Settings
-from evaluators.reweighting.objectives import OBJECTIVES, ObjectiveName
+from evaluators.reweighting.objectives import OBJECTIVES
 from evaluators.reweighting.problem import solver_names
 from evaluators.reweighting.summary import TITLES
 from schemas import strict_json
@@ -62,10 +62,7 @@ def compare_command(
     paper: Annotated[
         bool, typer.Option("--paper", help="Also fit with all choices of the paper, membership functions among them.")
     ] = False,
-    min_mean: Annotated[
-        str | None,
-        typer.Option(help="Floor under the fitted mean class accuracy, as of 'fit'; the paper's choices have none."),
-    ] = None,
+    min_mean: MinMean = None,
     validation_fraction: Annotated[
         float | None,
         typer.Option(
@@ -98,6 +95,7 @@ def compare_command(
         )
     numbers = [0] if of_test is not None else _numbers(_SEEDS if seeds is None else seeds)
     methods = _methods(solvers, objectives, min_mean, paper=paper)
+    check_plots(plots)
     with working(f"reading {path}"):
         inputs, splits = _splits(choice, of_test, _fraction(validation_fraction), numbers)
     with progress("fitting", len(methods) * len(splits)) as advance:
@@ -134,7 +132,7 @@ def _methods(solvers: str | None, objectives: str, min_mean: str | None, *, pape
     found = {}
     for solver in names:
         for objective in names_in(objectives):
-            given = {"solver": solver, "objective": cast(ObjectiveName, objective)}
+            given = {"solver": solver, "objective": objective}
             found[f"{solver} {objective}"] = checked(settings_of(paper=False, min_mean=min_mean, given=given))
     if paper:
         found[_PAPER] = PAPER

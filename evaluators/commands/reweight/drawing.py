@@ -11,7 +11,18 @@ from evaluators.reweighting.comparison import UNCORRECTED, Compared
 from evaluators.reweighting.fitting import Fit
 from evaluators.reweighting.summary import ClassRow, Summary
 from evaluators.reweighting.traded import gini_of, lorenz_of, trade_of
-from schemas.charts import FIRST, FONT_SIZE, LABEL_PADDING, MUTED, SECOND, TEXT, room_for, svg_of, with_style
+from schemas.charts import (
+    FIRST,
+    FONT_SIZE,
+    LABEL_PADDING,
+    MUTED,
+    SECOND,
+    TEXT,
+    check_installed,
+    room_for,
+    svg_of,
+    with_style,
+)
 from schemas.errors import ConfigError
 from schemas.files import replacing
 from schemas.label_places import shortened
@@ -31,6 +42,20 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 """Shapes of marks; their number and that of the colours have no common divisor, so that 40 marks differ."""
 
 
+def check_plots(folder: Path | None) -> None:
+    """Check that charts can be drawn into a folder, before anything else is done.
+
+    Raises:
+        ConfigError: the folder is a file.
+        MissingExtraError: the extra ``site`` is not installed.
+    """
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--plots {folder}: is a file; name a folder")
+    check_installed()
+
+
 def draw_measured(folder: Path, found: Measured) -> list[Path]:
     """Draw the accuracy of each class and the Lorenz curves, before and after a correction.
 
@@ -40,10 +65,6 @@ def draw_measured(folder: Path, found: Measured) -> list[Path]:
 
     Returns:
         Paths of the files.
-
-    Raises:
-        ConfigError: the folder is a file.
-        MissingExtraError: the extra ``site`` is not installed.
     """
     charts = {"classes.svg": _classes(found), "lorenz.svg": _lorenz(found)}
     return [_written(folder / name, spec) for name, spec in charts.items()]
@@ -64,8 +85,6 @@ def draw_comparison(folder: Path, found: Sequence[Compared]) -> Path:
 
 
 def _written(path: Path, spec: Mapping[str, JsonValue]) -> Path:
-    if path.parent.exists() and not path.parent.is_dir():
-        raise ConfigError(f"--plots {path.parent}: is a file; name a folder")
     svg = svg_of(with_style(spec, background=_BACKGROUND))
     with replacing(path) as temporary:
         temporary.write_text(svg, encoding="utf-8")
@@ -208,8 +227,7 @@ def _trade(places: Sequence[_Place], title: str) -> dict[str, JsonValue]:
     y_low, y_high = _range([mean for _, _, mean in known])
     names = [shortened(one.name) for one in places]
     values: list[JsonValue] = [
-        {"name": shortened(one.name), "gini": gini, "mean": mean, "is_marked": one.is_marked}
-        for one, gini, mean in known
+        {"name": shortened(one.name), "x": gini, "y": mean, "is_marked": one.is_marked} for one, gini, mean in known
     ]
     x: dict[str, JsonValue] = {
         "type": "quantitative",
@@ -229,8 +247,8 @@ def _trade(places: Sequence[_Place], title: str) -> dict[str, JsonValue]:
     mark: JsonValue = {
         "mark": {"type": "point", "size": 80, "strokeWidth": 2, "opacity": 1},
         "encoding": {
-            "x": {**x, "field": "gini"},
-            "y": {**y, "field": "mean"},
+            "x": {**x, "field": "x"},
+            "y": {**y, "field": "y"},
             "color": colour,
             "shape": {**name, "scale": {"domain": [*names], "range": shapes}},
         },
@@ -238,7 +256,7 @@ def _trade(places: Sequence[_Place], title: str) -> dict[str, JsonValue]:
     ring: JsonValue = {
         "transform": [{"filter": "datum.is_marked"}],
         "mark": {"type": "point", "size": 320, "strokeWidth": 1.2, "color": TEXT, "opacity": 1, "shape": "circle"},
-        "encoding": {"x": {**x, "field": "gini"}, "y": {**y, "field": "mean"}},
+        "encoding": {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}},
     }
     return {
         "title": _title(title),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evaluators.commands.reweight.drawing import draw_measured
+from evaluators.commands.reweight.drawing import check_plots, draw_measured
 from evaluators.commands.reweight.options import (
     AsJson,
     Classes,
@@ -49,6 +49,7 @@ def evaluate_command(
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     choice = choice_of(path, kind, label_column, prefix, classes, ignore, config, split)
     stored = None if rules is None else read_rules(rules)
+    check_plots(plots)
     with working(f"reading {path}"):
         rows = read_rows(choice, Wanted(None if stored is None else stored.document.classes))
         if stored is not None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, cast
+from typing import Annotated, NamedTuple
 
 import typer
 
-from evaluators.commands.reweight.drawing import draw_measured, draw_trades
+from evaluators.commands.reweight.choices import (
+    Correction,
+    Fraction,
+    GridOption,
+    MinMean,
+    NWeights,
+    ObjectiveOption,
+    Paper,
+    Seed,
+    SolverOption,
+    checked,
+    settings_of,
+)
+from evaluators.commands.reweight.drawing import check_plots, draw_measured, draw_trades
 from evaluators.commands.reweight.options import (
     AsJson,
     Classes,
@@ -28,12 +41,9 @@ from evaluators.commands.reweight.options import (
 )
 from evaluators.commands.reweight.printing import Measured, json_of, measured, print_measured, print_notes
 from evaluators.commands.reweight.reading import read_rows
-from evaluators.commands.reweight.rows import Rows, Wanted, are_numbers, check_place
+from evaluators.commands.reweight.rows import InputChoice, Rows, Wanted, are_numbers, check_place
 from evaluators.reweighting.comparison import UNCORRECTED
-from evaluators.reweighting.fitting import PAPER, Fit, Settings, fit_rules
-from evaluators.reweighting.objectives import OBJECTIVES, ObjectiveName
-from evaluators.reweighting.problem import solver_names
-from evaluators.reweighting.rules import GRIDS, MAPS, Grid, MapKind
+from evaluators.reweighting.fitting import Fit, Settings, fit_rules
 from evaluators.reweighting.stored import StoredRules
 from schemas import strict_json
 from schemas.command_line import one_line_errors
@@ -48,46 +58,15 @@ def fit_command(
     out: Annotated[
         Path, typer.Option(help="File to write the rules to, as JSON; an earlier file of rules is replaced.")
     ],
-    objective: Annotated[
-        str | None, typer.Option(help=f"Measure to improve: {', '.join(OBJECTIVES)}. Default: {Settings.objective}.")
-    ] = None,
-    min_mean: Annotated[
-        str | None,
-        typer.Option(
-            help="Floor under the mean class accuracy on the fitted rows: baseline (that before the correction, the "
-            "default), balanced (also 95 % of what balanced weights reach), none, or a number."
-        ),
-    ] = None,
-    correction: Annotated[
-        str | None,
-        typer.Option(
-            help=f"{', '.join(MAPS)}: a weight per class (default), weights or membership functions, or these alone."
-        ),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(help=f"Weights that solver anneal searches: {', '.join(GRIDS)}. Default: {Settings.grid}."),
-    ] = None,
-    n_weights: Annotated[
-        int | None,
-        typer.Option(min=2, help="Number of these weights; by default 61 on the log and 30 on the linear grid."),
-    ] = None,
-    solver: Annotated[
-        str | None,
-        typer.Option(
-            help=f"{', '.join(solver_names())}; anneal alone has membership functions. Default: {Settings.solver}."
-        ),
-    ] = None,
-    paper: Annotated[
-        bool,
-        typer.Option(
-            "--paper", help="Start from the choices of the paper: the Gini index alone, all rules, annealing, no floor."
-        ),
-    ] = False,
-    validation_fraction: Annotated[
-        float, typer.Option(help="Share of the rows of each class that choose among the solver's candidates.")
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the annealing and of the choice of these rows.")] = 0,
+    objective: ObjectiveOption = None,
+    min_mean: MinMean = None,
+    correction: Correction = None,
+    grid: GridOption = None,
+    n_weights: NWeights = None,
+    solver: SolverOption = None,
+    paper: Paper = False,
+    validation_fraction: Fraction = 0.0,
+    seed: Seed = 0,
     test: Test = None,
     test_split: TestSplit = None,
     kind: Kind = None,
@@ -101,32 +80,11 @@ def fit_command(
     as_json: AsJson = False,
 ) -> None:
     """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
-    given = {
-        "objective": cast("ObjectiveName | None", objective),
-        "correction": cast("MapKind | None", correction),
-        "grid": cast("Grid | None", grid),
-        "n_weights": n_weights,
-        "solver": solver,
-    }
+    given = {"objective": objective, "correction": correction, "grid": grid, "n_weights": n_weights, "solver": solver}
     settings = settings_of(paper=paper, min_mean=min_mean, given=given)
     settings = checked(replace(settings, validation_fraction=validation_fraction, seed=seed))
     choice = choice_of(path, kind, label_column, prefix, classes, ignore, config, split)
-    of_test = test_choice(choice, test, test_split)
-    _check_out(out, path, test)
-    with working(f"reading {path}"):
-        rows = read_rows(choice, Wanted())
-        targets = rows.targets()
-        test_rows = None if of_test is None else read_rows(of_test, Wanted(rows.classes))
-        test_targets = None if test_rows is None else test_rows.targets()
-    with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
-        found = fit_rules(rows.probabilities, targets, settings, rows.classes)
-        stored = StoredRules.of(found, settings, _named(rows.classes))
-        tables = [measured(f"fitted on {rows.title}", rows, targets, stored)]
-        if test_rows is not None and test_targets is not None:
-            tables.append(measured(f"measured on {test_rows.title}", test_rows, test_targets, stored))
-    stored.write(out)
-    drawn = [] if plots is None else [*draw_measured(plots, tables[-1]), draw_trades(plots, found)]
-    done = _Done(found, settings, rows, test_rows, tables, out, drawn)
+    done = _done(choice, test_choice(choice, test, test_split), settings, out, plots)
     if as_json:
         print(strict_json.dumps(_as_json(done)), end="")
     else:
@@ -145,43 +103,24 @@ class _Done(NamedTuple):
     drawn: list[Path]
 
 
-def settings_of(*, paper: bool, min_mean: str | None, given: Mapping[str, object]) -> Settings:
-    """Return the choices of a fit: those that are given, and of the others those of the paper or the defaults.
-
-    Raises:
-        ConfigError: the floor is no number in [0, 1].
-    """
-    start = PAPER if paper else Settings()
-    floor = start.min_mean if min_mean is None else _floor(min_mean)
-    known = {name: value for name, value in given.items() if value is not None}
-    return replace(start, min_mean=floor, **known)  # type: ignore[arg-type]
-
-
-def checked(settings: Settings) -> Settings:
-    """Return the choices of a fit, which exist and go together.
-
-    Raises:
-        ConfigError: they do not.
-    """
-    try:
-        settings.check()
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-    return settings
-
-
-def _floor(text: str) -> Literal["baseline", "balanced"] | float | None:
-    if text == "none":
-        return None
-    if text in ("baseline", "balanced"):
-        return cast('Literal["baseline", "balanced"]', text)
-    try:
-        floor = float(text)
-    except ValueError:
-        floor = -1.0
-    if not 0 <= floor <= 1:
-        raise ConfigError(f"--min-mean {text}: give baseline, balanced, none, or a number from 0 to 1")
-    return floor
+def _done(choice: InputChoice, of_test: InputChoice | None, settings: Settings, out: Path, plots: Path | None) -> _Done:
+    """Read the rows, fit the rules, write them, and draw the charts."""
+    _check_out(out, choice.path, None if of_test is None else of_test.path)
+    check_plots(plots)
+    with working(f"reading {choice.path}"):
+        rows = read_rows(choice, Wanted())
+        targets = rows.targets()
+        test_rows = None if of_test is None else read_rows(of_test, Wanted(rows.classes))
+        test_targets = None if test_rows is None else test_rows.targets()
+    with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
+        found = fit_rules(rows.probabilities, targets, settings, rows.classes)
+        stored = StoredRules.of(found, settings, _named(rows.classes))
+        tables = [measured(f"fitted on {rows.title}", rows, targets, stored)]
+        if test_rows is not None and test_targets is not None:
+            tables.append(measured(f"measured on {test_rows.title}", test_rows, test_targets, stored))
+    stored.write(out)
+    drawn = [] if plots is None else [*draw_measured(plots, tables[-1]), draw_trades(plots, found)]
+    return _Done(found, settings, rows, test_rows, tables, out, drawn)
 
 
 def _check_out(out: Path, *inputs: Path | None) -> None:

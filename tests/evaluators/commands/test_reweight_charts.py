@@ -77,11 +77,20 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     assert f"--plots {path}: is a file; name a folder" in error("evaluate", path, "--plots", path)
 
 
-def test_a_missing_extra_is_named_before_anything_is_printed(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "shares.csv", made())
+@pytest.mark.parametrize("command", ["evaluate", "fit", "compare"])
+def test_a_missing_extra_is_named_before_anything_is_done(tmp_path: Path, command: str) -> None:
+    path, rules = write_csv(tmp_path / "shares.csv", made()), tmp_path / "rules.json"
     program = "import sys\nsys.modules['vl_convert'] = None\nfrom evaluators.__main__ import app\napp()\n"
-    command = [sys.executable, "-c", program, "reweight", "evaluate", str(path), "--plots", str(tmp_path / "plots")]
+    asked = [
+        command,
+        str(path),
+        "--plots",
+        str(tmp_path / "plots"),
+        *(["--out", str(rules)] if command == "fit" else []),
+    ]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    called = [sys.executable, "-c", program, "reweight", *asked]
+    done = subprocess.run(called, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "install the extra 'site': pip install 'biasboard[site]'" in done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["shares.csv"]
