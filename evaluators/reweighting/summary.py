@@ -96,7 +96,8 @@ _MEASURES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "top_class_dominance": top_class_dominance,
     "smallest_class_accuracy": _smallest,
 }
-_WITHOUT_MAXIMUM = "top_class_dominance"
+_RANGES = {"top_class_dominance": (1.0, math.inf)}
+"""Smallest and largest value of measures that do not lie in [0, 1]."""
 MEASURES = ("mean_class_accuracy", "accuracy", "gini", "gini_noise_floor", *list(_MEASURES)[2:])
 """Names of the measures, in their order."""
 
@@ -166,19 +167,18 @@ def _measure(name: str, accuracies: FloatArray, resampled: FloatArray | None) ->
     if resampled is not None and not math.isnan(value):
         values = _MEASURES[name](resampled)
         known = np.sort(values[~np.isnan(values)])
-        most = math.inf if name == _WITHOUT_MAXIMUM else 1.0
-        interval = _around(value, known, most) if len(known) else None
+        interval = _around(value, known, *_RANGES.get(name, (0.0, 1.0))) if len(known) else None
     return _as_measure(name, value, interval, accuracies)
 
 
-def _around(value: float, resampled: FloatArray, most: float) -> Range:
+def _around(value: float, resampled: FloatArray, least: float, most: float) -> Range:
     """Return the quantiles of resampled values, sorted, moved so that their mean is the value itself.
 
     Resampled classes differ by chance once more, so that resampled values are too unequal on average: with 100 classes
     of 40 rows, all of them have a larger Gini index than the predictions that they are drawn from.
     """
     low, high = quantiles(resampled, (0.025, 0.975)) - resampled.mean() + value
-    return Range(float(max(low, 0.0)), float(min(high, most)))
+    return Range(float(max(low, least)), float(min(high, most)))
 
 
 def _as_measure(name: str, value: float, interval: Range | None, accuracies: FloatArray) -> Measure:

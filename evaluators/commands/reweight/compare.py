@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.table import Table
 
 from evaluators.commands.reweight.choices import MinMean, checked, settings_of
@@ -28,7 +29,7 @@ from evaluators.commands.reweight.options import (
     names_in,
     test_choice,
 )
-from evaluators.commands.reweight.printing import print_notes, wide_console
+from evaluators.commands.reweight.printing import is_narrow, print_notes, wide_console
 from evaluators.commands.reweight.reading import read_rows
 from evaluators.commands.reweight.rows import InputChoice, Rows, Wanted
 from evaluators.reweighting import comparison
@@ -168,33 +169,41 @@ def _print(found: Sequence[Compared], splits: Sequence[comparison.Split], drawn:
     lost = {*splits[0].targets.tolist()} - {*splits[0].held_out_targets.tolist()}
     if lost:
         print(f"warning: {len(lost)} classes have no held-out row, and count nowhere; hold out more")
-    wide_console().print(_table(found))
+    console = wide_console()
+    console.print(_table(found, is_narrow=is_narrow(console)))
     for line in _statements(found, len(splits)):
         print(line)
     for one in drawn:
         print(f"chart {one}")
 
 
-def _table(found: Sequence[Compared]) -> Table:
-    table = Table(title="Means over the splits, ± standard error", title_justify="left")
-    table.add_column("method")
-    table.add_column("rows")
+def _table(found: Sequence[Compared], *, is_narrow: bool) -> Table:
+    """Return the table of all methods; in a narrow one errors stand below the means."""
+    title = "Means over the splits, ± standard error"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD if is_narrow else box.HEAVY_HEAD)
+    table.padding = (0, 0, 0, 1) if is_narrow else (0, 1)
+    table.add_column("method", no_wrap=is_narrow)
+    if not is_narrow:
+        table.add_column("rows")
     for name in (*COMPARED, "seconds"):
-        table.add_column(TITLES.get(name, name), justify="right", no_wrap=name != COMPARED[-1])
+        table.add_column(TITLES.get(name, name), justify="right")
     for method in found:
         for held_out in (False, True):
-            cells = [_cell(method, name, held_out=held_out) for name in COMPARED]
+            rows = "held out" if held_out else "fitted"
+            name = "" if held_out else method.name
+            first = [f"{name or f'  {rows}'}"] if is_narrow else [name, rows]
+            cells = [_cell(method, one, held_out=held_out, between="\n" if is_narrow else " ") for one in COMPARED]
             seconds = f"{method.seconds:.2f}" if held_out and method.name != UNCORRECTED else ""
-            table.add_row(method.name if not held_out else "", "held out" if held_out else "fitted", *cells, seconds)
+            table.add_row(*first, *cells, seconds)
         table.add_section()
     return table
 
 
-def _cell(method: Compared, measure: str, *, held_out: bool) -> str:
+def _cell(method: Compared, measure: str, *, held_out: bool, between: str) -> str:
     mean, error = method.mean(measure, held_out=held_out), method.error(measure, held_out=held_out)
     if mean is None:
         return "none"
-    return f"{mean:.4f}" if error is None else f"{mean:.4f} ±{error:.4f}"
+    return f"{mean:.4f}" if error is None else f"{mean:.4f}{between}±{error:.4f}"
 
 
 def _statements(found: Sequence[Compared], n_splits: int) -> Iterator[str]:

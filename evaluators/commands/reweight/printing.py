@@ -23,6 +23,8 @@ _MOST_CLASSES = 30
 _N_LEAST, _N_MOST = 15, 5
 _WIDTH = 160
 """Width of tables where standard output is no terminal."""
+_LEAST_WIDTH = 130
+"""Width of a terminal below which tables have fewer columns."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def print_measured(found: Measured, warnings: Iterable[str] | None = None) -> No
         warnings: Sentences about what was traded; None for those that follow from the predictions.
     """
     console = wide_console()
-    console.print(_class_table(found))
+    console.print(_class_table(found, is_narrow=is_narrow(console)))
     if len(found.before.classes) > _MOST_CLASSES:
         print(f"{len(found.before.classes)} classes; --json prints all of them")
     console.print(_measure_table(found))
@@ -78,6 +80,11 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(width=max(console.width, _WIDTH))
 
 
+def is_narrow(console: Console) -> bool:
+    """Return True if a table of all columns does not fit, so that some have to go."""
+    return console.width < _LEAST_WIDTH
+
+
 def print_notes(rows: Rows) -> None:
     """Print the number of rows and classes of an input, and what was taken of it."""
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
@@ -85,19 +92,22 @@ def print_notes(rows: Rows) -> None:
         print(f"  {note}")
 
 
-def _class_table(found: Measured) -> Table:
+def _class_table(found: Measured, *, is_narrow: bool) -> Table:
+    """Return the table of classes; a narrow one does not tell how often each is predicted."""
     table = Table(title=Text(visible(found.title)), title_justify="left")
     table.add_column("class", overflow="fold")
+    table.add_column("rows", justify="right", no_wrap=True)
     names = ("before", "after") if found.after is not None else ("",)
-    headings = ["rows", *(f"predicted {one}".strip() for one in names)]
+    for one in () if is_narrow else names:
+        table.add_column(f"predicted {one}".strip(), justify="right")
     for one in names:
-        headings += [f"accuracy {one}".strip(), "95 % interval"]
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=heading == "95 % interval")
+        heading = one if is_narrow and one else f"accuracy {one}".strip()
+        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("95 % interval", justify="right", no_wrap=True)
     pairs = list(zip(found.before.classes, (found.after or found.before).classes, strict=True))
     for old, new in _shown(pairs):
         states = (old, new) if found.after is not None else (old,)
-        cells = [f"{old.n_rows:,}", *(f"{state.n_predicted:,}" for state in states)]
+        cells = [f"{old.n_rows:,}", *(() if is_narrow else (f"{state.n_predicted:,}" for state in states))]
         for state in states:
             cells += [_number(state.accuracy), _interval(state.interval)]
         table.add_row(Text(visible(old.label)), *cells)

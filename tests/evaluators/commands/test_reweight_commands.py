@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -295,3 +296,20 @@ def test_the_command_needs_no_scikit_learn(shares: Path, tmp_path: Path) -> None
 
 def test_help_is_printed_without_arguments() -> None:
     assert "evaluate" in reweight().output
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_terminal_of_80_columns_shows_every_number_whole(
+    shares: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    # A terminal, as rich understands these variables.
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    asked = {"fit": ("fit", shares, "--out", tmp_path / "rules.json"), "compare": ("compare", shares)}
+    options = () if command == "fit" else ("--solvers", "coordinate", "--objectives", "cobias")
+    told = re.sub(r"\x1b\[[0-9;]*m", "", said(*asked[command], *options))
+    tables = [line for line in told.splitlines() if line.startswith(("│", " "))]
+    assert tables
+    assert max(map(len, tables)) <= 80
+    assert "…" not in "".join(tables)
+    assert ("coordinate cobias" if command == "compare" else "emu") in "".join(tables)
