@@ -27,6 +27,7 @@ from evaluators.statistics.class_accuracies import class_accuracies, gini_index,
 FEW_ROWS = 50
 """Number of rows of the smallest class below which a search over all classes overfits."""
 _SHARE_OF_BALANCED = 0.95
+_DIGITS = 12
 _SUM_TOLERANCE = 1e-6
 
 
@@ -241,8 +242,12 @@ def _mean(problem: Problem, weights: FloatArray) -> float:
 
 
 def _rank(rules: ClassRules, whole: Problem, judge: Problem) -> tuple[bool, Score]:
-    """Return what candidates are ordered by: first all that keep to the floor, then by the objective."""
-    return not whole.objective.is_met(whole.counts(rules)), judge.score(judge.counts(rules))
+    """Return what candidates are ordered by: first all that keep to the floor, then by the objective.
+
+    Numbers that differ by rounding are equal, so that the uncorrected probabilities stay where nothing is better.
+    """
+    score = judge.score(judge.counts(rules))
+    return not whole.objective.is_met(whole.counts(rules)), Score(*(round(one, _DIGITS) for one in score))
 
 
 def _trade(candidate: Candidate, problem: Problem) -> Trade:
