@@ -53,6 +53,21 @@ def tied(seed: int, n_rows: int, n_classes: int, levels: int = 8) -> Made:
     return Made(shares / levels, targets)
 
 
+def unequal(seed: int, n_per_class: int = 200) -> Made:
+    """Return rows of four classes of which two are told apart by hardly more than chance.
+
+    Accuracies are even only where the two other classes fall too.
+    """
+    rng = np.random.default_rng(seed)
+    targets = np.repeat(np.arange(4), n_per_class)
+    rows = np.arange(len(targets))
+    logits = rng.normal(size=(len(targets), 4))
+    logits[rows, targets] += np.array([3.0, 3.0, 0.2, 0.2])[targets]
+    logits[2 * n_per_class :, 2:] += 3.0
+    odds = np.exp(logits)
+    return Made(odds / odds.sum(axis=1, keepdims=True), targets)
+
+
 def problem_of(
     made: Made,
     objective: ObjectiveName = "sen",

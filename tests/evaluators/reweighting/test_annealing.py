@@ -70,6 +70,25 @@ def test_searches_find_the_best_of_30_to_the_fourth_combinations() -> None:
         assert sum(value <= best[name] + 1e-12 for value in single) >= 2
 
 
+def test_of_equal_gini_indices_the_higher_mean_counts() -> None:
+    # With equally many rows in both classes, several rules give the Gini index 0, at different means.
+    rule_set = RuleSet("full", 6, "linear")
+    for seed in range(6):
+        base = biased(seed, 100, 2)
+        chosen = np.concatenate([np.flatnonzero(base.targets == one)[:12] for one in range(2)])
+        made = Made(base.probabilities[chosen], base.targets[chosen])
+        rows, targets, weights = made.probabilities.tolist(), made.targets.tolist(), rule_set.weights.tolist()
+        found = set()
+        for numbers in itertools.product(range(25), repeat=2):
+            shares = oracle.accuracies(targets, [oracle.predict(row, numbers, weights) for row in rows], 2)
+            if sum(shares):
+                found.add((round(oracle.gini(shares), 9), -round(oracle.mean(shares), 9)))
+        problem = problem_of(made, "gini", rule_set, Annealing(moves_per_level=30))
+        scores = [problem.score(problem.counts(one.rules)) for one in SOLVER.solve(problem).candidates]
+        assert len({mean for gini, mean in found if gini == min(found)[0]}) > 1
+        assert tuple(min(scores)) == pytest.approx(min(found), abs=1e-8)
+
+
 def test_the_full_map_finds_the_best_of_all_pairs_of_rules() -> None:
     made = biased(3, 90, 2)
     rule_set = RuleSet("full", 10, "linear")

@@ -15,7 +15,7 @@ from evaluators.reweighting.inputs import checked_probabilities, coded_targets
 from evaluators.reweighting.objectives import DcsWeights
 from evaluators.reweighting.problem import Annealing
 from tests.evaluators.reweighting import oracle
-from tests.evaluators.reweighting.made import Made, biased
+from tests.evaluators.reweighting.made import Made, biased, unequal
 
 P = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
 Y = ["a", "b", "b"]
@@ -165,14 +165,8 @@ def test_falls_of_accuracies_are_told_with_their_numbers() -> None:
 
 
 def test_a_fall_of_the_mean_is_told_where_no_floor_holds_it() -> None:
-    # Two classes are told apart by hardly more than chance: accuracies are even only where the others fall too.
-    rng = np.random.default_rng(0)
-    targets = np.repeat(np.arange(4), 200)
-    logits = rng.normal(size=(800, 4))
-    logits[np.arange(800), targets] += np.array([3.0, 3.0, 0.2, 0.2])[targets]
-    logits[400:, 2:] += 3.0
-    odds = np.exp(logits)
-    made = Made(odds / odds.sum(axis=1, keepdims=True), targets)
+    made = unequal(0)
+    targets = made.targets
     free = fit_rules(made.probabilities, targets, Settings(objective="gini", min_mean=None))
     before = oracle.mean(oracle.accuracies(targets.tolist(), made.probabilities.argmax(axis=1).tolist(), 4))
     after = oracle.mean(oracle.accuracies(targets.tolist(), free.rules.predict(made.probabilities).tolist(), 4))

@@ -113,6 +113,12 @@ def test_shares_sum_to_one_and_have_the_same_winner(shares: np.ndarray, numbers:
     assert (winners >= found.max(axis=1) - 1e-12).all()
 
 
+def test_shares_of_a_row_without_values_are_the_row() -> None:
+    rules = FULL.rules(np.array([16, 16, 16]))
+    found = rules.shares(np.array([[0.4, 0.4, 0.2], [0.04, 0.0, 0.96]]))
+    np.testing.assert_allclose(found, [[0.4, 0.4, 0.2], [0.0, 0.0, 1.0]])
+
+
 def test_one_rule_at_a_time_gives_what_all_rules_give() -> None:
     rows = np.random.default_rng(0).dirichlet(np.ones(5), size=50)
     numbers = np.array([3, 20, 48, 18, 31])
