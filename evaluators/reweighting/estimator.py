@@ -186,13 +186,23 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def load(cls, path: Path | str) -> Self:
         """Return an estimator with the rules of a file, which predicts like the one that wrote it.
 
+        Of its parameters it has those that the file tells; fitted again, it has the defaults of the others.
+
         Raises:
             DataError: the file is no such JSON.
         """
         stored = StoredRules.read(Path(path))
         said = stored.document
         objective = cast(ObjectiveName, said.objective)
-        loaded = cls(objective=objective, correction=said.map, solver=said.solver, random_state=said.seed)
+        loaded = cls(
+            objective=objective,
+            correction=said.map,
+            n_weights=said.n_weights,
+            grid=said.grid or "log",
+            solver=said.solver,
+            classes=stored.classes,
+            random_state=said.seed,
+        )
         loaded.rules_, loaded.classes_ = stored, np.array(stored.classes)
         loaded.n_features_in_ = len(said.classes)
         return loaded

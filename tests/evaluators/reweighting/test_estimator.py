@@ -42,6 +42,7 @@ EXPECTED_TO_FAIL = dict.fromkeys(
     ),
     OTHER_WIDTH,
 ) | {"check_classifiers_train": "the data of the check are features, not probabilities, and wants them learned"}
+ANNEALING = ("moves_per_level", "n_restarts", "cooling")
 CHOICES: list[dict[str, Any]] = [
     {},
     {"solver": "convex"},
@@ -77,6 +78,10 @@ def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, choice
     np.testing.assert_array_equal(fitted.predict_proba(fresh), loaded.predict_proba(fresh))
     assert fitted.classes_.tolist() == loaded.classes_.tolist() == classes.tolist()
     assert loaded.rules_.document == fitted.rules_.document
+    again = loaded.set_params(**{name: choices[name] for name in choices if name in ANNEALING})
+    assert (
+        again.fit(made.probabilities, classes[made.targets]).predict(fresh).tolist() == fitted.predict(fresh).tolist()
+    )
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "rules.json").read_bytes()
 
