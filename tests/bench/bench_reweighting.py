@@ -1,4 +1,4 @@
-"""How fast and how well corrections of class probabilities are found.
+"""Measures how fast and how well corrections of class probabilities are found.
 
 Run it with ``make bench ARGS='-k bench_reweighting'``. CPU seconds count, since machines are shared. The package
 tunethresholds, of the extra ``bench``, is compared if it is installed. ``REWEIGHTING_SEEDS`` chooses how many seeds.
