@@ -286,7 +286,7 @@ def _notes(accuracies: Before, chosen: Trade, settings: Settings, labels: Sequen
     if (supports == 0).any():
         yield (
             f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
-            "them; they get a middling weight"
+            "them and their rules are not fitted"
         )
     if smallest < FEW_ROWS and settings.solver not in ("convex", "path"):
         yield (
