@@ -164,6 +164,9 @@ class StoredCalibration(Calibration, Protocol):
     def fitted_items(self, answers: LabelAnswers) -> BoolArray:
         """Return the mask of the items that it is fitted on, shape (n,)."""
 
+    def obstacle(self, answers: LabelAnswers) -> str | None:
+        """Return the reason why nothing can be fitted; None if there is none."""
+
 
 def prior_ratio(answers: LabelAnswers, rows: BoolArray, weights: FloatArray | None = None) -> FloatArray:
     """Return the mean distribution of some items over the mean of their uniform distributions, shape (1, k).

@@ -27,7 +27,7 @@ class FittedCorrection:
     labels: tuple[str, ...]
     """Labels of the config, sorted; empty if there is no correction."""
     weights: tuple[float, ...]
-    """Factor of the probability of each label; empty if there is no correction."""
+    """Factor of the probability of each label, of which the largest is 1; empty if there is no correction."""
     reason: str | None
     """Reason why there is no correction; None if there is one."""
 
@@ -51,5 +51,5 @@ def corrections_problems(document: Corrections) -> Iterator[str]:
             yield f"{where} has {len(one.labels)} labels and {len(one.weights)} weights; rescore the run"
         if (one.reason is None) != bool(one.weights):
             yield f"{where} must have either weights or a reason; rescore the run"
-        if any(not 0 < weight < float("inf") for weight in one.weights):
-            yield f"{where} has a weight that is not positive; rescore the run"
+        if one.weights and max(one.weights) != 1.0:
+            yield f"{where} has {max(one.weights)} as its largest weight, and that of any fit is 1; rescore the run"

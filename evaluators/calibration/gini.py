@@ -18,6 +18,11 @@ import numpy as np
 
 from evaluators.calibrator import BoolArray, Correction, LabelAnswers
 from evaluators.reweighting.fitting import FEW_ROWS, Settings, fit_rules
+from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio
+from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
+from evaluators.statistics.outcomes import predicted_share
+
+_LEAST_CLASSES = 2
 
 
 @dataclass(frozen=True)
@@ -40,22 +45,39 @@ class GiniReweighting:
         rows = answers.unshown_pool | answers.of_split("bias")
         return rows & (answers.targets >= 0) & answers.probabilities.any(axis=1)
 
+    def obstacle(self, answers: LabelAnswers) -> str | None:
+        """Return the reason why nothing can be fitted; None if there is none."""
+        n_classes = len(np.unique(answers.targets[self.fitted_items(answers)]))
+        if n_classes < _LEAST_CLASSES:
+            return f"the labelled items beside the test have {n_classes} of {len(answers.labels)} labels"
+        return None
+
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""
+        if (reason := self.obstacle(answers)) is not None:
+            return reason
         rows = self.fitted_items(answers)
-        targets = answers.targets[rows]
+        probabilities, targets = answers.probabilities[rows], answers.targets[rows]
         supports = np.bincount(targets, minlength=len(answers.labels))
-        n_classes = int((supports > 0).sum())
-        if n_classes < 2:
-            return f"the labelled items beside the test have {n_classes} of {len(supports)} labels"
         few = int(supports[supports > 0].min()) < FEW_ROWS
-        probabilities = answers.probabilities[rows]
         # The fit gives a tie to the first label. Sorted by their probabilities, labels may have any names.
         order = np.argsort(-probabilities.mean(axis=0), kind="stable")
         place_of = np.argsort(order)
         settings = Settings(solver="path" if few else "coordinate")
         fitted = fit_rules(probabilities[:, order], place_of[targets], settings)
-        return Correction(1.0 / fitted.rules.weights[place_of][None, :])
+        weights = fitted.rules.weights[place_of]
+        # What is measured shares the credit of a tie, so that a gain of the fit may be none.
+        before, after = (_accuracies(shares, targets) for shares in (probabilities, probabilities * weights))
+        is_worse = mean_accuracy(after) < mean_accuracy(before) or sen_welfare(after) < sen_welfare(before)
+        return Correction(1.0 / (np.ones_like(weights) if is_worse else weights)[None, :])
+
+
+def _accuracies(values: FloatArray, targets: IntArray) -> FloatArray:
+    """Return the accuracy of each label by the largest of some values, with ties shared; nan for one without items."""
+    credits = predicted_share(values / values.sum(axis=1, keepdims=True))[np.arange(len(values)), targets]
+    n = values.shape[1]
+    supports = np.bincount(targets, minlength=n).astype(np.float64)
+    return ratio(np.bincount(targets, credits, minlength=n).astype(np.float64), supports)
 
 
 CALIBRATION = GiniReweighting()

@@ -95,7 +95,8 @@ def _finetune(
     folder = out or Path("out/adapters") / f"{manifest.name}@{manifest.version}" / known_as
     found = finetune(plans, trainer, folder)
     typer.echo(f"{len(found.told.adapters)} adapters: {found.path} (sha256 {found.sha256[:12]})")
-    typer.echo(
-        f"next: python -m evaluators run --dataset {choice.datasets[0]} --backend transformers --model {model} "
-        f"--adapters {folder}"
-    )
+    named = (("config", choice.configs), ("part", choice.parts), ("prompt", choice.prompts))
+    same = [f"--{name} {value}" for name, values in named for value in values]
+    same += [] if choice.contexts is None else [f"--contexts {choice.contexts}"]
+    asked = f"run --dataset {choice.datasets[0]} --backend transformers --model {model}"
+    typer.echo(f"next: {' '.join(['python -m evaluators', asked, *same, '--adapters', str(folder)])}")

@@ -23,20 +23,22 @@ def stored_correction(
         beside: Corrections that were fitted before; one of another version of the calibration is not used.
 
     Raises:
-        DataError: the stored correction is for other labels.
+        DataError: the stored correction is for other labels or items, or it is missing while others are stored.
     """
     told = next((one for one in beside.corrections if _is_same(one, calibration, answers)), None)
     if told is None:
         if not beside.may_fit:
+            if beside.corrections:
+                raise DataError(
+                    f"no correction {calibration.name} {calibration.version} of config {answers.config} is stored, "
+                    "though others are; rescore the run"
+                )
             return _NOT_STORED, None
         told = fitted_correction(calibration, answers)
+    else:
+        _check(told, calibration, answers)
     if told.reason is not None:
         return told.reason, told
-    if told.labels != answers.labels:
-        raise DataError(
-            f"the stored correction {told.calibration} of config {told.config} is for labels {_shown(told.labels)}, "
-            f"and the items offer {_shown(answers.labels)}; rescore the run"
-        )
     # Fitted weights take the same way as stored ones, so that both give the same numbers.
     return Correction(1.0 / np.array(told.weights)[None, :]), told
 
@@ -58,6 +60,21 @@ def fitted_correction(calibration: StoredCalibration, answers: LabelAnswers) -> 
         weights=() if isinstance(found, str) else tuple((1.0 / found.ratios[0]).tolist()),
         reason=found if isinstance(found, str) else None,
     )
+
+
+def _check(told: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
+    """Check everything about a stored correction that does not depend on how a processor rounds."""
+    name = f"the stored correction {told.calibration} of config {told.config}"
+    n_items, reason = int(calibration.fitted_items(answers).sum()), calibration.obstacle(answers)
+    if told.n_items != n_items:
+        raise DataError(f"{name} says that it is fitted on {told.n_items} items, and there are {n_items}; rescore it")
+    if told.reason != reason:
+        found = "weights can be fitted" if reason is None else reason
+        raise DataError(f"{name} has the reason {told.reason!r}, and {found}; run the model again")
+    if reason is None and told.labels != answers.labels:
+        raise DataError(
+            f"{name} is for labels {_shown(told.labels)}, and the items offer {_shown(answers.labels)}; rescore the run"
+        )
 
 
 def _is_same(one: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> bool:

@@ -153,11 +153,16 @@ def wilson(n_right: int, n: int) -> Range:
 
 
 def _resampled(accuracies: FloatArray, supports: IntArray, n_resamples: int, seed: int) -> FloatArray | None:
-    """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes)."""
+    """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes).
+
+    They are drawn from accuracies with half a right and half a wrong row more: a class of which all rows are right, or
+    none, has some doubt too.
+    """
     if not n_resamples:
         return None
     rng = np.random.default_rng(seed)
-    right = rng.binomial(supports, np.nan_to_num(accuracies), size=(n_resamples, len(supports)))
+    shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
+    right = rng.binomial(supports, shares, size=(n_resamples, len(supports)))
     return np.where(supports > 0, right / np.maximum(supports, 1), np.nan)
 
 

@@ -115,6 +115,13 @@ class ReweightedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 f"class {rarest!s} has {counts.min()} rows, and there are {self.cv} folds; give a smaller cv or more "
                 "rows, so that every fold is predicted by a classifier that knows every class"
             )
+        for number, (train, _) in enumerate(splits.split(X, y)):
+            lacking = np.setdiff1d(names, np.asarray(y)[train])
+            if len(lacking):
+                raise ValueError(
+                    f"fold {number} is predicted by a classifier that was trained on no row of class {lacking[0]!s}; "
+                    "give a splitter that keeps all classes in every fold, such as StratifiedKFold"
+                )
         held_out: FloatArray = cross_val_predict(clone(self.estimator), X, y, cv=splits, method="predict_proba")
         return held_out
 

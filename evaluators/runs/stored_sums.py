@@ -121,7 +121,13 @@ def measurement_of(
     if result.withheld is None:
         known = read_scores(folder, result.scores) if scores is None else scores
         beside = beside_of(folder, result)
-        return Measurement.of(parts, signature.task, known, is_suite=bool(signature.parts), beside=beside)
+        measurement = Measurement.of(parts, signature.task, known, is_suite=bool(signature.parts), beside=beside)
+        used = {(one.config, one.calibration) for one in measurement.corrections}
+        for one in beside.corrections:
+            if (one.config, one.calibration) not in used:
+                strange = f"corrections.json has {one.calibration} of config {one.config}, which no metric applies"
+                raise DataError(f"{folder}: {strange}; rescore the run")
+        return measurement
     told = _Told.of(parts)
     rows = read_sums(folder, result.withheld.sums)
     names = {definition.name for definition in metric_definitions(signature.task)}

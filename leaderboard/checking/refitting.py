@@ -43,7 +43,8 @@ def refit(folder: Path) -> Refit:
     parts = read_parts(folder, result, recount=False)
     found = Measurement.of(parts, signature.task, is_suite=bool(signature.parts), beside=beside).corrections
     fitted = {(one.config, one.calibration): one for one in found}
-    told = [_difference(one, fitted.get((one.config, one.calibration))) for one in stored.corrections]
+    told = [_difference(one, fitted.pop((one.config, one.calibration), None)) for one in stored.corrections]
+    told += [f"{one.calibration} of config {one.config} can be fitted and is not stored" for one in fitted.values()]
     return Refit(len(told), tuple(one for one in told if one is not None))
 
 
@@ -54,6 +55,8 @@ def _difference(stored: FittedCorrection, fitted: FittedCorrection | None) -> st
         return f"{name} cannot be fitted"
     if stored.reason is not None or fitted.reason is not None:
         return None if stored.reason == fitted.reason else f"{name}: {fitted.reason or 'weights can be fitted'}"
+    if stored.version != fitted.version:
+        return f"{name} is of version {stored.version}, and the present one is {fitted.version}"
     if (stored.labels, stored.n_items) != (fitted.labels, fitted.n_items):
         return f"{name} is fitted on {fitted.n_items} items, and {stored.n_items} were told"
     pairs = zip(stored.weights, fitted.weights, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from evaluators.calibrator import Correction, LabelAnswers
 from evaluators.corrected_task import Beside
 from evaluators.labels.answers import label_answers
 from evaluators.runs.measuring import Measurement
-from evaluators.statistics.bootstrap import FloatArray
+from evaluators.statistics.bootstrap import FloatArray, IntArray
+from evaluators.statistics.class_accuracies import sen_welfare
+from evaluators.statistics.outcomes import predicted_share
 from schemas.corrections import FittedCorrection
 from schemas.errors import DataError
 from schemas.record import Record
@@ -131,11 +134,51 @@ def test_stored_weights_are_applied_and_not_fitted(records: list[Record]) -> Non
 
 
 def test_without_stored_weights_there_is_no_value_where_nothing_may_be_fitted(records: list[Record]) -> None:
-    for known in ((), (replace(stored(records, Beside())[1][0], version="0.9"),)):
-        found = Measurement.of([RecordColumns.of(records)], "classification", beside=Beside(known, may_fit=False))
-        (accuracy,) = (one for one in found.metrics() if one.name == "accuracy_gini")
-        assert (accuracy.value, found.corrections) == (None, ())
-        assert accuracy.reason == "no correction is stored beside the records; rescore the run"
+    found = Measurement.of([RecordColumns.of(records)], "classification", beside=Beside(may_fit=False))
+    (accuracy,) = (one for one in found.metrics() if one.name == "accuracy_gini" and not one.group)
+    assert (accuracy.value, found.corrections) == (None, ())
+    assert accuracy.reason == "no correction is stored beside the records; rescore the run"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": "0.9"}, "no correction gini 1.0 of config three is stored, though others are"),
+        ({"config": "two"}, "no correction gini 1.0 of config three is stored, though others are"),
+        ({"n_items": 7}, "says that it is fitted on 7 items, and there are 32"),
+        ({"reason": "I say so", "labels": (), "weights": ()}, "'I say so', and weights can be fitted"),
+    ],
+)
+def test_stored_corrections_that_cannot_be_true_are_refused(
+    records: list[Record], change: dict[str, Any], message: str
+) -> None:
+    _, (told,) = stored(records, Beside())
+    with pytest.raises(DataError, match=message):
+        stored(records, Beside((replace(told, **change),), may_fit=False))
+
+
+def test_a_gain_that_is_none_where_ties_are_shared_is_not_taken() -> None:
+    """Half of the distributions are ties, which a fit gives to the first label and a metric shares."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        made = []
+        for number in range(80):
+            p = int(rng.integers(0, 5)) / 4
+            made.append(simple("bias", number, "ab"[int(rng.integers(0, 2))], {"a": p, "b": 1 - p}))
+        answers = answers_of(made)
+        correction = CALIBRATION.fit(answers)
+        assert isinstance(correction, Correction)
+        before, after = (
+            accuracies(shares, answers.targets) for shares in (answers.probabilities, correction.apply(answers))
+        )
+        assert np.mean(after) >= np.mean(before) - 1e-12
+        assert sen_welfare(after) >= sen_welfare(before) - 1e-12
+
+
+def accuracies(shares: FloatArray, targets: IntArray) -> list[float]:
+    """The accuracy of each of two labels, with ties shared."""
+    credits = predicted_share(shares)[np.arange(len(targets)), targets]
+    return [float(credits[targets == label].mean()) for label in (0, 1)]
 
 
 def test_stored_weights_of_other_labels_are_refused(records: list[Record]) -> None:

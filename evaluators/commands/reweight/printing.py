@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evaluators.commands.reweight.rows import Rows
+from evaluators.commands.reweight.rows import Rows, shortened
 from evaluators.reweighting.fitting import prepared
 from evaluators.reweighting.stored import StoredRules
 from evaluators.reweighting.summary import TITLES, ClassRow, Measure, Range, Summary, summarise
@@ -90,6 +90,12 @@ def print_notes(rows: Rows) -> None:
     print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
         print(f"  {note}")
+    if rows.without_rows:
+        names = shortened([visible(name) for name in rows.without_rows])
+        print(
+            f"  warning: no row is of {names}; if these columns are no classes, name those that are with --classes, or "
+            "leave columns out with --ignore"
+        )
 
 
 def _class_table(found: Measured, *, is_narrow: bool) -> Table:

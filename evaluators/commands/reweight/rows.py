@@ -133,6 +133,11 @@ class Rows:
             )
         return found
 
+    @property
+    def without_rows(self) -> tuple[str, ...]:
+        """The classes of which no row is, which may be other numbers than probabilities; none without labels."""
+        return () if self.labels is None else tuple(name for name in self.classes if name not in {*self.labels})
+
     def check_uncorrected(self) -> None:
         """Check that no column bears the name of one that corrected rows have.
 

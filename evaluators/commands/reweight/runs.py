@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from evaluators.adapters import trained_items
 from evaluators.commands.reweight.rows import InputChoice, Rows, Wanted, shortened, sorted_names
+from evaluators.task import TrainsAdapters, load_task
 from schemas.columns import FloatArray
 from schemas.errors import ConfigError, DataError
 from schemas.finding_runs import finished_runs
@@ -45,7 +48,17 @@ def read_run(choice: InputChoice, wanted: Wanted) -> Rows:
     source = f"{folders[0]}, {config}"
     if choice.splits:
         records = _taken(records, records.columns["split"].coded.is_one_of(*choice.splits))
-    return _rows(source, f"{config} of {folders[0].name}", records, choice.classes or wanted.classes, wanted)
+    records, n_seen = _unseen(records, folders[0], result, config)
+    return _rows(source, f"{config} of {folders[0].name}", records, choice.classes or wanted.classes, wanted, n_seen)
+
+
+def _unseen(records: RecordColumns, folder: Path, result: Result, config: str) -> tuple[RecordColumns, int]:
+    """Leave out the items that the model has seen with their labels: examples of its prompts, and items of training."""
+    task = load_task(result.signature.task)
+    shown = task.shown_items(records) if isinstance(task, TrainsAdapters) else frozenset()
+    seen = shown | trained_items(folder, result).get(config, frozenset())
+    mask = np.array([item_id not in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
+    return _taken(records, mask), int((~mask).sum())
 
 
 def _config(choice: InputChoice, result: Result) -> str:
@@ -68,12 +81,16 @@ class _LeftOut(NamedTuple):
 
     unread: int
     unlabelled: int
+    seen: int
+    """Number of records of items that the model has seen with their labels."""
 
 
-def _rows(source: str, title: str, records: RecordColumns, classes: Sequence[str] | None, wanted: Wanted) -> Rows:
+def _rows(
+    source: str, title: str, records: RecordColumns, classes: Sequence[str] | None, wanted: Wanted, n_seen: int
+) -> Rows:
     has_distribution = records.has_reading & (records.readings["probabilities"].lists.lengths > 0)
     is_labelled = records.columns["target"].known | (not wanted.labels)
-    left_out = _LeftOut(int((~has_distribution).sum()), int((has_distribution & ~is_labelled).sum()))
+    left_out = _LeftOut(int((~has_distribution).sum()), int((has_distribution & ~is_labelled).sum()), n_seen)
     kept = _taken(records, has_distribution & is_labelled)
     if not len(kept):
         lacking = "a right answer" if has_distribution.any() else "a distribution over answers"
@@ -121,6 +138,8 @@ def _notes(records: RecordColumns, splits: Counter[str], left_out: _LeftOut) -> 
         yield f"{left_out.unread:,} records without a distribution are left out (refused, failed or unread answers)"
     if left_out.unlabelled:
         yield f"{left_out.unlabelled:,} records without a right answer are left out"
+    if left_out.seen:
+        yield f"{left_out.seen:,} records of items that the model was shown or trained on with labels are left out"
     lengths = records.readings["outcomes"].lists.lengths
     if lengths.min() < lengths.max():
         yield (

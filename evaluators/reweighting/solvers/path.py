@@ -1,4 +1,4 @@
-"""Searches the straight path from the weights of a balanced logistic model to those of equal class accuracies."""
+"""Searches the path from no correction to a balanced logistic model, and on to equal class accuracies."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ class PathSolver:
     """Mixtures of two sets of weights, with a single number to choose."""
 
     name: str = "path"
-    description: str = "Mixes the weights of 'convex' with those of equal accuracies; one number is chosen."
+    description: str = "Goes from no correction to those of 'convex' and on to equal accuracies; one number is chosen."
     chooses_rules: bool = False
 
     def solve(self, problem: Problem) -> Solution:
         """Return the points of the path."""
-        start = balanced_log_weights(problem)
-        end = equalised_log_weights(problem).last
+        convex = balanced_log_weights(problem)
+        even = equalised_log_weights(problem).last
         points = [
-            Candidate(f"{share:.0%} of the way", ClassRules.of_weights(np.exp(start + share * (end - start))))
-            for share in np.linspace(0.0, 1.0, _N_POINTS).tolist()
+            Candidate(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
+            for name, start, end in (
+                ("to convex", np.zeros_like(convex), convex),
+                ("to equal accuracies", convex, even),
+            )
+            for share in np.linspace(0.0, 1.0, _N_POINTS).tolist()[1:]
         ]
-        return Solution(tuple(points), N_STEPS + _N_POINTS)
+        return Solution(tuple(points), N_STEPS + len(points))
 
 
 SOLVER = PathSolver()
