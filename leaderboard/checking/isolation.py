@@ -37,6 +37,7 @@ _LACKS_MEMORY, _LACKS_MEMORY_ALONE = 77, 78
 _MUCH = 176 << 20
 """Number of bytes above those of a new process from which a piece may fit into a new one. Less says little: the first
 file that is read reserves about 150 MB."""
+_HEAVY = frozenset({"sklearn", "torch", "transformers"})
 _is_isolated = False
 _n_at_start = 0
 _n_kept = 0
@@ -148,6 +149,12 @@ def _start_server(modules: list[str]) -> None:
 def _modules_for(work: Callable[..., object]) -> list[str]:
     """Return the modules that work will need: the one that defines it, and those of this project in use here."""
     function = work.func if isinstance(work, partial) else work
-    own = (name for name in sys.modules if name.partition(".")[0] in PACKAGES)
+    own = (name for name in sys.modules if name.partition(".")[0] in PACKAGES and not _is_heavy(name))
     # pyarrow imports pandas when it first computes something.
     return [function.__module__, *sorted(own), "pandas", "numpy.random"]
+
+
+def _is_heavy(name: str) -> bool:
+    """Return True if a module holds names of a library that no verification needs, and that takes much memory."""
+    values = vars(sys.modules[name]).values()
+    return any(str(getattr(value, "__module__", "")).partition(".")[0] in _HEAVY for value in values)

@@ -119,12 +119,13 @@ def test_steps_to_equal_accuracies_are_those_of_plain_loops() -> None:
     assert (1 - oracle.sen(best), -oracle.mean(best)) == pytest.approx(min(values), abs=1e-12)
 
 
-def test_the_path_runs_from_one_to_the_other() -> None:
+def test_the_path_runs_from_nothing_to_one_and_to_the_other() -> None:
     made = biased(4, 200, 4)
     problem = problem_of(made)
-    start, end = balanced_log_weights(problem), equalised_log_weights(problem).last
+    middle, end = balanced_log_weights(problem), equalised_log_weights(problem).last
     points = [np.log(one.rules.weights) for one in load_solver("path").solve(problem).candidates]
-    assert len(points) == 21
-    for place, point in enumerate(points):
-        expected = start + place / 20 * (end - start)
+    assert len(points) == 40
+    for place, point in enumerate(points, start=1):
+        first = min(place, 20) / 20 * middle
+        expected = first + max(place - 20, 0) / 20 * (end - middle)
         np.testing.assert_allclose(point - point.max(), expected - expected.max(), atol=1e-9)
