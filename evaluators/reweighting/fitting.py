@@ -119,7 +119,7 @@ class Trade(NamedTuple):
     """True if the mean accuracy does not lie below the floor."""
 
 
-class Before(NamedTuple):
+class FittedAccuracies(NamedTuple):
     """Class accuracies on the fitted rows before and after the correction, each of shape (n_classes,)."""
 
     before: FloatArray
@@ -139,7 +139,7 @@ class Fit:
     chosen: str
     """Name of the candidate that was taken."""
     n_evaluations: int
-    accuracies: Before
+    accuracies: FittedAccuracies
     notes: tuple[str, ...]
     """Sentences about what was traded and what to doubt."""
 
@@ -266,11 +266,11 @@ def _trade(candidate: Candidate, problem: Problem) -> Trade:
     )
 
 
-def _before_and_after(problem: Problem, rules: ClassRules) -> Before:
+def _before_and_after(problem: Problem, rules: ClassRules) -> FittedAccuracies:
     n, targets = problem.n_classes, problem.targets
     before, after = problem.probabilities.argmax(axis=1), rules.predict(problem.probabilities)
     one, other = class_accuracies(targets, before, n), class_accuracies(targets, after, n)
-    return Before(
+    return FittedAccuracies(
         one.accuracies,
         other.accuracies,
         one.supports,
@@ -279,7 +279,7 @@ def _before_and_after(problem: Problem, rules: ClassRules) -> Before:
     )
 
 
-def _notes(accuracies: Before, chosen: Trade, settings: Settings, labels: Sequence[str]) -> Iterator[str]:
+def _notes(accuracies: FittedAccuracies, chosen: Trade, settings: Settings, labels: Sequence[str]) -> Iterator[str]:
     """Yield what a user should know before the correction is used."""
     supports = accuracies.supports
     smallest = int(supports[supports > 0].min())

@@ -15,7 +15,8 @@ ObjectiveName: TypeAlias = Literal["sen", "gini", "cobias", "dcs"]
 OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini", "cobias", "dcs")
 _PENALTY = 10.0
 """Cost of each unit of mean accuracy below the floor."""
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
+"""Difference of two accuracies or objectives that rounding can make."""
 
 
 class DcsWeights(NamedTuple):
@@ -106,7 +107,7 @@ class Objective:
 
     def is_met(self, counts: Counts) -> bool:
         """Return True if the mean accuracy does not lie below the floor."""
-        return self.floor is None or bool(self.mean(counts) >= self.floor - _ROUNDING)
+        return self.floor is None or bool(self.mean(counts) >= self.floor - ROUNDING)
 
     def pmi(self, counts: Counts) -> FloatArray:
         """Return the smoothed pointwise mutual information of each class, shape (..., n_classes).

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from evaluators.reweighting.fitting import Settings, fit_rules, prepared
+from evaluators.reweighting.fitting import PAPER, Settings, fit_rules, prepared
 from evaluators.reweighting.objectives import Counts, Objective, ObjectiveName
 from evaluators.reweighting.problem import Annealing
 from evaluators.reweighting.rules import ClassRules, RuleSet
@@ -40,14 +40,6 @@ from tests.evaluators.reweighting.made import Made, biased, problem_of
 
 SEEDS = range(100, 100 + int(os.environ.get("REWEIGHTING_SEEDS", "5")))
 N_MOVES, ROUNDS = 100, 5
-PAPER: dict[str, Any] = {
-    "objective": "gini",
-    "min_mean": None,
-    "correction": "full",
-    "n_weights": 30,
-    "grid": "linear",
-    "solver": "anneal",
-}
 SETTINGS: dict[str, Settings] = {
     "coordinate, sen (default)": Settings(),
     "coordinate, gini": Settings(objective="gini"),
@@ -57,7 +49,7 @@ SETTINGS: dict[str, Settings] = {
     "path": Settings(solver="path"),
     "anneal, sen, log weights": Settings(solver="anneal"),
     "anneal, sen, full map": Settings(solver="anneal", correction="full", grid="linear"),
-    "anneal, gini, full map (paper)": Settings(**PAPER),
+    "anneal, gini, full map (paper)": PAPER,
 }
 DATA: dict[str, Callable[[int], Split]] = {
     "digits": digits,

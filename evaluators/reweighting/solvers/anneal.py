@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evaluators.reweighting.objectives import ROUNDING
 from evaluators.reweighting.problem import Candidate, Problem, Score, Solution
 from evaluators.reweighting.standing import Standing
 from evaluators.statistics.bootstrap import IntArray
@@ -24,7 +25,6 @@ _MOVES_PER_CLASS, _LEAST_MOVES = 10, 200
 _SHARE_OF_STEPS = 0.5
 _NEARNESS = 0.3
 """Probability that a step goes to the next rule; each further rule is less probable by the same share."""
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Search:
                 for place in range(len(self._numbers)):
                     if place != self.places[one]:
                         self._propose(one, place, 1.0, 0.0)
-            is_better = self._best_score.objective < before.objective - _ROUNDING
+            is_better = self._best_score.objective < before.objective - ROUNDING
 
     def _propose(self, one: int, place: int, chance: float, temperature: float) -> None:
         """Try a change, and accept it if it is no worse, or by chance."""

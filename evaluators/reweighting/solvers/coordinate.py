@@ -13,14 +13,13 @@ import numpy as np
 
 from evaluators.reweighting.balanced import balanced_log_weights
 from evaluators.reweighting.equalised import N_STEPS, equalised_log_weights
-from evaluators.reweighting.objectives import Counts
+from evaluators.reweighting.objectives import ROUNDING, Counts
 from evaluators.reweighting.problem import Candidate, Problem, Solution
 from evaluators.reweighting.rules import ClassRules
 from evaluators.reweighting.standing import Standing
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 _MOST_SWEEPS = 50
-_ROUNDING = 1e-12
 _SAME = 1e-9
 """Relative distance of thresholds below which they are one, so that rounding cannot decide on which side a row is."""
 _LEAST, _MOST = 1e-13, 1e13
@@ -76,7 +75,7 @@ class _Search:
                 self.weights[one] = weight
                 self._standing.accept(one, self._standing.probabilities[one] * weight)
             value = self._value()
-            if not value < before - _ROUNDING:
+            if not value < before - ROUNDING:
                 break
 
     def _value(self) -> float:
@@ -86,9 +85,9 @@ class _Search:
     def _best(self, line: _Line, present: float) -> float:
         """Return the best weight on a line: of the same value that of higher mean accuracy, then the nearest one."""
         values = self.problem.objective(line.counts)
-        good = np.flatnonzero(values <= values.min() + _ROUNDING)
+        good = np.flatnonzero(values <= values.min() + ROUNDING)
         means = self.problem.objective.mean(Counts(line.counts.right[good], None))
-        good = good[means >= means.max() - _ROUNDING]
+        good = good[means >= means.max() - ROUNDING]
         return float(line.weights[good[np.argmin(np.abs(np.log(line.weights[good] / present)))]])
 
 
