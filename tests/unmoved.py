@@ -1,8 +1,8 @@
 """Compares datasets, records, results and the numbers on pages with those that an earlier commit gave.
 
-``python -m tests.unmoved check`` builds what ``make demo`` builds of synthbias and imports the published answers of one
-model (where the published data lies beside the repository), then compares every hash with ``tests/data/unmoved.json``.
-A commit that must move nothing runs it; one that moves a number on purpose says which and why, and runs ``write``.
+``python -m tests.unmoved check`` builds the embedded datasets, scores the baselines on them as ``make demo`` does, imports
+the published answers of one model (where the published data lies beside the repository), and compares every hash with
+``tests/data/unmoved.json``. A commit that must move nothing runs it; one that moves a number on purpose says which and why, and runs ``write``.
 
 Only the command lines are used, so that the same script runs at both commits. Left out are package versions, times,
 sentences on pages and the explorer, which shows what the records hold; floats are compared to nine digits.
@@ -35,13 +35,18 @@ _SENTENCES = ("reason", "biasboard")
 
 
 def demo(out: Path) -> None:
-    """Do what ``make demo`` does with synthbias, below a folder."""
-    _python("builders.synthbias", "--out", out / "datasets/synthbias")
-    _python("evaluators", "run", "--dataset", out / "datasets/synthbias", "--out", out / "runs", *_ALL_BASELINES)
+    """Do what ``make demo`` does without a model, below a folder."""
+    for name, *prompts in (
+        ("synthbias",),
+        ("gifi", "math=zero-shot-sampled-v1", "sampled-v1"),
+        # One of its prompts, with all calibrations.
+        ("superni", "release-1024b"),
+    ):
+        _python(f"builders.{name}", "--out", out / "datasets" / name)
+        chosen = [part for prompt in prompts for part in ("--prompt", prompt)]
+        baselines = ("--backend", "baseline", "--model", "all")
+        _python("evaluators", "run", "--dataset", out / "datasets" / name, "--out", out / "runs", *baselines, *chosen)
     _build_site(out)
-
-
-_ALL_BASELINES = ("--backend", "baseline", "--model", "all")
 
 
 def published_answers(out: Path) -> None:
