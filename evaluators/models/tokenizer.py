@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, TokenCount
 from evaluators.models.chat_template import check_rendered, check_template, render_error
+from evaluators.models.pretrained import load_pretrained
 from schemas import strict_json
-from schemas.errors import ConfigError, import_extra
+from schemas.errors import ConfigError
 from schemas.hub import hub_obstacle
 
 if TYPE_CHECKING:
@@ -213,15 +214,8 @@ def load_tokenizer(name: str, revision: str | None = None, *, chat: bool = False
     obstacle = None if Path(name).exists() else hub_obstacle(name, _NAMES, revision=revision)
     if obstacle is not None:
         raise ConfigError(f"tokenizer '{name}' cannot be loaded: {obstacle}")
-    transformers: Any = import_extra("transformers", "hf")
-    try:
-        pretrained = transformers.AutoTokenizer.from_pretrained(name, revision=revision)
-    # The libraries raise errors of many kinds, tokenizers a bare Exception; each is reported with the name.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ConfigError(
-            f"tokenizer '{name}' cannot be loaded: {reason}; check the id, or give a local folder"
-        ) from error
+    remedy = "check the id, or give a local folder"
+    pretrained = load_pretrained("AutoTokenizer", name, revision, what=f"tokenizer '{name}'", remedy=remedy)
     return ModelTokenizer(pretrained, chat)
 
 

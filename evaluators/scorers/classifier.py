@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from evaluators.models.model_files import ModelFiles, find_model
+from evaluators.models.pretrained import load_pretrained
 from evaluators.scorer import plain_name
 from schemas.errors import ConfigError, import_extra
 from schemas.score import Scorer, ScorerKind
@@ -18,6 +20,7 @@ SUMMARY = (
 KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
 _BATCH = 16
 _MAX_TOKENS = 512
+_ANOTHER = "name another model"
 
 
 class _Pinned(NamedTuple):
@@ -72,16 +75,17 @@ class Classifier:
 
     def _load(self) -> Any:
         transformers = import_extra("transformers", "hf")
-        name, where = self._files.public_name, {"revision": self._files.commit}
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self._files.location, **where)
-            model, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
-                self._files.location, dtype="float32", output_loading_info=True, **where
-            )
-        # Faulty files of a model can raise any kind of error.
-        except Exception as error:
-            reason = " ".join(str(error).split())[:200]
-            raise ConfigError(f"classifier '{name}' cannot be loaded: {reason}; name another model") from error
+        name = self._files.public_name
+        load = partial(
+            load_pretrained,
+            location=self._files.location,
+            commit=self._files.commit,
+            what=f"classifier '{name}'",
+            remedy=_ANOTHER,
+            own_code=_ANOTHER,
+        )
+        tokenizer = load("AutoTokenizer")
+        model, loading = load("AutoModelForSequenceClassification", dtype="float32", output_loading_info=True)
         if missing := sorted(loading["missing_keys"]):
             raise ConfigError(
                 f"classifier '{name}' lacks weights, such as {missing[0]}, which would be random; name a model that "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.models.model_files import find_files
+from evaluators.models.pretrained import refusals
 from evaluators.scorer import plain_name
 from schemas.errors import ConfigError, MissingExtraError, import_extra
 from schemas.files import sha256_file
@@ -49,14 +50,11 @@ class SentenceEmbedding:
         """
         library = import_extra("sentence_transformers", "scorers")
         if self._model is None:
-            try:
-                self._model = library.SentenceTransformer(self._location, revision=self._commit)
-            # Faulty files of a model can raise any kind of error.
-            except Exception as error:
-                reason = " ".join(str(error).split())[:200]
-                raise ConfigError(
-                    f"embedding model '{self.identity.name}' cannot be loaded: {reason}; name another"
-                ) from error
+            what, another = f"embedding model '{self.identity.name}'", "name another model"
+            with refusals(what, self._location, self._commit, remedy=another, own_code=another):
+                self._model = library.SentenceTransformer(
+                    self._location, revision=self._commit, trust_remote_code=False
+                )
         size = _BATCH_CPU if self._model.device.type == "cpu" else _BATCH_GPU
         lengths = self._token_counts(texts)
         # Texts of equal length need no padding.

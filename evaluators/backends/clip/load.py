@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from evaluators.backends.transformers.load import load_network
 from evaluators.models.model_files import ModelFiles
-from schemas.errors import ConfigError, import_extra
+from evaluators.models.pretrained import load_pretrained
+from schemas.errors import ConfigError
 from schemas.pictures import check_library
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _TYPE = "clip"
 """Type of a model in its configuration."""
+_PLAIN = "give a CLIP model that transformers knows itself; no other backend asks about images"
 _EXAMPLE = "openai/clip-vit-base-patch32"
 
 
@@ -34,30 +36,23 @@ def load_clip(model: str, files: ModelFiles, dtype: Any) -> ClipParts:
         ConfigError: a part cannot be found or loaded, the model lacks weights, or it is no CLIP model.
         MissingExtraError: transformers or Pillow is not installed.
     """
-    transformers = import_extra("transformers", "hf")
     check_library()
-    _check_type(transformers, model, files.commit)
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model, revision=files.commit)
-        processor = transformers.AutoImageProcessor.from_pretrained(model, revision=files.commit, backend="pil")
-    # The libraries may raise any exception here, and each concerns the files of the model.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ConfigError(
-            f"model '{model}': its tokenizer or image processor cannot be loaded: {reason}; save both there with "
-            "CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
-        ) from error
+    _check_type(model, files.commit)
+    remedy = "save both there with CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
+    what = f"model '{model}': its tokenizer or image processor"
+    tokenizer = load_pretrained("AutoTokenizer", model, files.commit, what=what, remedy=remedy, own_code=_PLAIN)
+    processor = load_pretrained(
+        "AutoImageProcessor", model, files.commit, what=what, remedy=remedy, own_code=_PLAIN, backend="pil"
+    )
     network = load_network(model, files.commit, dtype, loader="CLIPModel", kind="CLIP model")
     return ClipParts(cast("CLIPModel", network), tokenizer, processor)
 
 
-def _check_type(transformers: Any, model: str, revision: str | None) -> None:
-    try:
-        found = transformers.AutoConfig.from_pretrained(model, revision=revision).model_type
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        message = f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"
-        raise ConfigError(message) from error
+def _check_type(model: str, revision: str | None) -> None:
+    remedy = "check the id, or give a local folder"
+    found = load_pretrained(
+        "AutoConfig", model, revision, what=f"model '{model}'", remedy=remedy, own_code=_PLAIN
+    ).model_type
     if found != _TYPE:
         raise ConfigError(
             f"model '{model}' is of the type '{found}', and no CLIP model, which compares images with texts; give one "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.threads import import_torch, set_threads
 from evaluators.models.model_files import ModelFiles, find_model
+from evaluators.models.pretrained import load_pretrained
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.errors import ConfigError, import_extra
 
@@ -97,16 +98,10 @@ def load_network(
         ConfigError: the model cannot be found or loaded, lacks weights, or is not of the kind.
         MissingExtraError: torch or transformers is not installed.
     """
-    transformers = import_extra("transformers", "hf")
-    try:
-        network, report = getattr(transformers, loader).from_pretrained(
-            model, revision=revision, dtype=dtype, output_loading_info=True
-        )
-    # The libraries may raise any exception here, and each concerns the model.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        message = f"model '{model}' cannot be loaded: {reason}; check the id, or give a local folder"
-        raise ConfigError(message) from error
+    remedy = "check the id, or give a local folder"
+    network, report = load_pretrained(
+        loader, model, revision, what=f"model '{model}'", remedy=remedy, dtype=dtype, output_loading_info=True
+    )
     # Weights that the checkpoint lacks are drawn at random, so every run would score a different model.
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if absent:

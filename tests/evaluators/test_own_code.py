@@ -1,0 +1,179 @@
+"""No file of a model, tokenizer, processor or scorer runs as code, whatever standard input says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluators.models.pretrained import SERVE_IT
+from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.evaluators.test_scorers import save_classifier
+from tests.evaluators.tiny_clip import save_tiny_clip
+from tests.terminal import REPOSITORY
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+pytestmark = pytest.mark.slow
+
+CODE = """
+from pathlib import Path
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, CLIPImageProcessor
+
+Path({marker!r}).touch()
+Config, Model, Tokenizer, Processor = LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, CLIPImageProcessor
+"""
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("llama") / "model")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("data") / "made", {"type2": made_items(3)})
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    """The file that the code of a model would leave behind."""
+    return tmp_path / "the code ran"
+
+
+def with_code(folder: Path, marker: Path, settings: str, changes: dict[str, Any]) -> Path:
+    """Add a Python file to a model, which a settings file names."""
+    (folder / "own_code.py").write_text(CODE.format(marker=str(marker)), encoding="utf-8")
+    path = folder / settings
+    old = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps(old | changes), encoding="utf-8")
+    return folder
+
+
+def answering_yes(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with a standard input that agrees to everything."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        input="y\n" * 20,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+MODEL = {
+    "model_type": "homemade",
+    "auto_map": {"AutoConfig": "own_code.Config", "AutoModelForCausalLM": "own_code.Model"},
+}
+TOKENIZER = {"tokenizer_class": "Homemade", "auto_map": {"AutoTokenizer": [None, "own_code.Tokenizer"]}}
+
+
+def only_error(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1, done.stdout + done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return line
+
+
+@pytest.mark.parametrize("command", ["run", "doctor"])
+@pytest.mark.parametrize(
+    ("part", "settings", "changes"),
+    [("model", "config.json", MODEL), ("tokenizer", "tokenizer_config.json", TOKENIZER)],
+)
+def test_a_language_model_that_needs_code_is_refused(
+    llama: Path,
+    dataset: Path,
+    tmp_path: Path,
+    marker: Path,
+    command: str,
+    part: str,
+    settings: str,
+    changes: dict[str, Any],
+) -> None:
+    shutil.copytree(llama, tmp_path / "homemade")
+    folder = with_code(tmp_path / "homemade", marker, settings, changes)
+    chosen: tuple[str | Path, ...] = ("--backend", "transformers", "--device", "cpu", "--model", folder)
+    if part == "tokenizer":
+        (folder / "config.json").unlink()
+        chosen = (*chosen[:-1], llama, "--tokenizer", folder)
+    asked = ("--dataset", dataset, "--out", tmp_path / "runs") if command == "run" else ()
+    done = answering_yes("-m", "evaluators", command, *chosen, *asked)
+    said = only_error(done) if command == "run" else done.stdout + done.stderr
+    assert f"{part} '{folder}' needs code of its own, which is never run here" in said
+    assert f"(auto_map in {settings} names own_code.py); {SERVE_IT}" in said
+    assert not marker.exists()
+
+
+def test_code_beside_a_known_kind_of_model_stays_unread(
+    llama: Path, dataset: Path, tmp_path: Path, marker: Path
+) -> None:
+    shutil.copytree(llama, tmp_path / "known")
+    folder = with_code(tmp_path / "known", marker, "config.json", {"auto_map": MODEL["auto_map"]})
+    with_code(folder, marker, "tokenizer_config.json", {"auto_map": TOKENIZER["auto_map"]})
+    chosen = ("--backend", "transformers", "--device", "cpu", "--model", folder)
+    done = answering_yes("-m", "evaluators", "run", *chosen, "--dataset", dataset, "--out", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        (
+            "preprocessor_config.json",
+            {"image_processor_type": "Own", "auto_map": {"AutoImageProcessor": "own_code.Processor"}},
+        ),
+        ("tokenizer_config.json", TOKENIZER),
+        ("config.json", {"auto_map": {"AutoConfig": "own_code.Config"}, "model_type": "homemade"}),
+    ],
+)
+def test_no_part_of_an_image_model_runs(tmp_path: Path, marker: Path, settings: str, changes: dict[str, Any]) -> None:
+    folder = with_code(save_tiny_clip(tmp_path / "clip"), marker, settings, changes)
+    opened = "from evaluators.backends.clip.backend import open_backend; from evaluators.backend_options import "
+    opened += f"BackendOptions; open_backend({str(folder)!r}, BackendOptions(device='cpu'))"
+    done = answering_yes("-c", opened)
+    # A known type of model has a tokenizer in transformers itself.
+    assert ("needs code of its own" in done.stderr) == (settings != "tokenizer_config.json"), done.stderr
+    assert (done.returncode == 0) == (settings == "tokenizer_config.json")
+    assert not marker.exists()
+
+
+def classifier_folder(folder: Path, marker: Path) -> str:
+    save_classifier(folder, {0: "negative", 1: "neutral", 2: "positive"}, "single_label_classification")
+    code = {"AutoConfig": "own_code.Config", "AutoModelForSequenceClassification": "own_code.Model"}
+    with_code(folder, marker, "config.json", {"model_type": "homemade", "auto_map": code})
+    return (
+        f"from evaluators.scorers import classifier as it; scorer = it.open_scorer('sentiment', {str(folder)!r}, None)"
+    )
+
+
+def embedding_folder(folder: Path, marker: Path) -> str:
+    folder.mkdir()
+    with_code(folder, marker, "config.json", {"model_type": "homemade", "auto_map": {"AutoConfig": "own_code.Config"}})
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "own_code.Model"}]
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).write_text("{}", encoding="utf-8")
+    return (
+        "from evaluators.scorers import sentence_embedding as it; "
+        f"scorer = it.open_scorer('embedding', {str(folder)!r}, None)"
+    )
+
+
+@pytest.mark.parametrize("made", [classifier_folder, embedding_folder])
+def test_a_scorer_of_texts_that_needs_code_is_refused(
+    tmp_path: Path, marker: Path, made: Callable[[Path, Path], str]
+) -> None:
+    opened = made(tmp_path / "homemade", marker)
+    done = answering_yes("-c", f"{opened}; list(scorer.score(['a']))")
+    last = done.stderr.splitlines()[-1]
+    assert "needs code of its own, which is never run here (" in last
+    assert last.endswith("); name another model")
+    assert not marker.exists()
