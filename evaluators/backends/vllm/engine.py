@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from evaluators.backend import Runtime
 from evaluators.backends.vllm.trie import Node, Question, paths, split_wide
+from evaluators.models.pretrained import SERVE_IT
 from schemas.errors import ConfigError, RunError, import_extra
 
 OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
@@ -334,6 +335,8 @@ def _remedy(reason: str) -> str:
     lower = reason.lower()
     if "head_dim" in lower or "head size" in lower or "head_size" in lower:
         return "its attention heads have a size that this build of vLLM has no kernel for; use --backend transformers"
+    if "custom code" in lower:
+        return SERVE_IT
     if "max_model_len" in lower:
         return "give another --max-model-len"
     if "memory" in lower:
