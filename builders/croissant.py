@@ -40,7 +40,8 @@ _CONTEXT: dict[str, JsonValue] = {
     **{term: f"cr:{term}" for term in _TERMS},
 }
 """The context that every file of the format repeats, since readers look nothing up."""
-_DATA_TYPES = {"string": "sc:Text", "integer": "sc:Integer", "number": "sc:Float", "boolean": "sc:Boolean"}
+_DATA_TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean"}
+"""Types of the format by the Arrow types of columns."""
 
 
 def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
@@ -130,32 +131,25 @@ def _record_set(entry: SplitEntry) -> JsonValue:
 
 def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
     """Yield a field for each column of a split; columns with parts of their own have no type here and are left out."""
-    schema = strict_json.read(shape_of(entry.item_shape, where=entry.path).schema_path)
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    for column, described in properties.items() if isinstance(properties, dict) else ():
-        if _is_image(described):
-            yield _image_field(column, entry, record_set)
+    # Loading pyarrow takes as long as many a command needs in all.
+    from schemas.arrow_files import IMAGE, arrow_schema
+
+    for column in arrow_schema(shape_of(entry.item_shape, where=entry.path).row_type):
+        if column.type == IMAGE:
+            yield _image_field(column.name, entry, record_set)
             continue
-        is_list = _json_type(described) == "array"
-        values = described.get("items") if is_list and isinstance(described, dict) else described
-        data_type = _DATA_TYPES.get(_json_type(values))
+        is_list = hasattr(column.type, "value_type")
+        data_type = _DATA_TYPES.get(str(column.type.value_type if is_list else column.type))
         if data_type is None:
             continue
         field: dict[str, JsonValue] = {
             "@type": "cr:Field",
-            "@id": f"{record_set}/{column}",
-            "name": column,
+            "@id": f"{record_set}/{column.name}",
+            "name": column.name,
             "dataType": data_type,
-            "source": {"fileObject": {"@id": entry.path}, "extract": {"column": column}},
+            "source": {"fileObject": {"@id": entry.path}, "extract": {"column": column.name}},
         }
         yield field | {"repeated": True} if is_list else field
-
-
-def _is_image(schema: JsonValue) -> bool:
-    """Return True if a JSON Schema is that of :class:`schemas.encoded_image.EncodedImage`."""
-    parts = schema.get("properties") if isinstance(schema, dict) else None
-    content = parts.get("bytes") if isinstance(parts, dict) else None
-    return isinstance(content, dict) and str(content.get("contentMediaType", "")).startswith("image/")
 
 
 def _image_field(column: str, entry: SplitEntry, record_set: str) -> JsonValue:
@@ -171,13 +165,6 @@ def _image_field(column: str, entry: SplitEntry, record_set: str) -> JsonValue:
             "transform": {"jsonPath": "bytes"},
         },
     }
-
-
-def _json_type(schema: JsonValue) -> str:
-    """Return the type of the values that a JSON Schema allows beside null; empty if there are several."""
-    found = schema.get("type") if isinstance(schema, dict) else None
-    names = [name for name in (found if isinstance(found, list) else [found]) if name != "null"]
-    return str(names[0]) if len(names) == 1 else ""
 
 
 def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:

@@ -131,7 +131,7 @@ def open_adapters(folder: str) -> AdapterSet:
         raise ConfigError(
             f"{folder}: holds no {ADAPTERS}; name a folder that finetune wrote, or let an interrupted finetune end"
         )
-    return AdapterSet(Path(folder), contract.load(strict_json.read(path), Adapters, where=str(path)), sha256_file(path))
+    return AdapterSet(Path(folder), contract.read(path, Adapters), sha256_file(path))
 
 
 def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO, Literal, Union, cast, get_args, get_origin, ge
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.encoded_image import FEATURE, EncodedImage, to_bytes
+from schemas.encoded_image import FEATURE, EncodedImage
 from schemas.errors import DataError
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 """Arrow type of a column by the Python type of its values."""
-_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """Arrow type of an image, exactly as the library datasets has it."""
 
 
@@ -60,7 +60,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
     if origin is dict:
         return pa.map_(pa.string(), _arrow_type(get_args(hint)[1]))
     if hint is EncodedImage:
-        return _IMAGE
+        return IMAGE
     if dataclasses.is_dataclass(hint):
         return pa.struct(_struct_fields(cast(type, hint)))
     return SCALARS[hint]
@@ -71,11 +71,9 @@ def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> No
 
     Args:
         path: Path of the file.
-        values: Fields of each row by name, with the bytes of images as Base64.
+        values: Fields of each row by name.
         row_type: Dataclass of the rows.
     """
-    for name in _image_columns(row_type):
-        values = [{**row, name: {**row[name], "bytes": to_bytes(row[name]["bytes"])}} for row in values]
     write_table(path, pa.Table.from_pylist(values, schema=arrow_schema(row_type)))
 
 

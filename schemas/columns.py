@@ -134,6 +134,11 @@ class Column:
         return owners, Column(keys), Column(values)
 
 
+def columns_of(table: pa.Table) -> Mapping[str, Column]:
+    """Return the columns of a table by name."""
+    return {name: Column(table.column(name)) for name in table.schema.names}
+
+
 def _as_list(map_type: pa.MapType) -> pa.ListType:
     key = pa.field("key", map_type.key_type, nullable=False)
     value = pa.field("value", map_type.item_type, nullable=map_type.item_field.nullable)

@@ -1,29 +1,32 @@
-"""Checks values against their JSON Schemas and converts them to the dataclasses that mirror the schemas, and back."""
+"""Reads documents and rows, checks them, and says in one line what is wrong with them; and turns them back into JSON.
+
+There is one way in for each kind of file: :func:`read` and :func:`load` for JSON, :func:`from_row` for a row of a
+parquet file. All word errors alike: file, field, value, remedy.
+"""
 
 from __future__ import annotations
 
-import importlib
-import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import json
+import re
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-import jsonschema_rs
-from pydantic import TypeAdapter
-from pydantic import ValidationError as PydanticError
+from pydantic import TypeAdapter, ValidationError
 
 from schemas import strict_json
 from schemas.adapters import Adapters
 from schemas.answer_key import AnswerKey
-from schemas.checks import problems
 from schemas.cluster_sums import ClusterSums
 from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject
+from schemas.document import Document
 from schemas.encoded_image import to_text
 from schemas.errors import DataError
-from schemas.item_shape import Item, item_shapes
+from schemas.item_shape import item_shapes
 from schemas.record import Record
 from schemas.register import Register
 from schemas.result import Result
@@ -33,25 +36,9 @@ from schemas.scoring_request import ScoringRequest
 from schemas.strict_json import JsonValue
 from schemas.submission import Submission
 
-Document: TypeAlias = (
-    Manifest
-    | Reject
-    | Item
-    | Record
-    | TextScore
-    | ClusterSums
-    | Result
-    | Adapters
-    | Corrections
-    | AnswerKey
-    | Register
-    | Submission
-    | ScoringRequest
-    | Reweighting
-)
 D = TypeVar("D", bound=Document)
 
-_FILES: Mapping[type[Any], str] = {
+_FILES: Mapping[type[Document], str] = {
     Manifest: "dataset",
     Reject: "reject",
     Record: "record",
@@ -66,131 +53,152 @@ _FILES: Mapping[type[Any], str] = {
     ScoringRequest: "scoring_request",
     Reweighting: "reweighting",
 }
+_GREW = (Manifest, Result, AnswerKey, Register)
+"""Documents with fields that came later. Files from before lack them, so that they are left out where they say nothing;
+the columns of a parquet file are always complete."""
 
 
 @dataclass(frozen=True)
-class Schema:
-    """The JSON Schema of one kind of document, with the rules that a schema cannot express."""
+class Kind:
+    """A kind of document: its type, and what follows from it."""
 
-    document_type: type[Any]
+    document_type: type[Document]
     place: str
-    """Path of the schema relative to the repository, for messages."""
-    path: Path
-    problems: Callable[[Any], Iterator[str]]
-    """Generator of messages, one for each further rule that a schema-valid document breaks."""
-
-    @cached_property
-    def json_schema(self) -> dict[str, JsonValue]:
-        """The contents of the schema file."""
-        return cast(dict[str, JsonValue], strict_json.loads(self.path.read_text(encoding="utf-8"), where=self.place))
-
-    @cached_property
-    def fast_validator(self) -> jsonschema_rs.Draft202012Validator:
-        """The compiled validator, a hundred times faster than the validator that words the errors."""
-        return jsonschema_rs.Draft202012Validator(self.json_schema)
+    """Path of its JSON Schema relative to the repository, to which messages point."""
 
     @cached_property
     def adapter(self) -> TypeAdapter[Any]:
-        """The converter between JSON values and the dataclass."""
+        """What converts and checks; making it takes milliseconds, so that each kind has one when it is first needed."""
         return TypeAdapter(self.document_type)
 
 
 @cache
-def schemas() -> Mapping[type[Any], Schema]:
-    """Return the schemas of all dataclasses of the contract, including those of the item shapes."""
-    folder = Path(__file__).parent
-    own = {
-        document_type: Schema(document_type, f"schemas/{name}.schema.json", folder / f"{name}.schema.json", problems)
-        for document_type, name in _FILES.items()
-    }
-    items = {
-        shape.row_type: Schema(
-            shape.row_type, f"schemas/items/{shape.name}.schema.json", shape.schema_path, shape.problems
-        )
-        for shape in item_shapes().values()
-    }
-    return {**own, **items}
+def kinds() -> Mapping[type[Document], Kind]:
+    """Return all kinds of documents by their types, with those of the item shapes."""
+    names = {document_type: f"schemas/{name}.schema.json" for document_type, name in _FILES.items()}
+    names |= {shape.row_type: f"schemas/items/{shape.name}.schema.json" for shape in item_shapes().values()}
+    return {document_type: Kind(document_type, place) for document_type, place in names.items()}
+
+
+def read(path: Path, document_type: type[D]) -> D:
+    """Read and check a JSON file.
+
+    Raises:
+        DataError: the file is missing, is not strict JSON, or breaks a rule.
+    """
+    return load(strict_json.read(path), document_type, where=str(path))
 
 
 def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
-    """Check a value and convert it to its dataclass.
+    """Check a JSON value and convert it to its document.
 
     Args:
-        value: Value parsed from strict JSON, or a row of a parquet file.
-        document_type: Dataclass to convert it to.
-        where: File, and row if there is one, for the error message.
+        value: Value parsed from strict JSON.
+        document_type: Document to convert it to.
+        where: File for the error message.
 
     Raises:
-        DataError: the value breaks its schema or a rule that a schema cannot express.
+        DataError: a field is missing, unknown or of another type, or the document breaks a rule.
     """
-    schema = schemas()[document_type]
-    if not schema.fast_validator.is_valid(value):
-        raise DataError(f"{where}: {_first_problem(value, schema)}")
-    try:
-        document = cast(D, schema.adapter.validate_python(value))
-    except PydanticError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise DataError(f"{where}: {field}: {first['msg']}; correct it ({schema.place})") from error
-    for problem in schema.problems(document):
+    document, problems = _converted(value, document_type)
+    for problem in problems:
         raise DataError(f"{where}: {problem}")
-    return document
+    return cast(D, document)
 
 
-_MOST_WORDED = 20_000
-"""Number of values in a document up to which the validator that words errors well is fast enough."""
+def errors(value: JsonValue, document_type: type[Document]) -> Iterator[str]:
+    """Yield a line (field, value, remedy) for everything that is wrong with a JSON value.
+
+    Rules that join several fields are looked at only where each field is right by itself.
+    """
+    return _converted(value, document_type)[1]
 
 
-def _first_problem(value: JsonValue, schema: Schema) -> str:
-    if sum(1 for _ in itertools.islice(_values(value), _MOST_WORDED + 1)) <= _MOST_WORDED:
-        return next(_worded(value, schema))
-    error = next(iter(schema.fast_validator.iter_errors(value)))
-    place = ".".join(map(str, error.instance_path)) or "top level"
-    return f"{place}: {error.message[:300]}; correct it ({schema.place})"
+def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iterator[str]]:
+    kind = kinds()[document_type]
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return None, iter(["holds NaN or an infinity; write null and a reason"])
+    try:
+        # From text, because there a list can be a tuple and an object a dataclass, while a "1" stays no number.
+        document = cast(D, kind.adapter.validate_json(text))
+    except ValidationError as error:
+        return None, _worded(error, kind)
+    return document, document.problems()
 
 
-def _values(value: JsonValue) -> Iterator[JsonValue]:
-    """Yield a value and all values in it."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        if isinstance(one, dict):
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+def from_row(row: Mapping[str, Any], row_type: type[D], *, where: str) -> D:
+    """Check a row of a parquet file and convert it to its document.
+
+    Args:
+        row: Values by column, of the types that the file must have.
+        row_type: Document to convert it to.
+        where: File and row for the error message.
+
+    Raises:
+        DataError: a value or the row breaks a rule.
+    """
+    document, problems = _converted_row(row, row_type)
+    for problem in problems:
+        raise DataError(f"{where}: {problem}")
+    return cast(D, document)
+
+
+def row_errors(row: Mapping[str, Any], row_type: type[Document]) -> Iterator[str]:
+    """Yield a line (field, value, remedy) for everything that is wrong with a row of a parquet file."""
+    return _converted_row(row, row_type)[1]
+
+
+def _converted_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Iterator[str]]:
+    kind = kinds()[row_type]
+    try:
+        document = unchecked(row, row_type)
+    except ValidationError as error:
+        return None, _worded(error, kind)
+    return document, document.problems()
+
+
+def unchecked(row: Mapping[str, Any], row_type: type[D]) -> D:
+    """Return the document of a row without looking at the rules that join several fields.
+
+    Raises:
+        ValidationError: a value breaks the type of its field.
+    """
+    # The file has said that a number is one; lists and structures are read as lists and dictionaries.
+    return cast(D, kinds()[row_type].adapter.validate_python(row, strict=False))
+
+
+def check(document: Document, *, where: str) -> None:
+    """Check a document before it is written.
+
+    Raises:
+        DataError: the document breaks a rule.
+    """
+    kind = kinds()[type(document)]
+    try:
+        # A document is built without any check, so that it can hold values of wrong types.
+        kind.adapter.validate_json(kind.adapter.dump_json(document, **_dumped(document)))
+    except ValidationError as error:
+        raise DataError(f"{where}: {next(_worded(error, kind))}") from None
+    for problem in document.problems():
+        raise DataError(f"{where}: {problem}")
 
 
 def dump(document: Document) -> dict[str, JsonValue]:
-    """Return a dataclass as a JSON value: tuples become lists, and minus infinity becomes the text ``-inf``."""
-    return cast(dict[str, JsonValue], plain(as_python(document)))
+    """Return a document as a JSON value: tuples become lists, minus infinity ``-inf``, and bytes Base64."""
+    adapter = kinds()[type(document)].adapter
+    return cast(dict[str, JsonValue], adapter.dump_python(document, mode="json", **_dumped(document)))
 
 
-def as_python(document: Document) -> dict[str, Any]:
-    """Return a dataclass as nested dictionaries and lists for a parquet file, with minus infinity as a float."""
-    # Several times faster than dataclasses.asdict, which copies every string. Fields with a default came to manifests
-    # and results later; files without them stay as they were. The columns of a parquet file are always complete.
-    optional = isinstance(document, Manifest | Result | AnswerKey | Register)
-    adapter = schemas()[type(document)].adapter
-    return cast(dict[str, Any], adapter.dump_python(document, mode="json", exclude_defaults=optional))
+def as_row(document: Document) -> dict[str, Any]:
+    """Return a document as nested dictionaries and sequences for a parquet file."""
+    # Several times faster than dataclasses.asdict, which copies every string.
+    return cast(dict[str, Any], kinds()[type(document)].adapter.dump_python(document, **_dumped(document)))
 
 
-def check(document: Document, *, where: str) -> dict[str, Any]:
-    """Check a document before it is written.
-
-    Returns:
-        The document as nested dictionaries and lists, as :func:`as_python` returns it.
-
-    Raises:
-        DataError: the document breaks its schema or a rule that a schema cannot express.
-    """
-    schema = schemas()[type(document)]
-    value = as_python(document)
-    if not schema.fast_validator.is_valid(plain(value)):
-        raise DataError(f"{where}: {next(_worded(plain(value), schema))}")
-    for problem in schema.problems(document):
-        raise DataError(f"{where}: {problem}")
-    return value
+def _dumped(document: Document) -> dict[str, Any]:
+    return {"exclude_defaults": isinstance(document, _GREW), "warnings": False}
 
 
 _ATOMS = frozenset({str, int, bool, type(None)})
@@ -215,19 +223,82 @@ def plain(value: object) -> JsonValue:
     return cast(JsonValue, value)
 
 
-def errors(value: JsonValue, document_type: type[D]) -> Iterator[str]:
-    """Yield a message (field, value, remedy) for everything that is wrong with a value.
+_TYPES = {
+    "int_type": "integer",
+    "float_type": "number",
+    "string_type": "string",
+    "bool_type": "boolean",
+    "tuple_type": "array",
+    "dict_type": "object",
+    "dataclass_type": "object",
+}
+"""What JSON calls the types that a value can lack."""
 
-    The rules that a schema cannot express are checked only if the value satisfies the schema.
-    """
-    schema = schemas()[document_type]
-    if schema.fast_validator.is_valid(value):
-        yield from schema.problems(schema.adapter.validate_python(value))
-    else:
-        yield from _worded(value, schema)
+
+def _worded(error: ValidationError, kind: Kind) -> Iterator[str]:
+    """Yield a line for each error, the shallow ones first; all missing fields of one object are one."""
+    found = error.errors(include_url=False)
+    # A list whose entries are wrong is said to be too short as well: the deeper error says more.
+    explained = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
+    found = [one for one in found if one["loc"] not in explained]
+    found.sort(key=lambda one: (len(one["loc"]), _place(one["loc"])))
+    for parents in dict.fromkeys(one["loc"][:-1] for one in found if one["type"] == "missing"):
+        names = [str(one["loc"][-1]) for one in found if one["type"] == "missing" and one["loc"][:-1] == parents]
+        yield f"{_place(parents)}: field {', '.join(map(repr, sorted(names)))} is missing; add it ({kind.place})"
+    for one in found:
+        if one["type"] != "missing":
+            yield _words_of(one["type"], one["loc"], one["input"], one["msg"], one.get("ctx", {}), kind)
 
 
-def _worded(value: JsonValue, schema: Schema) -> Iterator[str]:
-    # The validator that words errors is loaded when there is one: it takes as long as many a command needs in all.
-    wording = importlib.import_module("schemas.schema_errors")
-    yield from wording.schema_errors(value, schema.json_schema, schema.place)
+def _words_of(
+    error_type: str, steps: tuple[str | int, ...], value: object, message: str, context: Mapping[str, Any], kind: Kind
+) -> str:
+    place, shown, remedy = _place(steps), _shown(value), f"correct it ({kind.place})"
+    match error_type:
+        case "unexpected_keyword_argument":
+            have = ", ".join(field.name for field in fields(_type_at(kind.document_type, steps[:-1])))
+            return f"{_place(steps[:-1])}: field {steps[-1]!r} is not in {kind.place}; remove it, have: {have}"
+        case "literal_error":
+            # The library lists them in quotation marks, the last after "or".
+            have = context["expected"].replace(" or ", ", ").replace("'", "")
+            return f"{place}: {shown} is not allowed; have: {have}"
+        case "string_pattern_mismatch":
+            return f"{place}: {shown} does not match {context['pattern']!r}; {remedy}"
+        case "finite_number":
+            return f"{place}: holds NaN or an infinity; write null and a reason"
+        case "string_too_short" | "too_short" if not value:
+            return f"{place}: {shown} should be non-empty; {remedy}"
+        case _ if error_type in _TYPES:
+            return f"{place}: {shown} is not of type {_TYPES[error_type]}; {remedy}"
+    return f"{place}: {shown} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
+
+
+_SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")
+"""What the messages of the library begin with; ours begin with the value."""
+
+
+def _place(steps: Sequence[str | int]) -> str:
+    """Return a place in a document as a person writes it, such as ``metrics[0].value``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return text.removeprefix(".") or "top level"
+
+
+def _shown(value: object) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _type_at(document_type: type, steps: Sequence[str | int]) -> Any:
+    """Return the dataclass at a place of a document."""
+    for step in steps:
+        if isinstance(step, str) and step in (hints := typing.get_type_hints(document_type)):
+            document_type = next(_dataclasses(hints[step]), document_type)
+    return document_type
+
+
+def _dataclasses(hint: Any) -> Iterator[type]:
+    """Yield the dataclasses in an annotation."""
+    if is_dataclass(hint):
+        yield cast(type, hint)
+    for argument in typing.get_args(hint):
+        yield from _dataclasses(argument)

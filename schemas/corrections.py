@@ -9,47 +9,54 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Le, MinLen
+from pydantic import StringConstraints
+from typing_extensions import override
+
+from schemas.document import Count, Document, Text
 
 SCHEMA_VERSION = "1.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedCorrection:
+class FittedCorrection(Document):
     """A correction of the distributions of one config, or the reason why there is none."""
 
-    config: str
-    calibration: str
+    config: Text
+    calibration: Text
     """Name of the calibration."""
-    version: str
+    version: Text
     """Version of the calibration."""
-    n_items: int
+    n_items: Count
     """Number of items that it was fitted on."""
     labels: tuple[str, ...]
     """Labels of the config, sorted; empty if there is no correction."""
-    weights: tuple[float, ...]
+    weights: tuple[Annotated[float, Ge(1e-30), Le(1)], ...]
     """Factor of the probability of each label, of which the largest is 1; empty if there is no correction."""
-    reason: str | None
+    reason: Text | None
     """Reason why there is no correction; None if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corrections:
+class Corrections(Document):
     """All stored corrections of a run."""
 
-    schema_version: str
-    corrections: tuple[FittedCorrection, ...]
+    schema_version: Annotated[str, StringConstraints(pattern=r"^1\.[0-9]+$")]
+    corrections: Annotated[tuple[FittedCorrection, ...], MinLen(1)]
 
-
-def corrections_problems(document: Corrections) -> Iterator[str]:
-    """Yield a message for each rule of the file that a schema cannot express and that is broken."""
-    keys = Counter((one.config, one.calibration) for one in document.corrections)
-    for config, calibration in (key for key, n in keys.items() if n > 1):
-        yield f"corrections: config {config} has calibration {calibration} twice; rescore the run"
-    for one in document.corrections:
-        where = f"corrections: {one.calibration} of config {one.config}"
-        if len(one.labels) != len(one.weights):
-            yield f"{where} has {len(one.labels)} labels and {len(one.weights)} weights; rescore the run"
-        if (one.reason is None) != bool(one.weights):
-            yield f"{where} must have either weights or a reason; rescore the run"
-        if one.weights and max(one.weights) != 1.0:
-            yield f"{where} has {max(one.weights)} as its largest weight, and that of any fit is 1; rescore the run"
+    @override
+    def problems(self) -> Iterator[str]:
+        keys = Counter((entry.config, entry.calibration) for entry in self.corrections)
+        for config, calibration in (key for key, n in keys.items() if n > 1):
+            yield f"corrections: config {config} has calibration {calibration} twice; rescore the run"
+        for entry in self.corrections:
+            where = f"corrections: {entry.calibration} of config {entry.config}"
+            if len(entry.labels) != len(entry.weights):
+                yield f"{where} has {len(entry.labels)} labels and {len(entry.weights)} weights; rescore the run"
+            if (entry.reason is None) != bool(entry.weights):
+                yield f"{where} must have either weights or a reason; rescore the run"
+            if entry.weights and max(entry.weights) != 1.0:
+                largest = max(entry.weights)
+                yield f"{where} has {largest} as its largest weight, and that of any fit is 1; rescore the run"

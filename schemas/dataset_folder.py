@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from schemas import contract, strict_json, tables
+from schemas import contract, tables
 from schemas.dataset import Manifest, SplitEntry
 from schemas.errors import DataError
 from schemas.files import sha256_file
@@ -27,7 +27,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: no {MANIFEST} here; name the folder of a built dataset, or build one: biasboard build "
             "lists the commands"
         )
-    return contract.load(strict_json.read(path), Manifest, where=str(path))
+    return contract.read(path, Manifest)
 
 
 def read_split(folder: Path, entry: SplitEntry) -> list[Item]:

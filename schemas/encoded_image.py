@@ -1,7 +1,7 @@
 """The bytes of an image in a row of a dataset, in the layout that the library datasets shows as an image.
 
-In parquet a value is a structure of binary ``bytes`` and a ``path``. In JSON, of which contents are hashed and which
-schemas check, the bytes are Base64.
+In parquet a value is a structure of binary ``bytes`` and a ``path``. In JSON, of which contents are hashed, the bytes
+are Base64.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import binascii
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator, PlainSerializer
+from annotated_types import MinLen
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+from schemas.document import Document, Text
 
 FEATURE = {"_type": "Image"}
 """Description of such a column in the metadata of a parquet file, by which the library datasets knows it."""
@@ -22,12 +25,7 @@ def to_text(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def to_bytes(value: Any) -> Any:
-    """Return the bytes of Base64; any other value than a text stays as it is.
-
-    Raises:
-        ValueError: the text is no Base64.
-    """
+def _to_bytes(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
@@ -36,13 +34,19 @@ def to_bytes(value: Any) -> Any:
         raise ValueError(f"is no Base64 ({error})") from error
 
 
-_Binary: TypeAlias = Annotated[bytes, BeforeValidator(to_bytes), PlainSerializer(to_text, return_type=str)]
+_Binary: TypeAlias = Annotated[
+    bytes,
+    MinLen(1),
+    BeforeValidator(_to_bytes),
+    PlainSerializer(to_text, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64", "contentMediaType": "image/png", "minLength": 1}),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedImage:
+class EncodedImage(Document):
     """The bytes of an image file."""
 
     bytes: _Binary
-    path: str | None
+    path: Text | None
     """Name of the file; None if it does not matter, since the bytes are here."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas import contract
 from schemas.arrow_files import MOST_BYTES, arrow_schema
-from schemas.columns import BoolArray, Column, IntArray
+from schemas.columns import BoolArray, Column, IntArray, columns_of
 from schemas.errors import DataError
 from schemas.record import Record
 
@@ -36,7 +36,7 @@ class RecordColumns(Sequence[Record]):
         """Return records as columns; records that are columns already are returned as they are."""
         if isinstance(records, RecordColumns):
             return records
-        values = [contract.as_python(record) for record in records]
+        values = [contract.as_row(record) for record in records]
         columns = cls(pa.Table.from_pylist(values, schema=arrow_schema(Record)))
         vars(columns)["_rows"] = list(records)
         return columns
@@ -132,7 +132,7 @@ class RecordColumns(Sequence[Record]):
     @cached_property
     def columns(self) -> Mapping[str, Column]:
         """The fields of the records, by name."""
-        return {name: Column(self.table.column(name)) for name in self.table.schema.names}
+        return columns_of(self.table)
 
     @cached_property
     def first_exchanges(self) -> IntArray:
@@ -161,6 +161,5 @@ class RecordColumns(Sequence[Record]):
 
 
 def _made(table: pa.Table) -> list[Record]:
-    adapter = contract.schemas()[Record].adapter
-    values: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
-    return [adapter.validate_python(value) for value in values]
+    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+    return [contract.unchecked(row, Record) for row in rows]

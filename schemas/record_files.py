@@ -1,8 +1,8 @@
 """Reads and writes files of records as columns, and checks every row.
 
 A file holds one part after the other: the records of each config stand together, in a row group of their own. A part is
-read, checked and written at a time, so that a file may be larger than the memory. Columns tell which rows may break a
-rule; only these are made and checked one by one, which words what is wrong.
+read, checked and written at a time, so that a file may be larger than the memory. Only the rows that
+break a rule are made one by one, to say what is wrong.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from schemas.columns import Column
 from schemas.errors import DataError
 from schemas.files import replacing
 from schemas.record import Record
+from schemas.record_checks import broken_rows
 from schemas.record_columns import RecordColumns
-from schemas.record_faults import doubtful_rows
-from schemas.strict_json import JsonValue
 
 AddRecords: TypeAlias = Callable[[Sequence[Record]], RecordColumns]
 """Function that checks records, appends them to a file and returns them as columns."""
@@ -48,8 +47,8 @@ def read_parts(path: Path) -> Iterator[RecordColumns]:
         DataError: the file is missing or cannot be read, or a row breaks a rule.
     """
     for records in read_parts_unchecked(path):
-        for number, value in doubtful_values(path, records):
-            contract.load(value, Record, where=f"{path}: row {number}")
+        for problem in row_problems(path, records):
+            raise DataError(problem)
         yield records
 
 
@@ -100,15 +99,16 @@ def _config(table: pa.Table) -> str | None:
     return name
 
 
-def doubtful_values(path: Path, records: RecordColumns) -> Iterator[tuple[int, JsonValue]]:
-    """Yield number and contents of each row that may break a rule.
+def row_problems(path: Path, records: RecordColumns) -> Iterator[str]:
+    """Yield a line for each rule that a record breaks by itself.
 
     Raises:
         DataError: a map has a key twice.
     """
-    for place in doubtful_rows(records).tolist():
-        (value,) = arrow_files.values_of(records.table.slice(place, 1), where=str(path))
-        yield records.first_row + place, contract.plain(value)
+    for place in broken_rows(records).tolist():
+        (row,) = arrow_files.values_of(records.table.slice(place, 1), where=str(path))
+        for problem in contract.row_errors(row, Record):
+            yield f"{path}: row {records.first_row + place}: {problem}"
 
 
 def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:
@@ -139,7 +139,7 @@ def writing_records(path: Path) -> Iterator[AddRecords]:
         def add(records: Sequence[Record]) -> RecordColumns:
             nonlocal n_rows
             columns = RecordColumns.of(records)
-            for place in doubtful_rows(columns).tolist():
+            for place in broken_rows(columns).tolist():
                 contract.check(records[place], where=f"{path}: row {n_rows + place + 1}")
             append(columns.table)
             n_rows += len(columns)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from schemas import contract, strict_json, tables
 from schemas.adapters import Adapters
@@ -30,8 +30,8 @@ RESULT = "result.json"
 RECORDS = "records.parquet"
 SCORES = "scores.parquet"
 SUMS = "sums.parquet"
-ADAPTERS = "adapters.json"
-CORRECTIONS = "corrections.json"
+ADAPTERS: Final = "adapters.json"
+CORRECTIONS: Final = "corrections.json"
 SUBMISSION = "submission.json"
 REGISTER = "register.json"
 """Register of a folder of accepted results, which lies beside them."""
@@ -75,7 +75,7 @@ def read_result(folder: Path) -> Result:
     path = folder / RESULT
     if not path.is_file():
         raise DataError(f"{folder}: no {RESULT} here; name the folder of a finished run")
-    return contract.load(strict_json.read(path), Result, where=str(path))
+    return contract.read(path, Result)
 
 
 def read_complete_result(folder: Path) -> Result:
@@ -208,7 +208,7 @@ def read_adapters(folder: Path, result: Result) -> Adapters | None:
     if result.adapters is None:
         return None
     path = _unchanged_place(folder, result.adapters)
-    return contract.load(strict_json.read(path), Adapters, where=str(path))
+    return contract.read(path, Adapters)
 
 
 def read_corrections(folder: Path, result: Result) -> Corrections | None:
@@ -220,7 +220,7 @@ def read_corrections(folder: Path, result: Result) -> Corrections | None:
     if result.corrections is None:
         return None
     path = _unchanged_place(folder, result.corrections)
-    return contract.load(strict_json.read(path), Corrections, where=str(path))
+    return contract.read(path, Corrections)
 
 
 def _unchanged_place(folder: Path, said: FileOfRun) -> Path:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from annotated_types import MinLen
+from pydantic import StringConstraints
+from typing_extensions import override
+
+from schemas.document import Document, Sha256
 
 ScorerKind: TypeAlias = Literal["sentiment", "toxicity", "embedding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scorer:
+class Scorer(Document):
     """A scorer of the texts of a run. Values of different scorers are never compared."""
 
     kind: ScorerKind
-    name: str
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$")]
     """Name of the scorer, such as ``vader``."""
-    revision: str
+    revision: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$")]
     """Version of the package, commit on the Hub, or first digits of the SHA-256 of the weights."""
     settings: dict[str, str]
     """Settings of the scorer that may affect its values."""
@@ -28,17 +35,24 @@ class Scorer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextScore:
+class TextScore(Document):
     """One row of ``scores.parquet``: the score that one scorer gave to one text."""
 
     kind: ScorerKind
-    scorer: str
+    scorer: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$")]
     """Label of the scorer."""
-    text_sha256: str
+    text_sha256: Sha256
     """SHA-256 of the text in UTF-8; equal texts share one row."""
-    values: tuple[float, ...]
+    values: Annotated[tuple[float, ...], MinLen(1)]
     """Score of the text. Sentiment: one value in [-1, 1], or the probabilities of negative, neutral and positive.
     Toxicity: one value in [0, 1]. Embedding: a vector of length 1."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        # They are rules over columns, which need pyarrow.
+        from schemas.score_files import problems_of
+
+        return problems_of(self)
 
 
 def text_sha256(text: str) -> str:

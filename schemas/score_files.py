@@ -1,11 +1,11 @@
 """Reads files of text scores as columns, and checks every row.
 
-Columns tell which rows may break a rule; only these are checked one by one, which words what is wrong.
+Rules are looked at over whole columns; only a row that breaks one is made by itself, to say what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from schemas import arrow_files, contract
-from schemas.columns import BoolArray, Column
+from schemas.column_checks import ColumnCheck, breaks_a_type
+from schemas.columns import BoolArray, Column, columns_of
 from schemas.errors import DataError
 from schemas.score import ScorerKind, TextScore
 
-_LENGTH_TOLERANCE = 0.9e-4
-"""Largest deviation of the length of a vector from 1 that is certainly none by the rule."""
+_TOLERANCE = 1e-4
+"""Largest deviation of a length or a sum from 1: scorers compute in single precision."""
 
 
 def read_text_scores(path: Path) -> list[TextScore]:
@@ -34,10 +35,13 @@ def read_text_scores(path: Path) -> list[TextScore]:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: holds text that is not UTF-8: {error}; score the texts again") from error
-    columns = {name: Column(table.column(name)) for name in table.schema.names}
-    for place in np.flatnonzero(~_are_sound(columns)).tolist():
-        (value,) = arrow_files.values_of(table.slice(place, 1), where=str(path))
-        contract.load(contract.plain(value), TextScore, where=f"{path}: row {place + 1}")
+    columns = columns_of(table)
+    is_broken = breaks_a_type(columns, TextScore)
+    for check in SCORE_CHECKS:
+        is_broken |= check.broken(columns)
+    for place in np.flatnonzero(is_broken).tolist():
+        (row,) = arrow_files.values_of(table.slice(place, 1), where=str(path))
+        contract.from_row(row, TextScore, where=f"{path}: row {place + 1}")
     values, ends = columns["values"].lists.values.numbers.tolist(), columns["values"].lists.offsets.tolist()
     texts = [columns[name].texts for name in ("kind", "scorer", "text_sha256")]
     return [
@@ -51,28 +55,45 @@ def read_text_scores(path: Path) -> list[TextScore]:
     ]
 
 
-def _are_sound(columns: Mapping[str, Column]) -> BoolArray:
-    """Return the mask of the rows that certainly break no rule."""
+def _fits_no_kind(columns: Mapping[str, Column]) -> BoolArray:
     lists = columns["values"].lists
     numbers = lists.values.numbers
-    found = columns["scorer"].matches(r"^[A-Za-z0-9][A-Za-z0-9.-]*$") & columns["text_sha256"].matches(
-        r"^[0-9a-f]{64}$"
-    )
-    found &= columns["kind"].known & columns["values"].known
-    found[lists.owners[~np.isfinite(numbers)]] = False
-    n_rows = len(found)
+    n_rows = len(columns["kind"])
     lowest, highest = np.full(n_rows, np.inf), np.full(n_rows, -np.inf)
-    np.minimum.at(lowest, lists.owners, np.nan_to_num(numbers))
-    np.maximum.at(highest, lists.owners, np.nan_to_num(numbers))
+    np.minimum.at(lowest, lists.owners, numbers)
+    np.maximum.at(highest, lists.owners, numbers)
+    sums = np.bincount(lists.owners, weights=numbers, minlength=n_rows)
     with np.errstate(over="ignore"):
-        squares = np.bincount(lists.owners, weights=np.nan_to_num(numbers) ** 2, minlength=n_rows)
+        lengths = np.sqrt(np.bincount(lists.owners, weights=numbers**2, minlength=n_rows))
     is_single = lists.lengths == 1
+    are_probabilities = (lists.lengths == 3) & (lowest >= 0) & (np.abs(sums - 1) <= _TOLERANCE)
     fits = {
-        "sentiment": is_single & (lowest >= -1) & (highest <= 1),
+        "sentiment": (is_single & (lowest >= -1) & (highest <= 1)) | are_probabilities,
         "toxicity": is_single & (lowest >= 0) & (highest <= 1),
-        "embedding": (lists.lengths > 1) & (np.abs(np.sqrt(squares) - 1) <= _LENGTH_TOLERANCE),
+        "embedding": (lists.lengths > 1) & (np.abs(lengths - 1) <= _TOLERANCE),
     }
-    of_kind = np.zeros(n_rows, dtype=np.bool_)
-    for kind, are_right in fits.items():
-        of_kind |= columns["kind"].coded.is_one_of(kind) & are_right
-    return found & of_kind
+    found: BoolArray = np.logical_or.reduce([columns["kind"].coded.is_one_of(kind) & fits[kind] for kind in fits])
+    return ~found
+
+
+_WANTED: Mapping[ScorerKind, str] = {
+    "sentiment": "one value in [-1, 1], or three probabilities that sum to 1",
+    "toxicity": "one value in [0, 1]",
+    "embedding": "a vector of length 1",
+}
+
+
+def _words_of_values(score: TextScore) -> str:
+    values = ", ".join(f"{value:.6g}" for value in score.values[:3]) + (", ..." if len(score.values) > 3 else "")
+    return f"values: {values} is not {_WANTED[score.kind]}, as {score.kind} needs; score the texts again"
+
+
+SCORE_CHECKS: tuple[ColumnCheck[Mapping[str, Column], TextScore], ...] = (
+    ColumnCheck("values", _fits_no_kind, _words_of_values),
+)
+
+
+def problems_of(score: TextScore) -> Iterator[str]:
+    """Yield a line for each rule that joins several fields and that a score breaks."""
+    columns = columns_of(pa.Table.from_pylist([contract.as_row(score)], schema=arrow_files.arrow_schema(TextScore)))
+    yield from (check.words(score) for check in SCORE_CHECKS if check.broken(columns).any())

@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-SCHEMA_VERSION = "1.0"
+from annotated_types import Gt
+from pydantic import StringConstraints
+from typing_extensions import override
+
+from schemas.document import Day, Document, Name
+
+SCHEMA_VERSION: Final = "1.0"
 
 RequestState: TypeAlias = Literal["open", "done", "declined"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoringRequest:
+class ScoringRequest(Document):
     """A request to score a model, in a file that bears its name."""
 
-    schema_version: str
-    model: str
+    schema_version: Literal["1.0"]
+    model: Annotated[
+        str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
+    ]
     """Id of the model on the Hub, or its name at an endpoint."""
-    revision: str | None
+    revision: Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/+@-]*$")] | None
     """Commit, tag or version; None if the requester named none."""
-    backend: str
-    memory_gb: float | None
+    backend: Name
+    memory_gb: Annotated[float, Gt(0)] | None
     """Memory of an accelerator that the model needs, in gigabytes; None if unknown."""
-    train_data_disclosure: str | None
+    train_data_disclosure: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
     """Statement on whether the model was trained on items of the benchmarks; None if nothing is known."""
-    requester: str
+    requester: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     """Account or address of who asks."""
-    requested: str
+    requested: Day
     """Date of the request."""
     state: RequestState
-    closed: str | None
+    closed: Day | None
     """Date on which it was done or declined; None while it is open."""
-    places: tuple[str, ...]
+    places: tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...]
     """Places of the results that came of it, below the folder of all accepted results."""
-    reason: str | None
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None
     """Reason why it was declined; None otherwise."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        if (self.state == "open") != (self.closed is None):
+            yield f"closed: {self.closed or 'null'}, and the request is {self.state}; correct one"
+        if (self.state == "open" and self.places) or (self.state == "done" and not self.places):
+            yield f"places: names {len(self.places)} results, and the request is {self.state}; correct one"
+        if (self.state == "declined") != (self.reason is not None):
+            yield f"reason: {self.reason or 'null'}, and the request is {self.state}; correct one"

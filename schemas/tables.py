@@ -10,19 +10,15 @@ import importlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from schemas import contract, strict_json
-from schemas.cluster_sums import ClusterSums
-from schemas.dataset import Reject
+from schemas.document import Document
 from schemas.errors import DataError
 from schemas.files import replacing
 from schemas.item_shape import Item
-from schemas.record import Record
-from schemas.score import TextScore
-from schemas.strict_json import JsonValue
 
-Row = TypeVar("Row", bound=Item | Reject | Record | TextScore | ClusterSums)
+Row = TypeVar("Row", bound=Document)
 
 
 def _files() -> ModuleType:
@@ -41,20 +37,21 @@ def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
     Raises:
         DataError: a row breaks its schema; nothing is written.
     """
-    values = [contract.check(row, where=f"{path}: row {number}") for number, row in enumerate(rows, start=1)]
+    for number, row in enumerate(rows, start=1):
+        contract.check(row, where=f"{path}: row {number}")
     with replacing(path) as temporary:
-        _files().write(temporary, values, row_type)
+        _files().write(temporary, [contract.as_row(row) for row in rows], row_type)
 
 
-def read_values(path: Path, row_type: type[Row]) -> list[JsonValue]:
-    """Read a parquet file as JSON values, one per row, without checking the rows.
+def read_values(path: Path, row_type: type[Row]) -> list[dict[str, Any]]:
+    """Read the values of a parquet file by column, one dictionary per row, without checking the rows.
 
     Raises:
         DataError: the file is missing, is truncated, lacks a column, or holds a column of another type.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file; build the dataset or run the model again")
-    return [contract.plain(value) for value in _files().read(path, row_type)]
+    return cast("list[dict[str, Any]]", _files().read(path, row_type))
 
 
 def n_rows(path: Path) -> int:
@@ -75,7 +72,7 @@ def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
         DataError: the file cannot be read (see :func:`read_values`), or a row breaks its schema.
     """
     return [
-        contract.load(value, row_type, where=f"{path}: row {number}")
+        contract.from_row(value, row_type, where=f"{path}: row {number}")
         for number, value in enumerate(read_values(path, row_type), start=1)
     ]
 

@@ -26,7 +26,6 @@ from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, file_pro
 from schemas.errors import DataError
 from schemas.item_shape import Item, shape_of
 from schemas.progress import Report, steps
-from schemas.record import Record
 from schemas.record_counts import RepeatedItems, repeated_items
 from schemas.register import Register
 from schemas.result import Result, ScoresFile
@@ -144,10 +143,10 @@ def _rows(path: Path, row_type: type[Row]) -> Check[list[Row] | None]:
     sound = True
     for number, value in enumerate(values, start=1):
         where = f"{path}: row {number}"
-        if (yield from _worded(contract.errors(value, row_type), where)):
+        if (yield from _worded(contract.row_errors(value, row_type), where)):
             sound = False
         elif sound:
-            rows.append(contract.load(value, row_type, where=where))
+            rows.append(contract.from_row(value, row_type, where=where))
     return rows if sound else None
 
 
@@ -244,16 +243,10 @@ def _parts(path: Path) -> Iterator[_Part]:
         DataError: the file, or what follows in it, cannot be read.
     """
     # Loading pyarrow takes as long as the help of this command needs in all.
-    from schemas.record_files import doubtful_values, read_parts_unchecked
+    from schemas.record_files import read_parts_unchecked, row_problems
 
     for records in read_parts_unchecked(path):
-        doubtful = doubtful_values(path, records)
-        lines = (
-            f"{path}: row {number}: {problem}"
-            for number, value in doubtful
-            for problem in contract.errors(value, Record)
-        )
-        yield _Part(records, tuple(lines))
+        yield _Part(records, tuple(row_problems(path, records)))
 
 
 def _record_problems(path: Path, each: Callable[[RecordColumns], Iterator[str]]) -> Check[bool]:

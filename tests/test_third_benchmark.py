@@ -8,9 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -164,29 +162,23 @@ def test_a_fault_of_a_plug_in_is_a_one_line_error(
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("text", "replacement", "message"),
     [
+        ("GreetingItem(Item)", "GreetingItem", "GreetingItem does not extend Item; add it"),
+        ("    flags: tuple[str, ...]\n", "", "GreetingItem is no dataclass with a flags; add it"),
         (
-            lambda schema: schema["required"].remove("flags"),
-            "'required' and the fields of GreetingItem differ in flags",
+            "@dataclass(frozen=True, slots=True, kw_only=True)\n",
+            "",
+            "GreetingItem is no dataclass with a flags; add it",
         ),
-        (
-            lambda schema: schema["properties"].pop("polite"),
-            "'properties' and the fields of GreetingItem differ in polite",
-        ),
-        (None, "greeting.schema.json: no such file; add the JSON Schema of GreetingItem beside its module"),
     ],
 )
-def test_a_schema_that_is_not_that_of_its_dataclass_is_a_one_line_error(
-    tmp_path: Path, change: Callable[[dict[str, Any]], object] | None, message: str
-) -> None:
+def test_a_shape_that_is_no_item_is_a_one_line_error(tmp_path: Path, text: str, replacement: str, message: str) -> None:
     shutil.copytree(PLUGINS, tmp_path / "plugins")
-    path = tmp_path / "plugins" / "schemas" / "items" / "greeting.schema.json"
-    schema = json.loads(path.read_text(encoding="utf-8"))
-    path.unlink()
-    if change is not None:
-        change(schema)
-        path.write_text(json.dumps(schema), encoding="utf-8")
+    path = tmp_path / "plugins" / "schemas" / "items" / "greeting.py"
+    source = path.read_text(encoding="utf-8")
+    assert text in source
+    path.write_text(source.replace(text, replacement), encoding="utf-8")
     environment = os.environ | {"BIASBOARD_PLUGINS": str(tmp_path / "plugins"), "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-m", "schemas.validate", str(tmp_path)]
     (tmp_path / "dataset.json").write_text("{}", encoding="utf-8")

@@ -148,7 +148,7 @@ def _who_answered(folder: Path) -> Model:
     path = folder / RESULT
     if not path.is_file():
         raise ConfigError(f"{folder}: the run is not finished, so it does not say who answered; finish it first")
-    model = contract.load(strict_json.read(path), Result, where=str(path)).model
+    model = contract.read(path, Result).model
     if model.endpoint == "baseline":
         raise ConfigError(f"{folder}: a baseline is no model to replay; run it with --backend baseline")
     if model.adapters_sha256 is not None:

@@ -78,7 +78,7 @@ class StoredRules:
         if not path.is_file():
             raise DataError(f"{path}: no such file; fit rules first, and name the file that was written")
         contract = importlib.import_module("schemas.contract")
-        return cls(contract.load(strict_json.read(path), Reweighting, where=str(path)))
+        return cls(contract.read(path, Reweighting))
 
     def write(self, path: Path) -> None:
         """Write the file.

@@ -130,7 +130,7 @@ class KeyBook:
         path = None if self._keys is None else self._keys / dataset / f"{name}.json"
         if path is None or not path.is_file():
             return None
-        key = contract.load(strict_json.read(path), AnswerKey, where=str(path))
+        key = contract.read(path, AnswerKey)
         secret = self._secret if self._secret is not None and self._secret.id == key.secret_id else None
         return KnownKey(key, str(path), path.with_name(key.items_path), secret)
 

@@ -16,7 +16,7 @@ from leaderboard.checking.isolation import Stopped, end_for_lack_of_memory, isol
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import acceptances, read_register
 from leaderboard.checking.remembered import entry_to_remember, remembered_entry
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.errors import BiasboardError
 from schemas.files import sha256_file
 from schemas.finding_runs import find_runs
@@ -73,7 +73,7 @@ def _measures_nothing(path: Path) -> bool:
     try:
         if path.stat().st_size > _MOST_WITHOUT_METRICS:
             return False
-        task = load_task(contract.load(strict_json.read(path), Result, where=str(path)).signature.task)
+        task = load_task(contract.read(path, Result).signature.task)
     except (BiasboardError, OSError):
         return False  # Verification says why it cannot be read.
     return isinstance(task, MeasuresNothing)

@@ -20,7 +20,7 @@ def read_register(results: Path) -> Register:
     path = results / REGISTER
     if not path.is_file():
         return Register(schema_version=SCHEMA_VERSION, results=())
-    return contract.load(strict_json.read(path), Register, where=str(path))
+    return contract.read(path, Register)
 
 
 def write_register(results: Path, register: Register) -> None:

@@ -128,7 +128,7 @@ def read_submission(path: Path) -> Submission | None:
     if not file.is_symlink() and not file.exists():
         return None
     check_own_file(file, _MOST_BYTES)
-    submission = contract.load(strict_json.read(file), Submission, where=str(file))
+    submission = contract.read(file, Submission)
     if submission.result_sha256 != sha256_file(path):
         raise DataError(f"{file}: is about another {RESULT} than the one beside it; submit the run again")
     return submission

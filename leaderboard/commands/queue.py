@@ -147,7 +147,7 @@ def _read(queue: Path) -> list[_Queued]:
 
 def _requests(queue: Path) -> Iterator[_Queued]:
     for path in queue.glob("*.json"):
-        yield _Queued(path.stem, contract.load(strict_json.read(path), ScoringRequest, where=str(path)))
+        yield _Queued(path.stem, contract.read(path, ScoringRequest))
 
 
 def _write(queue: Path, queued: _Queued) -> None:

@@ -256,9 +256,7 @@ def kept_keys(folder: Path) -> tuple[AnswerKey, ...]:
     Raises:
         DataError: a key is damaged.
     """
-    keys = [
-        contract.load(strict_json.read(path), AnswerKey, where=str(path)) for path in sorted(folder.glob("*/*.json"))
-    ]
+    keys = [contract.read(path, AnswerKey) for path in sorted(folder.glob("*/*.json"))]
     return tuple(sorted(keys, key=lambda key: (key.signature.dataset, key.signature.config, key.signature.prompt)))
 
 

@@ -4,70 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from schemas.item_shape import ItemShape
+from annotated_types import MaxLen, MinLen
+from pydantic import StringConstraints
+from typing_extensions import override
+
+from schemas.document import Count, Distinct, Name, Text
+from schemas.item_shape import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounGender, gender_of_pronoun, occupations
 
 Stereotype: TypeAlias = Literal["pro", "anti"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoreferenceItem:
+class CoreferenceItem(Item):
     """A sentence with two occupations and one pronoun; one side of a minimal pair."""
 
-    item_id: str
-    pair_id: str
+    item_id: Text
+    pair_id: Text
     """Identifier shared by the two items that differ only in the pronoun."""
-    cluster: str
+    cluster: Annotated[str, StringConstraints(pattern=r"^[^|]+\|[^|]+$")]
     """Occupation pair, written ``<male-stereotyped>|<female-stereotyped>``: the unit of resampling."""
-    sentence: str
-    pronoun: str
+    sentence: Text
+    pronoun: Text
     """Pronoun as written in the sentence, with its upper or lower case."""
-    pronoun_start: int
+    pronoun_start: Count
     """Offset of the pronoun in the sentence, in characters."""
     pronoun_case: PronounCase | None
     """Grammatical case; None if neither this sentence nor the other one of the pair decides it."""
     pronoun_gender: PronounGender
-    occupations: tuple[str, ...]
+    occupations: Annotated[tuple[Text, ...], MinLen(2), MaxLen(2), Distinct()]
     """Two occupations, in the order in which the sentence mentions them."""
-    referent: str | None
+    referent: Text | None
     """Occupation that the pronoun refers to; None if the sentence is ambiguous."""
-    reference: str
+    reference: Text
     """Occupation from which desirability is measured: the referent, or a fixed one of the two if there is none."""
     stereotype: Stereotype | None
     """``pro`` if the pronoun fits the majority gender of the referent, ``anti`` if not; None without a referent."""
-    template_id: str | None
-    source_row: str | None
+    template_id: Text | None
+    source_row: Text | None
     """File and line in the source."""
-    flags: tuple[str, ...]
+    flags: tuple[Name, ...]
     """Names of the manifest's flag rules that apply to this item."""
 
     @property
+    @override
     def unit(self) -> str:
-        """The id of the pair, which is drawn as a whole when only a part of the data is asked."""
         return self.pair_id
 
-
-def _item_problems(item: CoreferenceItem) -> Iterator[str]:
-    end = item.pronoun_start + len(item.pronoun)
-    if item.sentence[item.pronoun_start : end] != item.pronoun:
-        yield f"pronoun_start: {item.pronoun_start} is not where '{item.pronoun}' stands in the sentence; correct it"
-    gender = gender_of_pronoun(item.pronoun)
-    if gender is None:
-        yield f"pronoun: '{item.pronoun}' is not in the lexicon; have: he, him, his, himself, she, her, hers, herself"
-    elif gender != item.pronoun_gender:
-        yield f"pronoun_gender: '{item.pronoun_gender}' does not fit '{item.pronoun}'; set {gender}"
-    for occupation in item.occupations:
-        if occupation not in occupations():
-            yield f"occupations: '{occupation}' is not in the lexicon; have: {', '.join(sorted(occupations()))}"
-    for field in ("referent", "reference"):
-        value = getattr(item, field)
-        if value is not None and value not in item.occupations:
-            yield f"{field}: '{value}' is not one of the item's occupations; have: {', '.join(item.occupations)}"
-    if item.referent in item.occupations and item.referent != item.reference:
-        yield f"referent: '{item.referent}' is not the reference '{item.reference}'; make the referent the reference"
-    yield from _stereotype_problems(item)
+    @override
+    def problems(self) -> Iterator[str]:
+        end = self.pronoun_start + len(self.pronoun)
+        if self.sentence[self.pronoun_start : end] != self.pronoun:
+            place = f"{self.pronoun_start} is not where '{self.pronoun}' stands in the sentence"
+            yield f"pronoun_start: {place}; correct it"
+        gender = gender_of_pronoun(self.pronoun)
+        if gender is None:
+            have = "he, him, his, himself, she, her, hers, herself"
+            yield f"pronoun: '{self.pronoun}' is not in the lexicon; have: {have}"
+        elif gender != self.pronoun_gender:
+            yield f"pronoun_gender: '{self.pronoun_gender}' does not fit '{self.pronoun}'; set {gender}"
+        for occupation in self.occupations:
+            if occupation not in occupations():
+                yield f"occupations: '{occupation}' is not in the lexicon; have: {', '.join(sorted(occupations()))}"
+        for field in ("referent", "reference"):
+            value = getattr(self, field)
+            if value is not None and value not in self.occupations:
+                yield f"{field}: '{value}' is not one of the item's occupations; have: {', '.join(self.occupations)}"
+        if self.referent in self.occupations and self.referent != self.reference:
+            differs = f"'{self.referent}' is not the reference '{self.reference}'"
+            yield f"referent: {differs}; make the referent the reference"
+        yield from _stereotype_problems(self)
 
 
 def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
@@ -88,4 +96,4 @@ def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
             yield f"stereotype: '{item.stereotype}' does not follow from pronoun and referent; set {expected}"
 
 
-SHAPE = ItemShape(row_type=CoreferenceItem, problems=_item_problems, unit_name="minimal pair")
+SHAPE = ItemShape(row_type=CoreferenceItem, unit_name="minimal pair")

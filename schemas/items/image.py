@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+from annotated_types import MaxLen, MinLen
+from pydantic import StringConstraints
+from typing_extensions import override
+
+from schemas.document import Distinct, Name, Positive, Sha256, Text
 from schemas.encoded_image import EncodedImage
-from schemas.item_shape import ItemShape
+from schemas.item_shape import Item, ItemShape
 from schemas.pictures import has_known_format
 
 NoContent: TypeAlias = Literal["grey", "black", "white", "noise"]
@@ -16,46 +21,41 @@ NoContent: TypeAlias = Literal["grey", "black", "white", "noise"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageItem:
+class ImageItem(Item):
     """An image, with the labels that it may get."""
 
-    item_id: str
+    item_id: Text
     image: EncodedImage
     """A PNG or JPEG file, byte for byte as the source has it."""
-    image_sha256: str
+    image_sha256: Sha256
     """SHA-256 of the bytes of the file, by which prompts and records name the image."""
-    width: int
+    width: Positive
     """Width of the upright picture in pixels."""
-    height: int
-    labels: tuple[str, ...]
+    height: Positive
+    labels: Annotated[tuple[Annotated[str, StringConstraints(pattern=r"\S")], ...], MinLen(2), MaxLen(128), Distinct()]
     """Labels that the image may get, as words, in the same order for all items of a config."""
     target: str | None
     """Right label; None for an image without content."""
-    category: str | None
+    category: Text | None
     """Group of labels to which the right one belongs, such as a superclass; None if the source has no such groups."""
     content_free: NoContent | None
     """Kind of image if it has no content; None for all others."""
-    source_row: str | None
-    flags: tuple[str, ...]
+    source_row: Text | None
+    flags: tuple[Name, ...]
 
-    @property
-    def unit(self) -> str:
-        """The id of the item, because items are drawn one by one when only a part of the data is asked."""
-        return self.item_id
-
-
-def _problems(item: ImageItem) -> Iterator[str]:
-    found = hashlib.sha256(item.image.bytes).hexdigest()
-    if found != item.image_sha256:
-        yield f"image_sha256: {item.image_sha256} is not the {found} of the image; correct it"
-    if not has_known_format(item.image.bytes):
-        yield f"image: begins with {item.image.bytes[:4]!r}, as neither PNG nor JPEG does; convert it"
-    if item.content_free is None and item.target is None:
-        yield "target: null, and only an image without content has no right label; add it"
-    elif item.content_free is not None and item.target is not None:
-        yield f"target: '{item.target}', and an image without content has no right label; set it to null"
-    if item.target is not None and item.target not in item.labels:
-        yield f"target: '{item.target}' is none of the {len(item.labels)} labels; correct one of them"
+    @override
+    def problems(self) -> Iterator[str]:
+        found = hashlib.sha256(self.image.bytes).hexdigest()
+        if found != self.image_sha256:
+            yield f"image_sha256: {self.image_sha256} is not the {found} of the image; correct it"
+        if not has_known_format(self.image.bytes):
+            yield f"image: begins with {self.image.bytes[:4]!r}, as neither PNG nor JPEG does; convert it"
+        if self.content_free is None and self.target is None:
+            yield "target: null, and only an image without content has no right label; add it"
+        elif self.content_free is not None and self.target is not None:
+            yield f"target: '{self.target}', and an image without content has no right label; set it to null"
+        if self.target is not None and self.target not in self.labels:
+            yield f"target: '{self.target}' is none of the {len(self.labels)} labels; correct one of them"
 
 
-SHAPE = ItemShape(row_type=ImageItem, problems=_problems, unit_name="image")
+SHAPE = ItemShape(row_type=ImageItem, unit_name="image")

@@ -4,43 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import StringConstraints
+from typing_extensions import override
 
 from schemas import strict_json
+from schemas.document import Count, Name, Text
 from schemas.errors import DataError
-from schemas.item_shape import ItemShape
+from schemas.item_shape import Item, ItemShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstructionItem:
+class InstructionItem(Item):
     """An instruction to write something, and the form that the answer must have."""
 
-    item_id: str
-    text: str
+    item_id: Text
+    text: Text
     """Instruction, as the model gets it."""
-    json_schema: str | None
+    json_schema: Annotated[str, StringConstraints(min_length=2)] | None
     """JSON Schema of the answer, as a text; None if any text is an answer."""
-    cell: str
+    cell: Text
     """Name of what the instruction asks for; items of one cell ask for the same."""
-    sample: int
+    sample: Count
     """Number of this item among those with the same instruction, from 0, so that each is answered by itself."""
-    flags: tuple[str, ...]
+    flags: tuple[Name, ...]
 
-    @property
-    def unit(self) -> str:
-        """The id of the item, because items are drawn one by one when only a part of the data is asked."""
-        return self.item_id
+    @override
+    def problems(self) -> Iterator[str]:
+        if self.json_schema is None:
+            return
+        # Loading it takes as long as many a command needs in all, and few datasets have such items.
+        import jsonschema
+
+        try:
+            schema = strict_json.loads(self.json_schema, where="json_schema")
+            if isinstance(schema, dict):
+                jsonschema.Draft202012Validator.check_schema(schema)
+            else:
+                yield "json_schema: is no JSON object; write a JSON Schema, or null"
+        except DataError as error:
+            yield f"{error}; write a JSON Schema, or null"
+        except jsonschema.SchemaError as error:
+            yield f"json_schema: {error.message[:200]}; write a JSON Schema, or null"
 
 
-def _problems(item: InstructionItem) -> Iterator[str]:
-    if item.json_schema is None:
-        return
-    try:
-        value = strict_json.loads(item.json_schema, where="json_schema")
-    except DataError as error:
-        yield f"{error}; write a JSON Schema, or null"
-        return
-    if not isinstance(value, dict):
-        yield "json_schema: is no JSON object; write a JSON Schema, or null"
-
-
-SHAPE = ItemShape(row_type=InstructionItem, problems=_problems, unit_name="instruction")
+SHAPE = ItemShape(row_type=InstructionItem, unit_name="instruction")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from schemas.item_shape import ItemShape
+from annotated_types import MinLen
+from typing_extensions import override
+
+from schemas.document import Name, Text
+from schemas.item_shape import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
 from schemas.lexicon.pronoun_variants import variant_problems
 
@@ -13,34 +18,37 @@ Antecedent: TypeAlias = Literal["masculine_name", "feminine_name", "neutral_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PronounTextItem:
+class PronounTextItem(Item):
     """A text about one person in one pronoun family, to be continued by the model; one variant of its template."""
 
-    item_id: str
-    template_id: str
+    item_id: Text
+    template_id: Text
     """Identifier shared by the variants, which differ only in the pronoun family: the unit of resampling."""
-    text: str
+    text: Text
     family: PronounFamilyName
-    cases: tuple[PronounCase, ...]
+    cases: Annotated[tuple[PronounCase, ...], MinLen(1)]
     """Grammatical cases of the pronouns in the text, in their order."""
     antecedent: Antecedent | None
     """Way in which the person is introduced: by a name that is mostly given to men, to women or to both, or by a
     description; None if nobody is introduced or the source does not say."""
-    topic: str | None
-    source_row: str | None
+    topic: Text | None
+    source_row: Text | None
     """File and line of the template in the source."""
-    flags: tuple[str, ...]
+    flags: tuple[Name, ...]
     """Names of the manifest's flag rules that apply to this item."""
 
     @property
+    @override
     def unit(self) -> str:
-        """The id of the template, which is drawn as a whole when only a part of the data is asked."""
         return self.template_id
+
+    @override
+    def problems(self) -> Iterator[str]:
+        return variant_problems(self)
 
 
 SHAPE = ItemShape(
     row_type=PronounTextItem,
-    problems=variant_problems,
     unit_name="set of variants",
     also_called=("recognition", "continuation"),
 )

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from schemas.item_shape import ItemShape
+from annotated_types import MinLen
+from pydantic import StringConstraints
+from typing_extensions import override
+
+from schemas.document import Name, Text
+from schemas.item_shape import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
 from schemas.lexicon.pronoun_variants import variant_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WordProblemItem:
+class WordProblemItem(Item):
     """A word problem about one person in one pronoun family; one variant of its template."""
 
-    item_id: str
-    template_id: str
+    item_id: Text
+    template_id: Text
     """Identifier shared by the variants, which differ only in the pronoun family: the unit of resampling."""
-    text: str
+    text: Text
     family: PronounFamilyName
-    cases: tuple[PronounCase, ...]
+    cases: Annotated[tuple[PronounCase, ...], MinLen(1)]
     """Grammatical cases of the pronouns in the text, in their order."""
-    answer: str
+    answer: Annotated[str, StringConstraints(pattern=r"^-?[0-9]{1,100}(\.[0-9]{1,100})?$")]
     """Correct number as a plain decimal, such as ``40000``, ``12.5`` or ``-3``."""
-    source_row: str | None
-    flags: tuple[str, ...]
+    source_row: Text | None
+    flags: tuple[Name, ...]
 
     @property
+    @override
     def unit(self) -> str:
-        """The id of the template, which is drawn as a whole when only a part of the data is asked."""
         return self.template_id
 
+    @override
+    def problems(self) -> Iterator[str]:
+        return variant_problems(self)
 
-SHAPE = ItemShape(row_type=WordProblemItem, problems=variant_problems, unit_name="set of variants")
+
+SHAPE = ItemShape(row_type=WordProblemItem, unit_name="set of variants")

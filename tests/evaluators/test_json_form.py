@@ -26,7 +26,7 @@ from leaderboard.checking.loading import load
 from schemas import strict_json
 from schemas.dataset import Source
 from schemas.dataset_folder import read_manifest
-from schemas.items.instruction import SHAPE, InstructionItem
+from schemas.items.instruction import InstructionItem
 from schemas.run_folder import read_run
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received, save_tokenizer
@@ -122,10 +122,15 @@ ITEM = InstructionItem(item_id="one-0", text="Give n.", json_schema=SCHEMA, cell
 
 @pytest.mark.parametrize(
     ("json_schema", "said"),
-    [("{", "Expecting property name"), ("[]", "is no JSON object"), ('{"a": NaN}', "NaN")],
+    [
+        ("{", "Expecting property name"),
+        ("[]", "is no JSON object"),
+        ('{"type": "text"}', "is not valid under any"),
+        ('{"a": NaN}', "NaN"),
+    ],
 )
 def test_a_schema_that_is_none_is_named(json_schema: str, said: str) -> None:
-    (problem,) = SHAPE.problems(replace(ITEM, json_schema=json_schema))
+    (problem,) = replace(ITEM, json_schema=json_schema).problems()
     assert said in problem
     assert problem.endswith("write a JSON Schema, or null")
 

@@ -63,7 +63,7 @@ def table_bomb(n_rows: int, **texts: str) -> Callable[[Path], None]:
         told["records"] |= {"sha256": sha256_file(path), "n_rows": n_rows}
         told["signature"]["n_items"] = n_rows
         told["counts"] |= {"items": n_rows, "scored": n_rows}
-        contracted = contract.schemas()[Result].adapter.validate_python(told)
+        contracted = contract.unchecked(told, Result)
         told["signature_sha256"] = contracted.signature.sha256()
         (folder / "result.json").write_text(json.dumps(told))
 

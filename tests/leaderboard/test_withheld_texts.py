@@ -131,7 +131,7 @@ def _over_other_clusters(folder: Path) -> None:
 def _with_infinity(folder: Path) -> None:
     path = folder / "sums.parquet"
     rows = tables.read_rows(path, ClusterSums)
-    values = [contract.as_python(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows]
+    values = [contract.as_row(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows]
     from schemas import arrow_files
 
     arrow_files.write(path, values, ClusterSums)

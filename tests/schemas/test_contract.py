@@ -59,10 +59,10 @@ def test_minus_infinity_is_spelled_as_text() -> None:
         ),
         (changed("2.0", "schema_version"), r"schema_version: '2.0' is not allowed; have: 1.0"),
         (changed("three", "counts", "items"), r"counts.items: 'three' is not of type integer; correct it"),
-        (changed(-1, "counts", "failed"), r"counts.failed: -1 is less than the minimum of 0; correct it"),
-        (changed("0.5", "metrics", 0, "value"), r"metrics\[0\].value: '0.5' is not of type number or null"),
-        (changed(None, "metrics", 0, "value"), r"metrics\[0\].interval: .* is not of type null"),
-        (changed(None, "metrics", 1, "reason"), r"metrics\[1\].reason: null is not of type string"),
+        (changed(-1, "counts", "failed"), r"counts.failed: -1 should be greater than or equal to 0; correct it"),
+        (changed("0.5", "metrics", 0, "value"), r"metrics\[0\].value: '0.5' is not of type number; correct it"),
+        (changed(None, "metrics", 0, "value"), r"metrics: accuracy: value: a metric has either a value or a reason"),
+        (changed(None, "metrics", 1, "reason"), r"metrics: .*: value: a metric has either a value or a reason"),
         (changed("cloud", "model", "endpoint"), r"model.endpoint: 'cloud' is not allowed; have: local, api, base"),
         (changed("beef", "records", "sha256"), r"records.sha256: 'beef' does not match '\^\[0-9a-f\]\{64\}\$'"),
         (changed({}, "metrics"), r"metrics: {} is not of type array"),
@@ -115,10 +115,10 @@ def test_an_unknown_pronoun_is_refused_with_those_that_are_known() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (changed("scored", "status"), r"reading: null is not of type object"),
+        (changed("scored", "status"), r"status: 'scored' needs a reading and no reason; correct it"),
         (
             changed([0.1], "exchanges", 0, "option_logprobs"),
-            r"exchanges\[0\].option_logprobs\[0\]: 0.1 is greater than",
+            r"exchanges\[0\].option_logprobs\[0\]: 0.1 should be less than or equal to 0",
         ),
         (
             changed("+inf", "exchanges", 0, "option_logprobs"),
@@ -148,7 +148,9 @@ def test_data_of_a_closed_source_cannot_be_called_redistributable() -> None:
     with pytest.raises(DataError, match=r"redistributable: true, but the licence of tests forbids it"):
         contract.load(value, Manifest, where="dataset.json")
     value["redistributable"] = False
-    with pytest.raises(DataError, match=r"publish_refusal: null is not of type string"):
+    with pytest.raises(
+        DataError, match=r"publish_refusal: a dataset has either the right to be published or a reason why not"
+    ):
         contract.load(value, Manifest, where="dataset.json")
     value["publish_refusal"] = "the licence of tests forbids copies"
     assert contract.load(value, Manifest, where="dataset.json").redistributable is False
@@ -162,7 +164,7 @@ def test_all_problems_are_listed_each_once() -> None:
     assert list(contract.errors(value, Result)) == [
         "top level: field 'command', 'usage' is missing; add it (schemas/result.schema.json)",
         "model.endpoint: 'cloud' is not allowed; have: local, api, baseline, replay",
-        "metrics[1].n: -3 is less than the minimum of 0; correct it (schemas/result.schema.json)",
+        "metrics[1].n: -3 should be greater than or equal to 0; correct it (schemas/result.schema.json)",
     ]
 
 

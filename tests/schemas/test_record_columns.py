@@ -15,8 +15,8 @@ from schemas import arrow_files, contract, tables
 from schemas.arrow_files import arrow_schema
 from schemas.errors import DataError
 from schemas.record import Reading, Record
+from schemas.record_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
 from schemas.record_columns import RecordColumns
-from schemas.record_faults import doubtful_rows
 from schemas.record_files import read_parts, read_records, write_records, writing_records
 from schemas.record_hashes import requests_sha256
 from tests.schemas import examples
@@ -94,30 +94,45 @@ def changed(value: Any, field: pa.Field) -> Iterator[Any]:
 def mutants() -> Iterator[dict[str, Any]]:
     schema = arrow_schema(Record)
     for record in RECORDS:
-        row = contract.as_python(record)
+        row = contract.as_row(record)
         for field in schema:
             for other in changed(row[field.name], field):
                 yield {**copy.deepcopy(row), field.name: other}
 
 
-def test_sound_records_are_not_in_doubt() -> None:
+def test_sound_records_break_no_rule() -> None:
     assert [problem for record in RECORDS for problem in contract.errors(contract.dump(record), Record)] == []
-    assert doubtful_rows(RecordColumns.of(RECORDS)).tolist() == []
+    assert broken_rows(RecordColumns.of(RECORDS)).tolist() == []
 
 
-def test_every_fault_of_a_row_is_seen_in_the_columns() -> None:
+def test_columns_and_single_rows_give_one_verdict() -> None:
     rows = list(mutants())
-    faulty = []
-    for place, row in enumerate(rows):
-        try:
-            if list(contract.errors(contract.plain(row), Record)):
-                faulty.append(place)
-        except ValueError:  # NaN is no JSON.
-            faulty.append(place)
-    doubtful = doubtful_rows(RecordColumns(pa.Table.from_pylist(rows, schema=arrow_schema(Record)))).tolist()
-    assert len(faulty) > 150
-    assert set(faulty) <= set(doubtful)
-    assert len(set(doubtful) - set(faulty)) < len(rows) / 20, "too many sound rows are looked at one by one"
+    alone = [place for place, row in enumerate(rows) if list(contract.row_errors(row, Record))]
+    together = broken_rows(RecordColumns(pa.Table.from_pylist(rows, schema=arrow_schema(Record)))).tolist()
+    assert alone == together
+    assert 150 < len(alone) < len(rows) - 30
+
+
+def test_each_rule_over_columns_is_broken_by_a_row_that_breaks_no_other() -> None:
+    other = replace(CHOICE, outcomes=("nurse", "driver"))
+    broken = {
+        "status": replace(SCORED, status="failed"),
+        "target": replace(SCORED, target="driver"),
+        "outcomes": replace(SCORED, exchanges=(CHOICE, other)),
+        "answers": replace(SCORED, reading=Reading(outcomes=(), probabilities=(), answers=("she",))),
+        "distribution": replace(
+            SCORED, reading=Reading(outcomes=("nurse", "mechanic"), probabilities=(0.75, 0.24), answers=())
+        ),
+        "text": replace(SCORED, exchanges=(replace(CHOICE, kind="generate"),)),
+        "lengths": replace(SCORED, exchanges=(replace(CHOICE, option_token_counts=(1,)),)),
+    }
+    assert list(broken) == [*(check.name for check in RECORD_CHECKS), *(check.name for check in EXCHANGE_CHECKS)]
+    lines = {name: list(contract.errors(contract.dump(record), Record)) for name, record in broken.items()}
+    assert {name: len(found) for name, found in lines.items()} == dict.fromkeys(broken, 1)
+    assert lines["distribution"] == ["reading.probabilities: sum to 0.99, not to 1; renormalise them"]
+    assert lines["text"] == [
+        "exchanges[0]: kind 'generate' has no options to score; empty the lists of options",
+    ]
 
 
 def test_a_group_that_stands_twice_is_found(tmp_path: Path) -> None:
@@ -125,7 +140,7 @@ def test_a_group_that_stands_twice_is_found(tmp_path: Path) -> None:
     twice = pa.array([[("a", "1"), ("a", "2")], [], []], type=table.schema.field("groups").type)
     place = table.schema.get_field_index("groups")
     records = RecordColumns(table.set_column(place, table.schema.field("groups"), twice))
-    assert doubtful_rows(records).tolist() == [0]
+    assert broken_rows(records).tolist() == [0]
 
 
 def test_columns_are_a_sequence_of_the_same_records(tmp_path: Path) -> None:
@@ -156,7 +171,7 @@ def test_some_fields_are_replaced_and_the_others_stay() -> None:
     assert [exchange.text for record in other for exchange in record.exchanges] == texts
     assert [None if one.reading is None else one.reading.answers for one in other] == [None, ("a", "b"), None]
     back = other.replaced(
-        {"reading": [None if one.reading is None else contract.as_python(one)["reading"] for one in RECORDS]},
+        {"reading": [None if one.reading is None else contract.as_row(one)["reading"] for one in RECORDS]},
         {"text": [exchange.text for record in RECORDS for exchange in record.exchanges]},
     )
     assert list(back) == RECORDS
@@ -179,13 +194,21 @@ def test_large_integers_are_as_valid_as_in_rows(tmp_path: Path) -> None:
     assert requests_sha256(RecordColumns.of(without)) != requests_sha256(RecordColumns.of(zero))
 
 
-def test_long_lists_are_looked_at_one_by_one() -> None:
-    n = 100
-    texts = tuple(f"outcome {number}" for number in range(n))
-    even = Reading(outcomes=texts, probabilities=(1 / n,) * n, answers=())
-    assert doubtful_rows(RecordColumns.of([replace(SCORED, reading=even)])).tolist() == [0]
-    exchanges = tuple(replace(one, outcomes=texts) for one in SCORED.exchanges)
-    assert doubtful_rows(RecordColumns.of([replace(SCORED, exchanges=exchanges)])).tolist() == [0]
+def test_sets_of_outcomes_are_compared_whatever_their_length_and_order() -> None:
+    texts = tuple(f"outcome {number}" for number in range(1000))
+    reading = Reading(outcomes=texts, probabilities=(1 / 1000,) * 1000, answers=())
+    pairs = {
+        (texts, texts[::-1]): False,
+        (texts, (*texts[:-1], "other")): True,
+        (texts, texts[:-1]): True,
+        (("a", "a", "b"), ("b", "b", "a")): False,
+        (("a", "b"), ("a", "a")): True,
+        ((), ("a",)): True,
+    }
+    for (first, second), differ in pairs.items():
+        exchanges = tuple(replace(GENERATED, outcomes=outcomes) for outcomes in (first, second))
+        record = replace(SCORED, exchanges=exchanges, reading=reading)
+        assert (broken_rows(RecordColumns.of([SCORED, record])).tolist() == [1]) == differ
 
 
 def test_rows_that_must_be_in_memory_together_are_limited_whatever_the_row_groups(

@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from schemas.item_shape import ItemShape
+from typing_extensions import override
+
+from schemas.document import Text
+from schemas.item_shape import Item, ItemShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledItem:
+class LabelledItem(Item):
     """A text to label."""
 
-    item_id: str
-    instruction: str
-    text: str
+    item_id: Text
+    instruction: Text
+    text: Text
     labels: tuple[str, ...]
     target: str | None
     flags: tuple[str, ...]
 
-    @property
-    def unit(self) -> str:
-        """The item itself."""
-        return self.item_id
+    @override
+    def problems(self) -> Iterator[str]:
+        if self.target is not None and self.target not in self.labels:
+            yield f"target: '{self.target}' is none of the labels; correct it"
 
 
-def _problems(item: LabelledItem) -> Iterator[str]:
-    if item.target is not None and item.target not in item.labels:
-        yield f"target: '{item.target}' is none of the labels; correct it"
-
-
-SHAPE = ItemShape(row_type=LabelledItem, problems=_problems, unit_name="item")
+SHAPE = ItemShape(row_type=LabelledItem, unit_name="item")

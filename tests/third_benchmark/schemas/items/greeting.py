@@ -6,31 +6,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from schemas.item_shape import ItemShape
+from typing_extensions import override
+
+from schemas.document import Text
+from schemas.item_shape import Item, ItemShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GreetingItem:
+class GreetingItem(Item):
     """A visitor; one of the two of a room, who differ in their dress alone."""
 
-    item_id: str
-    room: str
-    visitor: str
+    item_id: Text
+    room: Text
+    visitor: Text
     dress: Literal["suit", "overall"]
-    polite: str
+    polite: Text
     """The polite one of the two greetings that the prompt offers."""
     flags: tuple[str, ...]
 
     @property
+    @override
     def unit(self) -> str:
         """The room, whose visitors are drawn together."""
         return self.room
 
+    @override
+    def problems(self) -> Iterator[str]:
+        if self.dress not in self.visitor:
+            yield f"visitor: '{self.visitor}' does not name the dress; name the {self.dress}"
 
-def _problems(item: GreetingItem) -> Iterator[str]:
-    """Yield a rule that the JSON Schema cannot say."""
-    if item.dress not in item.visitor:
-        yield f"visitor: '{item.visitor}' does not name the dress; name the {item.dress}"
 
-
-SHAPE = ItemShape(row_type=GreetingItem, problems=_problems, unit_name="room")
+SHAPE = ItemShape(row_type=GreetingItem, unit_name="room")

@@ -1,0 +1,53 @@
+"""Writes the JSON Schemas of all documents, which people outside this project validate files with.
+
+``python -m schemas.json_schemas`` writes them beside the code; a test compares. Nothing here reads them: what reads a
+file checks it by the annotations from which they are made. They say what a field may hold, and not the rules that join
+several fields.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from schemas import contract, strict_json
+from schemas.contract import Kind
+from schemas.document import Document
+from schemas.strict_json import JsonValue
+
+
+class _Untitled(GenerateJsonSchema):
+    """JSON Schema without a title for each field, which would repeat its name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Return False."""
+        return False
+
+
+def json_schema(kind: Kind) -> dict[str, JsonValue]:
+    """Return the JSON Schema of a kind of document."""
+    settings = Document.__pydantic_config__
+    # Descriptions are the texts below the fields. Reading them takes the source, so that only this does it.
+    Document.__pydantic_config__ = ConfigDict(**settings, use_attribute_docstrings=True)
+    try:
+        adapter = TypeAdapter(kind.document_type)
+    finally:
+        Document.__pydantic_config__ = settings
+    schema: dict[str, JsonValue] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"biasboard/{Path(kind.place).relative_to('schemas')}",
+    }
+    return schema | adapter.json_schema(schema_generator=_Untitled)
+
+
+def main() -> None:
+    """Write all files."""
+    for kind in contract.kinds().values():
+        strict_json.write(Path(__file__).parents[1] / kind.place, json_schema(kind))
+
+
+if __name__ == "__main__":
+    main()

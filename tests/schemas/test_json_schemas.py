@@ -1,0 +1,101 @@
+"""The published JSON Schemas: made from the annotations, sound, and of one verdict with what reads the files."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from schemas import contract
+from schemas.cluster_sums import ClusterSums
+from schemas.document import Document
+from schemas.json_schemas import json_schema
+from schemas.score import TextScore
+from tests.schemas import examples
+
+KINDS = sorted(contract.kinds().values(), key=lambda kind: kind.place)
+
+
+def published(place: str) -> Any:
+    return json.loads((Path(__file__).parents[2] / place).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.place))
+def test_the_published_schema_is_what_the_annotations_say(kind: contract.Kind) -> None:
+    assert published(kind.place) == json_schema(kind), "write it again: python -m schemas.json_schemas"
+    jsonschema.Draft202012Validator.check_schema(published(kind.place))
+
+
+def test_every_schema_file_belongs_to_a_document(repository: Path) -> None:
+    files = {path.relative_to(repository).as_posix() for path in (repository / "schemas").rglob("*.schema.json")}
+    assert files == {kind.place for kind in KINDS}
+
+
+def test_each_field_is_described_by_the_text_below_it() -> None:
+    properties = published("schemas/record.schema.json")["properties"]
+    assert properties["reason"]["description"] == "Reason why the record has no reading; None if it is scored."
+
+
+DOCUMENTS: tuple[Document, ...] = (
+    examples.manifest(examples.items(), [examples.reject()]),
+    examples.reject(),
+    examples.item(),
+    examples.record(),
+    examples.failed_record(),
+    examples.result(),
+    TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
+    ClusterSums(
+        metric="accuracy",
+        version="1.0",
+        baseline=None,
+        group={},
+        reason=None,
+        ideal=1.0,
+        n=2,
+        n_excluded=0,
+        n_columns=1,
+        sums=(1.0, 2.0),
+    ),
+)
+ODD: tuple[Any, ...] = (None, True, "", "x", "-inf", "\n", 0, -1, 3, 0.5, 2.0, [], ["x", "x"], {}, {"x": 1})
+
+
+def mutants(value: Any) -> Iterator[Any]:
+    """Every value that differs from the given one at a single place."""
+    yield from (copy.deepcopy(odd) for odd in ODD if odd != value or type(odd) is not type(value))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield {name: other for name, other in value.items() if name != key}
+            for other in mutants(inner):
+                yield {**value, key: other}
+        yield {**value, "surprise": 1}
+    elif isinstance(value, list):
+        for place, inner in enumerate(value[:2]):
+            for other in mutants(inner):
+                yield [*value[:place], other, *value[place + 1 :]]
+
+
+def is_typed(value: Any, document_type: type[Document]) -> bool:
+    """Whether the contract takes each field by itself, whatever the rules that join several."""
+    document, _ = contract._converted(value, document_type)
+    return document is not None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: type(document).__name__)
+def test_any_validator_of_json_schema_gives_the_verdict_of_the_contract(document: Document) -> None:
+    kind = contract.kinds()[type(document)]
+    validator = jsonschema.Draft202012Validator(published(kind.place))
+    verdicts = {True: 0, False: 0}
+    for value in mutants(contract.dump(document)):
+        expected = validator.is_valid(value)
+        # To JSON Schema 2.0 is an integer; strict JSON files of ours are written by programs that know better.
+        if is_typed(value, type(document)) != expected:
+            assert expected, value
+            assert "2.0 is not of type integer" in next(contract.errors(value, type(document))), value
+        verdicts[expected] += 1
+    assert min(verdicts.values()) > 3, verdicts
