@@ -38,6 +38,7 @@ from tests.evaluators.adapted import (
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import planned
 from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.single_passes import ROUNDING
 from tests.suites.commands import run as command
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -117,7 +118,7 @@ def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
                     label_logprob(network, tokenizer, texts[item] or "", option, with_end=False)
                     for option in (" waited", " leave")
                 ]
-                assert answers[item] == pytest.approx(expected, abs=1e-4)
+                assert answers[item] == pytest.approx(expected, abs=ROUNDING)
 
 
 def test_the_adapter_is_part_of_the_store_key_and_of_nothing_else() -> None:
@@ -215,7 +216,7 @@ def test_a_single_adapter_answers_everything(model: Path, dataset: Path, adapter
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     network = merged(model, folder)
     expected = [label_logprob(network, tokenizer, request.prompt, one, with_end=False) for one in request.options]
-    assert answer.option_logprobs == pytest.approx(expected, abs=1e-4)
+    assert answer.option_logprobs == pytest.approx(expected, abs=ROUNDING)
     (without,) = all_answers_of(bare, [request])
     assert answer.option_logprobs != pytest.approx(without.option_logprobs, abs=0.1)
 

@@ -40,6 +40,7 @@ from tests.evaluators.adapted import (
 )
 from tests.evaluators.label_data import made_dataset, planned
 from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.single_passes import ROUNDING
 from tests.suites.commands import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -120,7 +121,8 @@ def test_the_labels_become_more_likely_as_plain_passes_say(model: Path, dataset:
         part = parts[adapter.config, adapter.prompt]
         assert adapter.logprob_after > adapter.logprob_before + 0.5
         for folder, said in ((None, adapter.logprob_before), (out / adapter.path, adapter.logprob_after)):
-            assert said == pytest.approx(mean_of(part, adapter.item_ids, merged(model, folder), tokenizer), abs=1e-4)
+            expected = mean_of(part, adapter.item_ids, merged(model, folder), tokenizer)
+            assert said == pytest.approx(expected, abs=ROUNDING)
 
 
 def mean_of(part: PlannedPart, item_ids: tuple[str, ...], network: Any, tokenizer: Any) -> float:

@@ -23,6 +23,7 @@ from schemas.run_folder import Run, read_run
 from schemas.validate import problems
 from tests.evaluators.lm_eval_logs import Sample, evaluators, settings_of, write_log
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.evaluators.single_passes import ROUNDING
 from tests.leaderboard.known import load_known
 
 NAME = "biasboard_made_type2_mcq2-v1"
@@ -370,7 +371,7 @@ def test_the_harness_itself_scores_what_run_scores(dataset: Path, tmp_path: Path
         for one, other in zip(theirs.records, own.records, strict=True):
             for a, b in zip(one.exchanges, other.exchanges, strict=True):
                 if one.status == "scored":
-                    assert a.option_logprobs == pytest.approx(b.option_logprobs, abs=1e-4)
+                    assert a.option_logprobs == pytest.approx(b.option_logprobs, abs=ROUNDING)
                     assert (a.option_token_counts, a.n_moved_tokens) == (b.option_token_counts, b.n_moved_tokens)
                     n_compared += 1
         assert n_compared >= (6 if merge_words else 12)

@@ -17,7 +17,7 @@ from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.store import ResponseStore
 from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
-from tests.evaluators.single_passes import plain_logprob
+from tests.evaluators.single_passes import ROUNDING, plain_logprob
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -110,7 +110,7 @@ def assert_equals_single_passes(folder: Path, *, scoring: str, requests: list[Ch
             request.options, answer.option_logprobs, answer.option_end_logprobs, strict=True
         ):
             plain, plain_end = plain_logprob(network, tokenizer, request, option)
-            assert [logprob, end] == pytest.approx([plain, plain_end], abs=2e-4)
+            assert [logprob, end] == pytest.approx([plain, plain_end], abs=ROUNDING)
 
 
 PACKED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -231,7 +231,7 @@ def test_a_model_that_takes_the_place_in_the_row_for_the_place_in_the_text_is_fo
     assert backend.runtime.settings["option_scoring"] == "plain"
     assert "differs by" in backend.runtime.settings["packed_scoring_left_out"]
     for one, other in zip(whole, answers, strict=True):
-        assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=2e-4)
+        assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=ROUNDING)
 
 
 def _forget_positions(_module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -323,7 +323,7 @@ def test_too_little_memory_halves_batches_and_loses_nothing(llama: Path) -> None
     small = all_answers_of(backend, requests)
     handle.remove()
     for one, other in zip(whole, small, strict=True):
-        assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=1e-4)
+        assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=ROUNDING)
 
 
 def _refuse_rows_over(most: int) -> Callable[..., None]:

@@ -23,11 +23,10 @@ from schemas.errors import ConfigError
 from schemas.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, groups_of
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
-from tests.evaluators.single_passes import plain_logprob
+from tests.evaluators.single_passes import ROUNDING, plain_logprob
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
-TOLERANCE = 1e-4
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +66,7 @@ def assert_equals_plain_passes(
             assert logprob is not None
             assert end is not None
             differences += [abs(logprob - plain), abs(end - plain_end)]
-    assert max(differences) < TOLERANCE
+    assert max(differences) < ROUNDING
     return differences
 
 
@@ -119,7 +118,7 @@ def test_models_that_show_no_output_layer_score_the_same(tiny_llama: Path) -> No
         scoring="plain",
     )
     for one, other in zip(all_answers_of(backend, requests), all_answers_of(full, requests), strict=True):
-        assert one.option_logprobs == pytest.approx(other.option_logprobs, abs=1e-5)
+        assert one.option_logprobs == pytest.approx(other.option_logprobs, abs=ROUNDING)
 
 
 def test_what_does_not_fit_fails_alone(tiny_llama: Path) -> None:
