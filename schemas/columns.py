@@ -127,11 +127,9 @@ class Column:
     @cached_property
     def entries(self) -> tuple[IntArray, Column, Column]:
         """The entries of maps: the row of each entry, and the columns of keys and values."""
-        lengths = pc.list_value_length(self.array.cast(_as_list(self.array.type)))
-        owners = np.repeat(np.arange(len(self.array)), lengths.fill_null(0).to_numpy(zero_copy_only=False))
-        entries = self.array.cast(_as_list(self.array.type)).flatten()
-        keys, values = entries.flatten()
-        return owners, Column(keys), Column(values)
+        lists = Column(self.array.cast(_as_list(self.array.type))).lists
+        keys, values = lists.values.array.flatten()
+        return lists.owners, Column(keys), Column(values)
 
 
 def columns_of(table: pa.Table) -> Mapping[str, Column]:

@@ -40,15 +40,22 @@ def _other_target(records: RecordColumns) -> BoolArray:
 def _other_outcomes(records: RecordColumns) -> BoolArray:
     """Compare the set of outcomes of each exchange with that of the one before it."""
     lists = records.exchanges["outcomes"].lists
+    codes, starts, lengths = lists.values.coded.codes, lists.offsets, lists.lengths
     follows = np.flatnonzero(np.diff(records.owners) == 0) + 1
-    # A pair of exchange and outcome is one number; those of an exchange, each once, are its set.
-    width = len(lists.values.coded.texts) + 1
-    members = np.unique(lists.owners * width + lists.values.coded.codes)
-    n_members = np.bincount(members // width, minlength=len(records.owners))
-    in_previous = np.isin(members - width, members)
-    n_shared = np.bincount(members[in_previous] // width, minlength=len(records.owners))
-    differs = (n_members[follows] != n_members[follows - 1]) | (n_shared[follows] != n_members[follows])
-    return _marked(records.owners[follows[differs]], len(records))
+    differs = lengths[follows] != lengths[follows - 1]
+    for k in np.unique(lengths[follows[~differs]]).tolist():
+        of_length = np.flatnonzero((lengths[follows] == k) & ~differs)
+        here, before = (
+            np.sort(codes[starts[places][:, None] + np.arange(k)], axis=1)
+            for places in (follows[of_length], follows[of_length] - 1)
+        )
+        differs[of_length] = (here != before).any(axis=1)
+    # Lists that differ may still be one set, where an outcome stands twice. There are few such, if any.
+    is_other = [
+        {*codes[starts[place] : starts[place + 1]]} != {*codes[starts[place - 1] : starts[place]]}
+        for place in follows[differs].tolist()
+    ]
+    return _marked(records.owners[follows[differs][np.array(is_other, dtype=np.bool_)]], len(records))
 
 
 def _other_number_of_answers(records: RecordColumns) -> BoolArray:
