@@ -22,17 +22,19 @@ from __future__ import annotations
 
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import ConfigDict, Field
 
 from evaluators.adapters import AdapterSet
 from evaluators.backend_options import BackendOptions
 from schemas import plugins, strict_json
+from schemas.errors import ConfigError
 from schemas.record import ExchangeStatus
 from schemas.result import Model
 
@@ -205,29 +207,90 @@ class TokenCount(NamedTuple):
     """Number of completion tokens; an upper bound if texts are generated."""
 
 
-class Backend(Protocol):
-    """A model that can be asked."""
+class BlockLimits(NamedTuple):
+    """The largest size of a block of requests; a request that exceeds it gets a block of its own."""
 
-    @property
-    def model(self) -> Model:
-        """The model that answers; its identity is part of each store key."""
+    n_texts: int
+    """Largest number of options, or of prompts to continue."""
+    n_characters: int
+    """Largest number of characters in the prompts, each prompt counted once per option."""
 
-    @property
-    def runtime(self) -> Runtime:
-        """The environment in which it computes, as written to the result."""
 
-    @property
-    def arguments(self) -> Sequence[str]:
-        """The options that open the same model again, such as ``--model gpt2``, without paths of this machine."""
+class RunContext(NamedTuple):
+    """What a run hands its backend before it asks: what must outlast the process, so that the run can go on later."""
 
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """The abilities of the backend; they are checked before the first request."""
+    state_path: Path
+    """File in the run's folder for what is under way elsewhere, such as batches at a provider."""
+    spent_usd: float
+    """Cost of the answers that the run has already, which counts against a limit on cost."""
+    choices: Mapping[str, str]
+    """Choices of how to compute that earlier sessions of the run made by trying, by name."""
+    keep_choice: Callable[[str, str], None]
+    """Function that keeps such a choice under a name."""
 
-    @property
-    def reads_facts(self) -> bool:
-        """True if answers depend on ``Request.facts``, which are then part of the store key."""
 
+class Backend(ABC):
+    """A model that can be asked. What holds for most backends stands here; each states what differs."""
+
+    if TYPE_CHECKING:
+        # A backend has these as fields or computes them. To a type checker they are properties, which allows both; real
+        # ones would be taken for the defaults of the fields of a dataclass.
+        @property
+        def model(self) -> Model:
+            """The model that answers; its identity is part of each store key."""
+
+        @property
+        def runtime(self) -> Runtime:
+            """The environment in which it computes, as written to the result."""
+
+        @property
+        def arguments(self) -> Sequence[str]:
+            """The options that open the same model again, such as ``--model gpt2``, without paths of this machine."""
+
+        @property
+        def capabilities(self) -> frozenset[Capability]:
+            """The abilities of the backend; they are checked before the first request."""
+
+        @property
+        def reads_facts(self) -> bool:
+            """True if answers depend on ``Request.facts``, which are then part of the store key."""
+
+        @property
+        def is_remote(self) -> bool:
+            """True if an endpoint answers: its exact model is known only after it was asked, and it may want money."""
+
+        @property
+        def needed_facts(self) -> frozenset[str]:
+            """The names of the facts that each request must carry."""
+
+        @property
+        def adapters(self) -> AdapterSet | None:
+            """The adapters with which requests are answered, one for each context; None if requests name none."""
+
+        @property
+        def block_limits(self) -> BlockLimits | None:
+            """The limits of the blocks within which the backend plans its batches; None if it plans none."""
+
+        @property
+        def context_tokens(self) -> int | None:
+            """The largest number of tokens in a prompt and its answer; None if it is not known yet or at all."""
+
+    else:
+        reads_facts, is_remote = False, False
+        needed_facts, adapters, block_limits, context_tokens = frozenset(), None, None, None
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        """Return the least number of tokens that each request needs: its prompt and an option, or one more token.
+
+        Raises:
+            ConfigError: the backend has no tokenizer.
+        """
+        raise ConfigError(f"backend '{self.model.backend}' has no tokenizer; take a prompt that counts bytes")
+
+    def begin(self, context: RunContext) -> None:  # noqa: B027 - most backends keep nothing
+        """Take over what earlier sessions of a run left, before anything of it is asked."""
+
+    @abstractmethod
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the requests that are missing an answer.
 
@@ -246,74 +309,30 @@ class Backend(Protocol):
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
         """Return the number of tokens that the requests need, without sending them; None if it is unknown."""
+        return None
 
+    def most_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
+        """Return an upper bound on the tokens that the requests take, from the bytes of their texts; None without."""
+        return None
 
-@runtime_checkable
-class NeedsFacts(Protocol):
-    """A backend that answers from facts about the items."""
-
-    @property
-    def needed_facts(self) -> frozenset[str]:
-        """The names of the facts that each request must carry."""
-
-
-@runtime_checkable
-class SendsMessages(Protocol):
-    """A backend that may send prompts as messages of a chat, in a template that only the endpoint knows."""
+    def cost_usd(self, tokens: TokenCount) -> float | None:
+        """Return the cost of that many tokens in US dollars; None if no price is known."""
+        return None
 
     def sends_messages(self) -> bool:
-        """Return True if it does; the endpoint may be asked to find out."""
+        """Return True if prompts become messages of a chat, in a template that only the endpoint knows.
+
+        The endpoint may be asked to find out.
+        """
+        return False
 
     def surely_sends_messages(self) -> bool:
-        """Return True if it is known to do so without asking the endpoint anything."""
+        """Return True if that is known without asking the endpoint anything."""
+        return False
 
     def other_ways(self) -> Sequence[str]:
         """Return options with which the same model continues texts and scores options; it may be asked to find out."""
-
-
-@runtime_checkable
-class HasAdapters(Protocol):
-    """A backend that may answer each request with the adapter that it names."""
-
-    @property
-    def adapters(self) -> AdapterSet | None:
-        """The adapters, one for each context; None if there are none, and requests name none."""
-
-
-@runtime_checkable
-class KnowsContext(Protocol):
-    """A backend that can tell which requests are too long for its model, before any of them is sent."""
-
-    @property
-    def context_tokens(self) -> int | None:
-        """The largest number of tokens in a prompt and its answer together; None if it is not known yet or at all."""
-
-    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
-        """Return the least number of tokens that each request needs: its prompt and an option, or one more token."""
-
-
-@runtime_checkable
-class KeepsState(Protocol):
-    """A backend with state that outlasts one process: ids of batches at a provider, and money spent."""
-
-    state_path: Path | None
-    """File in the run's folder; the pipeline sets it before it asks."""
-
-    def count_spent(self, cost_usd: float) -> None:
-        """Count what earlier processes spent on the next run, so that a limit on cost covers them all."""
-
-
-@runtime_checkable
-class KeepsChoices(Protocol):
-    """A backend that chooses how to compute by trying it on requests, and that must choose alike when a run goes on."""
-
-    def use_choices(self, known: Mapping[str, str], keep: Callable[[str, str], None]) -> None:
-        """Take over the choices of a run before anything of it is asked.
-
-        Args:
-            known: Choices that earlier sessions of the run made, by name; those of other runs are forgotten.
-            keep: Function that keeps a choice under a name.
-        """
+        return ()
 
 
 def model_identity(fields_of_model: Mapping[str, str | None]) -> str:

@@ -64,7 +64,7 @@ class Kind:
 
     document_type: type[Document]
     place: str
-    """Path of its JSON Schema relative to the repository, to which messages point."""
+    """Path of its JSON Schema, or of the code of a plug-in that has none, to which messages point."""
 
     @cached_property
     def adapter(self) -> TypeAdapter[Any]:
@@ -76,7 +76,10 @@ class Kind:
 def kinds() -> Mapping[type[Document], Kind]:
     """Return all kinds of documents by their types, with those of the item shapes."""
     names = {document_type: f"schemas/{name}.schema.json" for document_type, name in _FILES.items()}
-    names |= {shape.row_type: f"schemas/items/{shape.name}.schema.json" for shape in item_shapes().values()}
+    for shape in item_shapes().values():
+        place = f"schemas/items/{shape.name}.schema.json"
+        is_published = Path(__file__).parents[1].joinpath(place).is_file()
+        names[shape.row_type] = place if is_published else f"schemas/items/{shape.name}.py"
     return {document_type: Kind(document_type, place) for document_type, place in names.items()}
 
 

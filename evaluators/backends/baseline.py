@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evaluators.backend import (
+    Backend,
     Capability,
     Events,
     Request,
@@ -28,7 +29,7 @@ _BATCH = 4096
 
 
 @dataclass(frozen=True)
-class BaselineBackend:
+class BaselineBackend(Backend):
     """A backend that answers by the rule of a baseline."""
 
     baseline: Baseline

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from evaluators.backend import (
+    Backend,
     Capability,
     ChoiceRequest,
     Events,
@@ -66,7 +67,7 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Backend):
     """A backend that looks responses up by the hash of the request."""
 
     answers: Mapping[str, Response]
@@ -74,7 +75,6 @@ class Replay:
     arguments: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = CAPABILITIES
-    reads_facts: bool = False
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Yield the stored responses, all at once; a request without one fails."""

@@ -15,7 +15,7 @@ from evaluators.commands.run_json import json_alone, run_as_json
 from evaluators.models.ids import check_model_id
 from evaluators.runs.context import check_context
 from evaluators.runs.earlier import StoredAnswers
-from evaluators.runs.estimate import Estimate, Remote, estimate, estimates_as_json, print_estimates
+from evaluators.runs.estimate import Estimate, estimate, estimates_as_json, print_estimates
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
@@ -103,7 +103,7 @@ def estimated(choice: RunChoice, options: BackendOptions) -> list[Estimate]:
     for model, of_model in _models(plans, choice):
         opened = _opened(choice, model, options)
         of_backend = [plan.for_backend(opened) for plan in of_model]
-        check_context(of_backend, opened, stores, choice.max_failure_rate, probe=not isinstance(opened, Remote))
+        check_context(of_backend, opened, stores, choice.max_failure_rate, probe=not opened.is_remote)
         found += [estimate(plan, opened, stores, shown) for plan in of_backend]
     return found
 

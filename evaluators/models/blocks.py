@@ -8,27 +8,8 @@ limit how many requests are held in memory as tokens at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
 
-from evaluators.backend import Answers, ChoiceRequest, Events, Request, Sent
-
-
-class BlockLimits(NamedTuple):
-    """The largest size of a block; a request that exceeds it gets a block of its own."""
-
-    n_texts: int
-    """Largest number of options, or of prompts to continue."""
-    n_characters: int
-    """Largest number of characters in the prompts, each prompt counted once per option."""
-
-
-@runtime_checkable
-class AsksInBlocks(Protocol):
-    """A backend that never computes requests of different blocks of :func:`plan_blocks` in the same batch."""
-
-    @property
-    def block_limits(self) -> BlockLimits:
-        """The limits with which the backend plans its blocks."""
+from evaluators.backend import Answers, BlockLimits, ChoiceRequest, Events, Request, Sent
 
 
 def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluators.backend import Backend, SendsMessages, backends_with
+from evaluators.backend import Backend, backends_with
 from evaluators.task import Prompt, Task
 from schemas.errors import ConfigError
 
@@ -12,7 +12,7 @@ from schemas.errors import ConfigError
 def can_ask(prompt: Prompt, backend: Backend) -> bool:
     """Return True if a backend can ask with a prompt."""
     in_chat = backend.model.chat_template_sha256 is not None
-    if isinstance(backend, SendsMessages) and not in_chat and prompt.requires in backend.capabilities:
+    if not in_chat and prompt.requires in backend.capabilities:
         in_chat = backend.sends_messages()
     return prompt.requires in backend.capabilities and (prompt.chat or not in_chat)
 
@@ -37,7 +37,7 @@ def check_unprobed(task: Task, prompt: Prompt, backend: Backend) -> None:
         ConfigError: the prompt cannot be asked, or it is a text to continue and the backend only sends messages.
     """
     check_askable(prompt)
-    if isinstance(backend, SendsMessages) and backend.surely_sends_messages() and not prompt.chat:
+    if backend.surely_sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat and other.requires != "import"]
         raise _no_message(prompt, others, "; or --api completions where the endpoint has it")
 
@@ -67,7 +67,7 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
             f"it can do: {', '.join(sorted(backend.capabilities)) or 'nothing'}; "
             f"prompts for that: {', '.join(others) or 'none'}{_other_ways(backend)}{why}{others_can}"
         )
-    if isinstance(backend, SendsMessages) and backend.sends_messages() and not prompt.chat:
+    if backend.sends_messages() and not prompt.chat:
         others = [other.id for other in task.prompts.values() if other.chat and other.requires in backend.capabilities]
         raise _no_message(prompt, others, _other_ways(backend))
     if model.chat_template_sha256 is not None and not prompt.chat:
@@ -79,5 +79,5 @@ def check_capability(task: Task, prompt: Prompt, backend: Backend) -> None:
 
 
 def _other_ways(backend: Backend) -> str:
-    ways = backend.other_ways() if isinstance(backend, SendsMessages) and backend.sends_messages() else ()
+    ways = backend.other_ways() if backend.sends_messages() else ()
     return f"; or take {' or '.join(ways)}" if ways else ""

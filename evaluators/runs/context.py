@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
-from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, KnowsContext, Request
+from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request
 from evaluators.runs.capabilities import can_ask
 from evaluators.runs.earlier import StoredAnswers, unanswered
 from evaluators.runs.plan import Plan, PlannedPart
@@ -48,7 +48,7 @@ class _Short(NamedTuple):
 class Ruler:
     """A backend that knows its context, and the numbers of tokens that it has counted."""
 
-    backend: KnowsContext
+    backend: Backend
     room: int
     _counted: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
 
@@ -96,7 +96,7 @@ def check_context(
     refusals = []
     for plan in plans if probe else ():
         plan.check(backend)
-    if not isinstance(backend, KnowsContext) or backend.context_tokens is None:
+    if backend.context_tokens is None:
         return
     ruler = Ruler(backend, backend.context_tokens)
     for plan in plans:
@@ -129,7 +129,7 @@ def other_prompts(
         and can_ask(other, backend)
         and not (with_examples and _examples(other) != _examples(plan.prompt))
     ]
-    if ruler is None and isinstance(backend, KnowsContext) and backend.context_tokens is not None:
+    if ruler is None and backend.context_tokens is not None:
         ruler = Ruler(backend, backend.context_tokens)
     if ruler is None:
         return found

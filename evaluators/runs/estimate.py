@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -24,17 +24,6 @@ _BYTES_PER_ANSWER = 190
 _BYTES_PER_OPTION = 30
 _BYTES_PER_TOKEN = 4
 _OF_PAGES = 1.1
-
-
-@runtime_checkable
-class Remote(Protocol):
-    """A backend that is paid per token, and whose exact model is known only after it was asked something."""
-
-    def cost_usd(self, tokens: TokenCount) -> float | None:
-        """Return the cost of that many tokens in US dollars; None if no price is known."""
-
-    def most_tokens(self, requests: Sequence[Request]) -> TokenCount:
-        """Return an upper bound on the tokens that the requests take, from the bytes of their texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +88,14 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
         RunError: the store of an earlier run, or the cache, cannot be read.
     """
     selection = plan.selection
-    remote = backend if isinstance(backend, Remote) else None
-    if remote:
+    if backend.is_remote:
         check_unprobed(plan.task, plan.prompt, backend)
     else:
         plan.check(backend)
     groups = [_group(plan, parts, backend, stores) for parts in plan.groups()]
     tokens = _token_sum([group.tokens for group in groups])
     bound = _token_sum([group.bound for group in groups])
-    model = None if remote else backend.model
+    model = None if backend.is_remote else backend.model
     return Estimate(
         model=name if model is None else model.id,
         dataset=selection.manifest.name,
@@ -116,12 +104,12 @@ def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> 
         n_items=selection.n_items,
         n_requests=sum(group.n_requests for group in groups),
         n_distinct_requests=sum(group.n_to_ask + group.n_answered for group in groups),
-        n_answered=None if remote else sum(group.n_answered for group in groups),
+        n_answered=None if backend.is_remote else sum(group.n_answered for group in groups),
         n_prompt_tokens=None if tokens is None else tokens.n_prompt,
         n_completion_tokens=None if bound is None else bound.n_completion,
         n_prompt_tokens_at_most=None if bound is None or tokens is not None else bound.n_prompt,
-        is_priced=remote is not None,
-        cost_usd=remote.cost_usd(bound) if remote and bound is not None else None,
+        is_priced=backend.is_remote,
+        cost_usd=None if bound is None else backend.cost_usd(bound),
         pace=pace_of(plan, model, name if model is None else model.id, stores),
         left_out=tuple(dict.fromkeys(line for group in groups for line in group.left_out)),
         store_bytes=sum(group.store_bytes for group in groups),
@@ -146,13 +134,13 @@ def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: S
     asked = [request for part in parts for of_item in part.requests for request in of_item]
     n_answered = 0
     left_out: tuple[str, ...] = ()
-    if isinstance(backend, Remote):
+    if backend.is_remote:
         to_ask = list({(one.sha256, one.adapter): one for one in asked}.values())
     else:
         left = unanswered(plan, parts, backend, stores)
         to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out
     tokens = backend.count_tokens(to_ask)
-    bound = tokens or (backend.most_tokens(to_ask) if isinstance(backend, Remote) else None)
+    bound = tokens or backend.most_tokens(to_ask)
     return _Group(len(asked), len(to_ask), n_answered, left_out, tokens, bound, _store_bytes(to_ask))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.backend import Backend, HasAdapters, KeepsChoices, KeepsState, Request, Response, Runtime, Sent
+from evaluators.backend import Backend, Request, Response, RunContext, Runtime, Sent
 from evaluators.runs.context import other_prompts
 from evaluators.runs.earlier import Found, earlier_answers
 from evaluators.runs.environment import environment
@@ -66,11 +66,8 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         store = open_stores.enter_context(ResponseStore(folder / STORE, backend.model))
         cache = options.cache
         shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
-        if isinstance(backend, KeepsState):
-            backend.state_path = folder / _STATE
-            backend.count_spent(store.totals().cost_usd or 0.0)
-        if isinstance(backend, KeepsChoices):
-            backend.use_choices(store.choices(), store.keep_choice)
+        spent = store.totals().cost_usd or 0.0
+        backend.begin(RunContext(folder / _STATE, spent, store.choices(), store.keep_choice))
         asking = _Asking(plan, backend, _Stores(store, shared), options)
         with progress(folder.name, plan.selection.n_items) as advance:
             written = write_parts(folder, asking.records(advance))
@@ -91,7 +88,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
 
 def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
     """Copy the list of the model's adapters into the folder of a run; None if it has none."""
-    adapters = backend.adapters if isinstance(backend, HasAdapters) else None
+    adapters = backend.adapters
     if adapters is None:
         return None
     with replacing(folder / adapters.file.path) as temporary:

@@ -13,9 +13,6 @@ from typing import NamedTuple
 from evaluators.backend import (
     Backend,
     GenerateRequest,
-    HasAdapters,
-    KnowsContext,
-    NeedsFacts,
     Request,
 )
 from evaluators.runs.capabilities import check_capability
@@ -168,18 +165,18 @@ class Plan:
         Raises:
             ConfigError: the prompt depends on a tokenizer that the backend does not have, or an adapter is missing.
         """
-        adapters = backend.adapters if isinstance(backend, HasAdapters) else None
+        adapters = backend.adapters
         if adapters is not None and not self.with_adapters:
             configs = [part.config for part in self.selection.parts]
             adapters.check_contexts(self.selection.manifest, self.task.name, configs, self.prompt.id)
             return replace(self, with_adapters=True).for_backend(backend)
         if self.prompt.max_prompt_tokens is None:
             return self
-        if not isinstance(backend, KnowsContext):
-            raise ConfigError(
-                f"prompt '{self.prompt.id}' is cut to {self.prompt.max_prompt_tokens:,} tokens of the model, and "
-                f"backend '{backend.model.backend}' has no tokenizer; take a prompt that counts bytes"
-            )
+        try:
+            backend.needed_tokens([])
+        except ConfigError as error:
+            cut = f"is cut to {self.prompt.max_prompt_tokens:,} tokens of the model"
+            raise ConfigError(f"prompt '{self.prompt.id}' {cut}, and {error}") from None
         needed = backend.needed_tokens
         return replace(self, count_tokens=lambda text: needed([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1)
 
@@ -264,7 +261,7 @@ class Plan:
                 that a baseline needs.
         """
         check_capability(self.task, self.prompt, backend)
-        if isinstance(backend, NeedsFacts):
+        if backend.needed_facts:
             self._check_facts(backend.model.id, backend.needed_facts)
 
     def _check_facts(self, model: str, needed: frozenset[str]) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluators.backend import (
+    Backend,
     Capability,
     ChoiceRequest,
     Events,
@@ -41,7 +42,7 @@ def always_answered(request: Request) -> ExchangeStatus:
 
 
 @dataclass
-class LoggingBackend:
+class LoggingBackend(Backend):
     """Answers from the hash of the request; every request that is sent becomes a line of the log."""
 
     log: Path
@@ -51,7 +52,6 @@ class LoggingBackend:
     status: Callable[[Request], ExchangeStatus] = always_answered
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
-    reads_facts: bool = False
     arguments: tuple[str, ...] = ("--model logging",)
     n_batches: int = 0
     pause: float = 0.0

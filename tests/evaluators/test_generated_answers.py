@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from evaluators.__main__ import app
 from evaluators.backend import (
+    Backend,
     Capability,
     Events,
     GenerateRequest,
@@ -117,12 +118,11 @@ def test_what_is_generated_is_part_of_the_prompt() -> None:
 
 
 @dataclass
-class Torn:
+class Torn(Backend):
     """Right, but it takes the first option of every fifth item, declines every seventh, and babbles now and then."""
 
     texts: dict[str, str]
     capabilities: frozenset[Capability] = frozenset({"generation"})
-    reads_facts: bool = False
     runtime: Runtime = field(default_factory=Runtime)
     arguments: tuple[str, ...] = ()
 

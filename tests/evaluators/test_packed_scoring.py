@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from evaluators.backend import Answers, ChoiceRequest
+from evaluators.backend import Answers, BlockLimits, ChoiceRequest, RunContext
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import open_backend
-from evaluators.models.blocks import BlockLimits
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.store import ResponseStore
 from schemas.errors import ConfigError
@@ -344,7 +343,7 @@ def test_a_stopped_run_goes_on_with_the_way_of_scoring_that_it_chose(
     backend = open_backend(str(llama), BackendOptions(device="cpu"))
     backend.block_limits = BlockLimits(n_texts=20, n_characters=10**6)
     with ResponseStore(tmp_path / "store.sqlite", backend.model) as store:
-        backend.use_choices(store.choices(), store.keep_choice)
+        backend.begin(RunContext(tmp_path, 0.0, store.choices(), store.keep_choice))
         with closing(backend.ask(requests, frozenset(range(len(requests))))) as events:
             while not isinstance(next(events), Answers):
                 pass
@@ -359,10 +358,10 @@ def test_a_stopped_run_goes_on_with_the_way_of_scoring_that_it_chose(
     with ResponseStore(tmp_path / "store.sqlite", backend.model) as store:
         kept = store.choices()
         assert len(kept) == 1
-        resumed.use_choices(kept, store.keep_choice)
+        resumed.begin(RunContext(tmp_path, 0.0, kept, store.keep_choice))
         assert all(answer.status == "answered" for answer in all_answers_of(resumed, requests))
         assert len(store.choices()) == 2
     assert resumed.runtime.settings["option_scoring"] == "packed"
-    resumed.use_choices({}, lambda name, value: None)
+    resumed.begin(RunContext(tmp_path, 0.0, {}, lambda name, value: None))
     all_answers_of(resumed, requests)
     assert resumed.runtime.settings["option_scoring"] == "plain"

@@ -19,6 +19,7 @@ from typing import Any
 
 from evaluators.backend import (
     Backend,
+    BlockLimits,
     Capability,
     ChoiceRequest,
     Events,
@@ -31,7 +32,7 @@ from evaluators.backend import (
 from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.fleet import Fleet
-from evaluators.models.blocks import BlockLimits, ask_in_blocks
+from evaluators.models.blocks import ask_in_blocks
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
@@ -49,7 +50,7 @@ _SECONDS = 120
 
 
 @dataclass
-class Scripted:
+class Scripted(Backend):
     """Answers from the hash of the request and of all that is computed together with it, notes what it answers, and
     misbehaves when a prompt holds a certain text.
     """
@@ -63,7 +64,6 @@ class Scripted:
     block_limits: BlockLimits = LIMITS
     runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", packages={"scripted": "1"}))
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
-    reads_facts: bool = False
     arguments: tuple[str, ...] = ("--model scripted",)
 
     @property
@@ -115,7 +115,7 @@ class Scripted:
 
 
 @dataclass
-class Meeting:
+class _Meeting:
     """Another backend, asked in small blocks, by no fewer than so many workers."""
 
     inner: Any
@@ -129,6 +129,10 @@ class Meeting:
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         meet(self.folder, self.n_workers)
         return ask_in_blocks(self.inner.ask, self.block_limits, requests, missing)
+
+
+Meeting: Any = _Meeting
+"""All but what it says itself is done by the inner one, so that it cannot inherit what most backends do."""
 
 
 def meet(folder: Path, n_workers: int) -> None:

@@ -13,10 +13,10 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from evaluators.backend import ChoiceRequest, Request, TokenCount, open_backend
+from evaluators.backend import BlockLimits, ChoiceRequest, Request, TokenCount, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs
-from evaluators.models.blocks import BlockLimits, plan_blocks
+from evaluators.models.blocks import plan_blocks
 from schemas.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluators.backend import (
+    Backend,
     Capability,
     ChoiceRequest,
     Events,
@@ -46,7 +47,7 @@ _USED = ("name", "revision", "dtype", "device", "batch_images")
 
 
 @dataclass
-class ClipBackend:
+class ClipBackend(Backend):
     """A CLIP model loaded with transformers."""
 
     parts: ClipParts
@@ -57,7 +58,6 @@ class ClipBackend:
     model: Model
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"image_option_logprobs"})
-    reads_facts: bool = False
     settings: dict[str, str] = field(default_factory=dict)
 
     @property

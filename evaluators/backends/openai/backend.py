@@ -15,10 +15,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from typing_extensions import override
+
 from evaluators.backend import (
+    Backend,
     Capability,
     Events,
     Request,
+    RunContext,
     Runtime,
     Sent,
     TokenCount,
@@ -66,7 +70,7 @@ _CHAT_FRAME = 7
 
 
 @dataclass
-class OpenAIBackend:
+class OpenAIBackend(Backend):
     """A model that is reached through an OpenAI-compatible endpoint."""
 
     model_name: str
@@ -78,7 +82,7 @@ class OpenAIBackend:
     batch_limits: BatchLimits = field(default_factory=BatchLimits)
     state_path: Path | None = None
     """File in which unfinished batches are recorded; None to record none."""
-    reads_facts: bool = False
+    is_remote: bool = True
     _tally: Tally = field(default_factory=Tally)
     _reported: tuple[int, float] = (0, 0.0)
     """Number of attempts, and their cost in US dollars, that ``ask`` has already reported."""
@@ -90,9 +94,11 @@ class OpenAIBackend:
         # One budget for all calls, so that --max-cost is one limit for all configs.
         self._budget = Budget(self.price, self.options.max_cost)
 
-    def count_spent(self, cost_usd: float) -> None:
-        """Count US dollars that earlier sessions spent against ``--max-cost``."""
-        self._budget.spent_usd += cost_usd
+    @override
+    def begin(self, context: RunContext) -> None:
+        self.state_path = context.state_path
+        # A limit on cost covers all sessions of a run.
+        self._budget.spent_usd += context.spent_usd
 
     @cached_property
     def probed(self) -> Probed:

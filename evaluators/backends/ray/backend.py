@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaluators.backend import Capability, Events, Request, Runtime, TokenCount
+from evaluators.backend import Backend, Capability, Events, Request, Runtime, TokenCount
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs, join
 from evaluators.backends.ray.fleet import Fleet
@@ -24,7 +24,7 @@ ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
 
 
 @dataclass(frozen=True)
-class RayBackend:
+class RayBackend(Backend):
     """The model that the workers of a cluster have opened."""
 
     fleet: Fleet

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 from evaluators.backend import (
     Answers,
     Backend,
+    BlockLimits,
     Capability,
     Request,
     Runtime,
@@ -28,7 +29,6 @@ from evaluators.backend import (
     open_backend,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.models.blocks import AsksInBlocks, BlockLimits
 from schemas.errors import BiasboardError, ConfigError, RunError
 from schemas.result import Model
 
@@ -128,7 +128,7 @@ class Worker:
                 arguments=tuple(backend.arguments),
                 capabilities=backend.capabilities,
                 reads_facts=backend.reads_facts,
-                limits=backend.block_limits if isinstance(backend, AsksInBlocks) else _OTHERS,
+                limits=backend.block_limits or _OTHERS,
                 versions=versions(),
             )
         # A library may raise any exception. A model that does not open on one machine is unlikely to open on the next.

@@ -13,21 +13,26 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from typing_extensions import override
+
 from evaluators.adapters import AdapterSet
 from evaluators.backend import (
     Answers,
+    Backend,
+    BlockLimits,
     Capability,
     ChoiceRequest,
     Events,
     GenerateRequest,
     Request,
     Response,
+    RunContext,
     Runtime,
     Sent,
     TokenCount,
@@ -42,7 +47,7 @@ from evaluators.backends.transformers.lora import AdapterSlot, check_installed
 from evaluators.backends.transformers.packed import PackedScorer, obstacle
 from evaluators.backends.transformers.plain import Batch, PlainScorer, Score
 from evaluators.models.adapter_files import NO_ADAPTERS, ChosenAdapters, chosen_adapters
-from evaluators.models.blocks import BlockLimits, ask_in_blocks
+from evaluators.models.blocks import ask_in_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.tokenizer import ModelTokenizer, Rows, local_name
 from schemas import strict_json
@@ -73,7 +78,7 @@ class _Choice(NamedTuple):
 
 
 @dataclass
-class TransformersBackend:
+class TransformersBackend(Backend):
     """A causal language model loaded with transformers."""
 
     network: PreTrainedModel
@@ -88,7 +93,6 @@ class TransformersBackend:
     """Way to score options, ``packed`` or ``plain``; None for packed if it gives the same values as plain."""
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
-    reads_facts: bool = False
     settings: dict[str, str] = field(default_factory=dict)
     block_limits: BlockLimits = _BLOCK
     """Limits on the requests that are tokenised and planned at a time."""
@@ -120,9 +124,10 @@ class TransformersBackend:
             device = import_extra("torch", "hf").cuda.get_device_name(device)
         return Runtime(device=device, packages=packages, settings=dict(self.settings))
 
-    def use_choices(self, known: Mapping[str, str], keep: Callable[[str, str], None]) -> None:
-        """Take over the choices between packed and plain scoring that a run has made."""
-        self._choices, self._keep = dict(known), keep
+    @override
+    def begin(self, context: RunContext) -> None:
+        # Between packed and plain scoring: a run that goes on must choose alike.
+        self._choices, self._keep = dict(context.choices), context.keep_choice
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests block by block; see ``Backend.ask``.

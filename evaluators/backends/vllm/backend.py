@@ -21,6 +21,8 @@ from typing import NamedTuple, TypeVar
 from evaluators.adapters import AdapterSet
 from evaluators.backend import (
     Answers,
+    Backend,
+    BlockLimits,
     Capability,
     ChoiceRequest,
     Events,
@@ -47,7 +49,7 @@ from evaluators.backends.vllm.engine import (
 from evaluators.backends.vllm.pool import Dispatched, InProcess, Pool, Workers
 from evaluators.backends.vllm.trie import end_logprobs, option_logprobs, questions
 from evaluators.models.adapter_files import ChosenAdapters, chosen_adapters
-from evaluators.models.blocks import BlockLimits, plan_blocks
+from evaluators.models.blocks import plan_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import ModelFiles, find_files, find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
@@ -88,7 +90,7 @@ _ENDS = ("stop", "length")
 
 
 @dataclass
-class VllmBackend:
+class VllmBackend(Backend):
     """A causal language model that vLLM has loaded, or loads with the first request."""
 
     settings: EngineSettings
@@ -101,7 +103,6 @@ class VllmBackend:
     """True if the end token is scored after every option, which takes about one more request per option."""
     arguments: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = frozenset({"option_logprobs", "generation"})
-    reads_facts: bool = False
     chunk_texts: int = _CHUNK_TEXTS
     """Maximum number of options and generations that are computed together."""
     adapters: AdapterSet | None = None

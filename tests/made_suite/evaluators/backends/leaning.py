@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evaluators.backend import (
+    Backend,
     Capability,
     ChoiceRequest,
     Events,
@@ -35,14 +36,13 @@ def likelihood(text: str, option: str) -> float:
 
 
 @dataclass
-class LeaningBackend:
+class LeaningBackend(Backend):
     """A backend whose model gives each option a smaller weight than the one before it."""
 
     factor: float
     model: Model
     arguments: Sequence[str]
     runtime: Runtime = field(default_factory=Runtime)
-    reads_facts: bool = False
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:

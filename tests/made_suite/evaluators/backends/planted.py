@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluators.backend import (
+    Backend,
     Capability,
     ChoiceRequest,
     Events,
@@ -30,14 +31,13 @@ _BATCH = 25
 
 
 @dataclass
-class PlantedBackend:
+class PlantedBackend(Backend):
     """A backend whose model is right with a chosen probability, by the hash of the request."""
 
     share: float
     model: Model
     arguments: Sequence[str]
     runtime: Runtime = field(default_factory=Runtime)
-    reads_facts: bool = False
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     n_answered: int = 0
 
