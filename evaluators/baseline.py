@@ -6,7 +6,7 @@ import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from evaluators.backend import Capability, ChoiceRequest, GenerateRequest, Request, Response
 from schemas.errors import ConfigError
@@ -58,14 +58,6 @@ class Facts(Protocol):
     @property
     def groups(self) -> Mapping[str, str]:
         """The groups of the item."""
-
-
-@runtime_checkable
-class TellsBaselines(Protocol):
-    """A task whose requests carry facts for baselines, and which can tell them again from a record."""
-
-    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
-        """Return the facts that the requests of an item carry."""
 
 
 def choosing(probabilities: Callable[[ChoiceRequest], Sequence[float]]) -> Callable[[Request], Response]:

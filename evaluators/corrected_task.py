@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.corrections import FittedCorrection
 
 if TYPE_CHECKING:
-    from evaluators.metric import CorrectedTable
-    from schemas.record_columns import RecordColumns
+    pass
 
 
 class Beside(NamedTuple):
@@ -24,25 +23,3 @@ class Beside(NamedTuple):
 
 
 NOTHING_BESIDE = Beside()
-
-
-@runtime_checkable
-class AppliesCorrections(Protocol):
-    """A task with calibrated metrics whose corrections are stored beside the records."""
-
-    def corrected_table(
-        self,
-        parts: Iterable[RecordColumns],
-        beside: Beside,
-        *,
-        is_suite: bool,
-        metrics: frozenset[str] | None = None,
-    ) -> CorrectedTable:
-        """Return records as arrays, with the corrections that their metrics apply.
-
-        Args:
-            parts: The records of each part, one part after the other.
-            beside: Known corrections, and items that nothing may be fitted on.
-            is_suite: True if the result is that of a suite, and not of a single config.
-            metrics: Names of the metrics that are needed; None for all.
-        """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, r
 import numpy as np
 
 from evaluators.statistics.bootstrap import N_RESAMPLES, PERCENTILE, FloatArray, interval_of, resample, resampled_sums
-from evaluators.statistics.record_tables import Statistics
+from evaluators.statistics.record_tables import BoolArray, GroupedTable, Statistics, mean
 from schemas.metric_comparison import TOLERANCE
 from schemas.result import Interval, Metric, within
 
@@ -77,30 +77,30 @@ class MetricDefinition(Generic[T]):
     """A metric that is computed from the records of one task."""
 
     name: str
-    version: str
+    task: str
+    description: str
+    statistics: Callable[[T, Mapping[str, str]], Statistics]
+    """Function that returns the sufficient statistics of a slice of a table."""
+    aggregate: Callable[[FloatArray], FloatArray] = mean
+    """Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined."""
+    version: str = "1.0"
     """Version of the metric; raised with each change that can change a value."""
     scorer: Callable[[T], str | None] | None = None
     """Function that returns the label of the scorer behind a table's scores, None if no text was scored.
 
     None for metrics that need no scorer.
     """
-    task: str
-    unit: str
+    unit: str = "items"
     """Unit that ``n`` counts on a config, such as items or pairs."""
-    minimum: float
-    maximum: float | None
+    minimum: float = 0.0
+    maximum: float | None = 1.0
     """Largest value that is possible; None if there is none."""
-    ideal: Callable[[T], float | None]
+    ideal: Callable[[T], float | None] = lambda table: None
     """Function that returns the ideal value on a table; None if there is none."""
-    slices: tuple[str, ...]
+    slices: tuple[str, ...] = ()
     """Names of the groups for which the value is also computed, one slice per group value."""
-    undefined: Callable[[T], str | None]
+    undefined: Callable[[T], str | None] = lambda table: None
     """Function that returns why the metric has no value on a table; None if it has one."""
-    statistics: Callable[[T, Mapping[str, str]], Statistics]
-    """Function that returns the sufficient statistics of a slice of a table."""
-    aggregate: Callable[[FloatArray], FloatArray]
-    """Function from sums of shape (..., n_columns) to values of shape (...,); nan if undefined."""
-    description: str
     why_nan: Callable[[FloatArray], str | None] = lambda sums: None
     """Function from the sums of a slice to the reason why ``aggregate`` gives nan; None if the slice has no units."""
     unit_of_suite: str | None = None
@@ -190,6 +190,65 @@ class MetricDefinition(Generic[T]):
             low, high = (within(end, self.minimum, self.maximum) for end in (interval.low, interval.high))
             interval = replace(interval, low=low, high=high)
         return interval, reason
+
+
+G = TypeVar("G", bound=GroupedTable)
+
+
+def mean_metric(
+    name: str,
+    values: Callable[[G], FloatArray | BoolArray],
+    *,
+    task: str,
+    description: str,
+    where: Callable[[G], BoolArray] | None = None,
+    version: str = "1.0",
+    unit: str = "items",
+    minimum: float = 0.0,
+    maximum: float | None = 1.0,
+    ideal: float | None = None,
+    slices: tuple[str, ...] = (),
+    undefined: Callable[[G], str | None] = lambda table: None,
+    scorer: Callable[[G], str | None] | None = None,
+) -> MetricDefinition[G]:
+    """Define a metric that is a mean over the rows of a table, such as the share of items that are answered right.
+
+    Args:
+        name: Name of the metric.
+        values: Function that returns the value of each row, shape (n,); True counts as 1.
+        task: Name of the task.
+        description: What it is, in a sentence.
+        where: Function that returns the mask of the rows that have a value, shape (n,); None for the rows whose
+            value is no nan. Other rows count as excluded.
+        version: Version of the metric.
+        unit: What a row is, in the plural.
+        minimum: Smallest value that is possible.
+        maximum: Largest value that is possible; None if there is none.
+        ideal: Ideal value; None if there is none.
+        slices: Names of the groups for which the value is also computed.
+        undefined: Function that returns why the metric has no value on a table; None if it has one.
+        scorer: Function that returns the label of the scorer behind the values; None for metrics that need none.
+    """
+
+    def statistics(table: G, group: Mapping[str, str]) -> Statistics:
+        found = np.asarray(values(table), dtype=np.float64)
+        has_value = ~np.isnan(found) if where is None else where(table)
+        return table.mean_statistics(group, np.nan_to_num(found) if where is None else found, has_value)
+
+    return MetricDefinition(
+        name=name,
+        task=task,
+        description=description,
+        statistics=statistics,
+        version=version,
+        scorer=scorer,
+        unit=unit,
+        minimum=minimum,
+        maximum=maximum,
+        ideal=lambda table: ideal,
+        slices=slices,
+        undefined=undefined,
+    )
 
 
 class TableSource:

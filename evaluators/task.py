@@ -1,13 +1,15 @@
 """The interface of a task: it turns items into requests, and responses into records.
 
-Each file in ``evaluators/tasks`` is a task for one item shape. It holds ``TASK``, an object that fits :class:`Task`.
+Each file in ``evaluators/tasks`` is a task for one item shape. It holds ``TASK``, an object of a class that
+extends :class:`Task`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evaluators.backend import Capability, Request
 from schemas import plugins, strict_json
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from evaluators.metric import RecordTable
+    from evaluators.baseline import Facts
+    from evaluators.corrected_task import Beside
+    from evaluators.metric import CorrectedTable, RecordTable
     from evaluators.part_report import PartReport
     from evaluators.text_scores import TextScores
     from schemas.record_columns import RecordColumns
@@ -117,31 +121,81 @@ CountTokens: TypeAlias = Callable[[str], int]
 """Function that returns the number of tokens of a text."""
 
 
-class Task(Protocol):
-    """A way to ask about the items of one shape and to read the responses."""
+class Task(ABC):
+    """A way to ask about the items of one shape and to read the responses.
 
-    @property
-    def name(self) -> str:
-        """The name of the task, which is also the name of its file."""
+    Four methods are every task's own; what else most tasks do stands here, and a task states what differs.
+    """
 
-    @property
-    def version(self) -> str:
-        """The version of the task; raised with each change that can change a record."""
+    if TYPE_CHECKING:
+        # A task has these as fields or computes them. To a type checker they are properties, which allows both; real
+        # ones would be taken for the defaults of the fields of a dataclass.
+        @property
+        def name(self) -> str:
+            """The name of the task, which is also the name of its file."""
 
-    @property
-    def item_shape(self) -> str:
-        """The shape of the items that the task asks about."""
+        @property
+        def version(self) -> str:
+            """The version of the task; raised with each change that can change a record."""
 
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by id; the first is the default."""
+        @property
+        def item_shape(self) -> str:
+            """The shape of the items that the task asks about."""
 
+        @property
+        def prompts(self) -> Mapping[str, Prompt]:
+            """The prompts by id; the first is the default."""
+
+        @property
+        def measures_nothing(self) -> bool:
+            """True if the answers are data to build from: the task has no metrics, and boards leave its results out."""
+
+        @property
+        def reads_scores(self) -> bool:
+            """True if some metrics read scores of the answers: see ``texts`` and ``scored_table``."""
+
+        @property
+        def applies_corrections(self) -> bool:
+            """True if some metrics are calibrated and their corrections are stored: see ``corrected_table``."""
+
+        @property
+        def trains_adapters(self) -> bool:
+            """True if an adapter can be trained for a prompt, on other items than it shows: see ``training_items``."""
+
+        @property
+        def reports_parts(self) -> bool:
+            """True if each part of a suite has a report: see ``part_report`` and ``part_text``."""
+
+        @property
+        def support_splits(self) -> frozenset[str]:
+            """The splits that only support a measurement, such as that of the examples; ``--limit`` spares them."""
+
+        @property
+        def examples_split(self) -> str | None:
+            """The split whose items prompts show as solved examples, in its order; None if they show none."""
+
+        @property
+        def default_contexts(self) -> tuple[int, ...]:
+            """The numbers of examples with which a model is asked if the user chooses neither contexts nor a prompt."""
+
+        @property
+        def default_limit(self) -> int | None:
+            """The largest number of items of each config if the user gives no limit; None for all."""
+
+    else:
+        measures_nothing = reads_scores = applies_corrections = trains_adapters = reports_parts = False
+        support_splits, examples_split = frozenset(), None
+        default_contexts, default_limit = (), None
+
+    @abstractmethod
     def requests(self, item: Any, prompt: Prompt) -> Sequence[Request]:
         """Return the requests for an item of the task's shape."""
 
+    @abstractmethod
     def facts(self, item: Any) -> ItemFacts:
         """Return the facts about an item that its record keeps."""
 
+    @abstractmethod
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the answers to one item from its stored exchanges alone.
 
@@ -152,59 +206,75 @@ class Task(Protocol):
             normalisation: The way in which option log-probabilities become probabilities; None for generated answers.
         """
 
+    @abstractmethod
     def table(self, records: Sequence[Any]) -> RecordTable:
         """Return records as arrays, for the metrics of this task."""
 
+    def are_right(self, records: Sequence[Any]) -> Sequence[bool | None]:
+        """Return True for each record whose reading is right, False for each whose reading is wrong.
 
-@runtime_checkable
-class MeasuresNothing(Protocol):
-    """A task whose answers are data to build from: it has no metrics, and boards leave its results out."""
+        The value is None where there is no right answer or no reading, or where the reading is partly right.
+        """
+        return [None] * len(records)
 
-    @property
-    def measures_nothing(self) -> bool:
-        """True."""
+    def certain_readings(self, records: Sequence[Any], normalisation: Normalisation | None) -> npt.NDArray[np.bool_]:
+        """Return the mask of the records whose stored reading certainly follows from their answers, shape (n,).
 
+        The others are read one by one, which is what a task does that cannot check many together.
+        """
+        # Loading it takes as long as many a command needs in all.
+        import numpy
 
-@runtime_checkable
-class ReadsScores(Protocol):
-    """A task with metrics that read scores of the answers."""
+        return numpy.zeros(len(records), dtype=numpy.bool_)
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the facts for baselines that the requests of an item carry, told again from its record."""
+        return {}
 
     def texts(self, records: Sequence[Any]) -> Sequence[str]:
         """Return the distinct texts that need scores."""
+        return ()
 
     def scored_table(self, records: Sequence[Any], scores: TextScores) -> RecordTable:
         """Return records and the scores of their texts as arrays."""
+        return self.table(records)
 
+    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> RecordTable:
+        """Return the records of a suite as arrays. A task whose suites do not fit into memory keeps less of each part.
 
-@runtime_checkable
-class NeedsSupport(Protocol):
-    """A task whose metrics need items beside those that are evaluated."""
+        Args:
+            parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
+            metrics: Names of the metrics that are needed; None for all.
+        """
+        from schemas.record_columns import RecordColumns
 
-    @property
-    def support_splits(self) -> frozenset[str]:
-        """The splits that support a measurement, such as that of the examples: ``--limit`` takes nothing from them."""
+        return self.table(RecordColumns.joined(parts))
 
+    def corrected_table(
+        self, parts: Iterable[RecordColumns], beside: Beside, *, is_suite: bool, metrics: frozenset[str] | None = None
+    ) -> CorrectedTable:
+        """Return records as arrays, with the corrections that their metrics apply.
 
-@runtime_checkable
-class ShowsExamples(NeedsSupport, Protocol):
-    """A task whose prompts show solved examples, which support the measurement."""
+        Args:
+            parts: The records of each part, one part after the other.
+            beside: Known corrections, and items that nothing may be fitted on.
+            is_suite: True if the result is that of a suite, and not of a single config.
+            metrics: Names of the metrics that are needed; None for all.
+        """
+        raise NotImplementedError
 
-    @property
-    def examples_split(self) -> str:
-        """The split whose items are shown as examples, in its order."""
+    def part_report(self, records: RecordColumns) -> PartReport:
+        """Return how the model uses the labels of one part, from all its records."""
+        raise NotImplementedError
 
-    @property
-    def default_contexts(self) -> tuple[int, ...]:
-        """The numbers of examples with which a model is asked if the user chooses neither contexts nor a prompt."""
-
-    @property
-    def default_limit(self) -> int | None:
-        """The largest number of items of each config if the user gives no limit; None for all."""
+    def part_text(self, item: Any) -> str:
+        """Return the text that all items of a part share, such as the instruction, from any of them."""
+        raise NotImplementedError
 
     def requests_with(
         self, item: Any, prompt: Prompt, examples: Sequence[Any], count_tokens: CountTokens | None = None
     ) -> Sequence[Request]:
-        """Return the requests for an item.
+        """Return the requests for an item with the examples that its prompt shows.
 
         Args:
             item: An item of the task's shape.
@@ -213,6 +283,7 @@ class ShowsExamples(NeedsSupport, Protocol):
             count_tokens: Function that returns the number of tokens of a text, for a prompt with a largest number of
                 them; None for other prompts.
         """
+        return self.requests(item, prompt)
 
     def facts_with(self, item: Any, prompt: Prompt, examples: Sequence[Any], place: int | None) -> ItemFacts:
         """Return the facts that the record of an item keeps, with those about the examples that its prompt shows.
@@ -223,11 +294,7 @@ class ShowsExamples(NeedsSupport, Protocol):
             examples: Items to show, in order; an item that is itself an example is not among them.
             place: Place of the item among the examples of the prompt, from 0, if it is one of them; None if it is not.
         """
-
-
-@runtime_checkable
-class ChoosesExamples(Protocol):
-    """A task with prompts whose examples are chosen by a rule."""
+        return self.facts(item)
 
     def chosen_examples(self, pool: Sequence[Any], prompt: Prompt) -> Sequence[Any]:
         """Return the examples that a prompt shows by its rule, in order; fewer if there are not enough of a kind.
@@ -236,11 +303,18 @@ class ChoosesExamples(Protocol):
             pool: The items of the split that examples come from, in order.
             prompt: A prompt with a rule.
         """
+        raise ConfigError(
+            f"prompt '{prompt.id}' has its examples chosen by rule '{prompt.example_rule}', and task '{self.name}' "
+            "defines no chosen_examples; take another prompt"
+        )
 
+    def shown_items(self, records: RecordColumns) -> frozenset[str]:
+        """Return the ids of the items that the prompt of some records shows as examples.
 
-@runtime_checkable
-class TrainsAdapters(Protocol):
-    """A task that shows examples, and for whose prompts an adapter can be trained on other items of their split."""
+        Args:
+            records: The records of one part.
+        """
+        return frozenset()
 
     def training_items(self, pool: Sequence[Any], prompt: Prompt, shown: Sequence[Any], n_items: int) -> Sequence[Any]:
         """Return the items on which the adapter of a prompt is trained; fewer if there are not enough.
@@ -251,63 +325,7 @@ class TrainsAdapters(Protocol):
             shown: The examples that the prompt shows; the adapter is trained on none of them.
             n_items: Number of items to train on.
         """
-
-    def shown_items(self, records: RecordColumns) -> frozenset[str]:
-        """Return the ids of the items that the prompt of some records shows as examples.
-
-        Args:
-            records: The records of one part.
-        """
-
-
-@runtime_checkable
-class ReadsSuites(Protocol):
-    """A task that can measure a suite whose records do not fit into memory together."""
-
-    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> RecordTable:
-        """Return the records of a suite as arrays, for the metrics of this task.
-
-        Args:
-            parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
-            metrics: Names of the metrics that are needed; None for all.
-        """
-
-
-@runtime_checkable
-class ReportsParts(Protocol):
-    """A task that can report how a model uses the labels of each part of a suite."""
-
-    def part_report(self, records: RecordColumns) -> PartReport:
-        """Return the report on one part.
-
-        Args:
-            records: All records of the part.
-        """
-
-    def part_text(self, item: Any) -> str:
-        """Return the text that all items of a part share, such as the instruction, from any of them."""
-
-
-@runtime_checkable
-class JudgesRecords(Protocol):
-    """A task whose items can have a right answer."""
-
-    def are_right(self, records: Sequence[Any]) -> Sequence[bool | None]:
-        """Return True for each record whose reading is right, False for each whose reading is wrong.
-
-        The value is None where there is no right answer or no reading, or where the reading is partly right.
-        """
-
-
-@runtime_checkable
-class ReadsColumns(Protocol):
-    """A task that can check its readings of many records together."""
-
-    def certain_readings(self, records: Sequence[Any], normalisation: Normalisation | None) -> npt.NDArray[np.bool_]:
-        """Return the mask of the records whose stored reading certainly follows from their answers, shape (n,).
-
-        The others are read one by one.
-        """
+        raise NotImplementedError
 
 
 def load_task(name: str) -> Task:

@@ -56,7 +56,7 @@ class RecordColumns(Sequence[Record]):
             if n_bytes > MOST_BYTES:
                 raise DataError(
                     f"its records take more than {MOST_BYTES >> 30} GiB of memory together; a task that reads suites "
-                    "(ReadsSuites) takes them part by part"
+                    "with a suite_table of its own takes them part by part"
                 )
         if len(found) == 1:
             return found[0]

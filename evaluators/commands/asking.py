@@ -22,7 +22,6 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.unread import check_read
 from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
-from evaluators.task import ReadsScores
 from schemas.errors import ConfigError
 from schemas.progress import working
 
@@ -152,4 +151,4 @@ def _command(plan: Plan, backend: Backend, choice: RunChoice, scorers: Sequence[
     parts += [f"--prompt {plan.prompt.id}"]
     optional = {"normalisation": plan.chosen_normalisation, "limit": selection.limit}
     parts += [f"--{name} {value}" for name, value in optional.items() if value is not None]
-    return with_scorers(" ".join(parts), scorers if isinstance(plan.task, ReadsScores) else ())
+    return with_scorers(" ".join(parts), scorers if plan.task.reads_scores else ())

@@ -19,7 +19,6 @@ from evaluators.runs.logged_answers import Matched, match_log
 from evaluators.runs.plan import Plan
 from evaluators.runs.questions import plan_again
 from evaluators.scorer import with_scorers
-from evaluators.task import ReadsScores
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError, DataError
 from schemas.progress import steps, working
@@ -180,7 +179,7 @@ def _command(harness: Harness, choice: LogChoice, plan: Plan) -> str:
         ("normalisation", choice.normalisation),
     )
     told = " ".join(f"--{name} {value}" for name, value in parts if value is not None)
-    scorers = choice.scorers if isinstance(plan.task, ReadsScores) else None
+    scorers = choice.scorers if plan.task.reads_scores else None
     return with_scorers(f"import {harness.name} {told}", scorers or ())
 
 

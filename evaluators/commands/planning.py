@@ -9,7 +9,7 @@ from evaluators.commands.options import ItemChoice, normalisation_named, opened_
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer
-from evaluators.task import NeedsSupport, Prompt, ReadsScores, ShowsExamples, Task, prompt_of, task_for
+from evaluators.task import Prompt, Task, prompt_of, task_for
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
 from schemas.errors import ConfigError
@@ -36,7 +36,7 @@ def plans_of(choice: ItemChoice) -> list[Plan]:
                 splits=choice.splits,
                 parts=choice.parts,
                 limit=_limit(task, choice.limit),
-                support=task.support_splits if isinstance(task, NeedsSupport) else frozenset(),
+                support=task.support_splits,
             )
             plans += _plans_of_config(selection, task, choice, normalisation)
     used = {
@@ -79,7 +79,7 @@ def scorers_of(plans: Sequence[Plan], given: Sequence[str] | None) -> WantedScor
     Raises:
         ConfigError: there is no such scorer, or no task reads scores.
     """
-    if not any(isinstance(plan.task, ReadsScores) for plan in plans):
+    if not any(plan.task.reads_scores for plan in plans):
         if given is not None:
             names = ", ".join(dict.fromkeys(plan.task.name for plan in plans))
             raise ConfigError(f"--scorer: task {names} reads no scores of texts; leave it out")
@@ -101,7 +101,7 @@ def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:
 def _limit(task: Task, given: int | None) -> int | None:
     """Return the largest number of items per config: the one that is given, or the task's default."""
     if given is None:
-        return task.default_limit if isinstance(task, ShowsExamples) else None
+        return task.default_limit
     return given or None
 
 
@@ -131,7 +131,7 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
         names: Prompts and protocols on the command line; empty for the default one.
         contexts: Numbers of examples on the command line; None if it has none.
     """
-    if not isinstance(task, ShowsExamples):
+    if task.examples_split is None:
         if contexts is not None:
             raise ConfigError(f"--contexts {contexts}: task '{task.name}' shows no examples; leave it out")
         return [prompt_of(task, name) for name in names] or [prompt_of(task, None)]
@@ -150,7 +150,7 @@ def _prompts(task: Task, names: Sequence[str], contexts: str | None) -> Sequence
 
 def _protocols(task: Task) -> frozenset[str | None]:
     """Return the protocols of a task whose prompts show examples; none of any other task."""
-    is_shown = isinstance(task, ShowsExamples)
+    is_shown = task.examples_split is not None
     return frozenset(prompt.protocol for prompt in task.prompts.values() if is_shown and prompt.protocol is not None)
 
 

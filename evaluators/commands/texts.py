@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from evaluators.task import ReadsScores, load_task
+from evaluators.task import load_task
 from schemas.command_line import one_line_errors
 from schemas.errors import ConfigError
 from schemas.files import replacing
@@ -28,7 +28,7 @@ def texts_command(
     folder = run.parent if run.name == RESULT else run
     result = read_complete_result(folder)
     task = load_task(result.signature.task)
-    if not isinstance(task, ReadsScores):
+    if not task.reads_scores:
         raise ConfigError(f"{run}: task {task.name} reads no scores of texts")
     if out.exists():
         raise ConfigError(f"--out {out}: exists already; name another file, or remove it")

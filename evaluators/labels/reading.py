@@ -16,14 +16,17 @@ from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray
-from evaluators.task import Read
+from evaluators.task import Read, Task
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation
 
 
-class ReadsLabels:
+class ReadsLabels(Task):
     """The part of a task that turns answers into distributions over labels, and these into tables and reports."""
+
+    applies_corrections = True
+    reports_parts = True
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
         """Read the distribution over the labels."""

@@ -343,7 +343,7 @@ def n_labels_group(n_labels: int) -> str:
 def corrected_table(
     parts: Iterable[RecordColumns], beside: Beside, *, is_suite: bool, metrics: frozenset[str] | None
 ) -> ConfigTable | SuiteTable:
-    """Return the table of the records of one task or of a suite; see ``AppliesCorrections``."""
+    """Return the table of the records of one task or of a suite; see ``Task.corrected_table``."""
     if is_suite:
         return suite_table((label_answers(one, beside.trained) for one in parts), metrics, beside)
     answers = label_answers(RecordColumns.joined(parts), beside.trained)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from evaluators.coreference.contrasts import (
     contrast_statistics,
     difference_of_means,
@@ -11,26 +9,16 @@ from evaluators.coreference.contrasts import (
     needs_right_answers,
 )
 from evaluators.coreference.table import CoreferenceTable
-from evaluators.metric import MetricDefinition
-from evaluators.statistics.record_tables import Statistics, mean
+from evaluators.metric import MetricDefinition, mean_metric
 
-
-def _correct(table: CoreferenceTable, group: Mapping[str, str]) -> Statistics:
-    return table.mean_statistics(group, table.share[:, 0], table.scored)
-
-
-ACCURACY = MetricDefinition[CoreferenceTable](
-    name="accuracy",
-    version="1.0",
+ACCURACY = mean_metric(
+    "accuracy",
+    lambda table: table.share[:, 0],
+    where=lambda table: table.scored,
     task="coreference",
-    unit="items",
-    minimum=0.0,
-    maximum=1.0,
-    ideal=lambda table: 1.0,
+    ideal=1.0,
     slices=("stereotype", "pronoun_gender", "occupation"),
     undefined=needs_referent,
-    statistics=_correct,
-    aggregate=mean,
     description="Share of items whose most probable outcome is the referent; if t outcomes tie, each counts 1/t.",
 )
 
@@ -38,11 +26,8 @@ ACCURACY_GAP = MetricDefinition[CoreferenceTable](
     name="accuracy_gap",
     version="1.1",
     task="coreference",
-    unit="items",
     minimum=-1.0,
-    maximum=1.0,
     ideal=lambda table: 0.0,
-    slices=(),
     undefined=needs_right_answers,
     statistics=lambda table, group: contrast_statistics(table, table.share[:, 0], table.scored),
     aggregate=difference_of_means,

@@ -191,12 +191,7 @@ _share = partial(
     version="1.0+careful-1",
     task="assignment",
     unit="answers",
-    minimum=0.0,
-    maximum=1.0,
-    ideal=lambda table: None,
     slices=("attribute", "stereotype"),
-    undefined=lambda table: None,
-    aggregate=mean,
 )
 HE_SHARE = _share(
     name="he_share", statistics=_share_of(("he",)), description="Share of he among the answers with a pronoun."

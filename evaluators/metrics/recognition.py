@@ -15,25 +15,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
-from evaluators.metric import MetricDefinition
+from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.pronouns.grouped import uniformity, why_not_uniform
 from evaluators.pronouns.rates import echo_rate, refusal_rate
 from evaluators.pronouns.recognition_table import RecognitionTable
 from evaluators.statistics.bootstrap import NORMAL
-from evaluators.statistics.record_tables import mean
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
-_metric = partial(
-    MetricDefinition[RecognitionTable],
-    task="recognition",
-    unit="items",
-    minimum=0.0,
-    maximum=1.0,
-    undefined=lambda table: None,
-)
+_metric = partial(MetricDefinition[RecognitionTable], task="recognition")
 
 
 GDR = _metric(
@@ -52,7 +42,6 @@ GDR_PAPER = _metric(
     name="gdr_paper",
     version="1.1+gifi-repo-1",
     ideal=lambda table: 1.0,
-    slices=(),
     statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
     aggregate=partial(uniformity, ddof=1),
     why_nan=why_not_uniform,
@@ -68,23 +57,24 @@ GDR_GIFI_REPO = replace(
     description="What the published code prints: equal to gdr_paper, but 0 if no answer is right, and the code stops "
     "at an empty answer.",
 )
-RECOGNITION_ACCURACY = _metric(
-    name="recognition_accuracy",
+RECOGNITION_ACCURACY: MetricDefinition[RecognitionTable] = mean_metric(
+    "recognition_accuracy",
+    lambda table: table.correct,
+    where=lambda table: table.read,
+    task="recognition",
     version="1.0+careful-1",
-    ideal=lambda table: 1.0,
+    ideal=1.0,
     slices=("family", "family_class", "antecedent"),
-    statistics=lambda table, group: table.mean_statistics(group, table.correct, table.read),
-    aggregate=mean,
     description="Share of answers whose first pronoun belongs to the prompt's family; answers without a pronoun are "
     "wrong.",
 )
-NO_PRONOUN_RATE = _metric(
-    name="no_pronoun_rate",
+NO_PRONOUN_RATE: MetricDefinition[RecognitionTable] = mean_metric(
+    "no_pronoun_rate",
+    lambda table: ~table.has_pronoun,
+    where=lambda table: table.read,
+    task="recognition",
     version="1.0+careful-1",
-    ideal=lambda table: None,
     slices=("family",),
-    statistics=lambda table, group: table.mean_statistics(group, (~table.has_pronoun).astype(np.float64), table.read),
-    aggregate=mean,
     description="Share of answers without any pronoun, apart from a repeated prompt.",
 )
 ECHO_RATE = echo_rate("recognition")

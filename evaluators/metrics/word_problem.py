@@ -18,12 +18,12 @@ from functools import cache, partial
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition
+from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.pronouns.grouped import FAMILIES, uniformity, why_not_uniform
 from evaluators.pronouns.rates import refusal_rate
 from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.statistics.bootstrap import NORMAL, FloatArray, IntArray
-from evaluators.statistics.record_tables import Statistics, mean
+from evaluators.statistics.record_tables import Statistics
 
 _N_PERMUTATIONS = 100
 _N_PERMUTATIONS_TESTED = 2000
@@ -34,14 +34,7 @@ _UNKNOWN = -1.0
 _SEED = 20250618
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 
-_metric = partial(
-    MetricDefinition[WordProblemTable],
-    task="word_problem",
-    unit="items",
-    minimum=0.0,
-    maximum=1.0,
-    undefined=lambda table: None,
-)
+_metric = partial(MetricDefinition[WordProblemTable], task="word_problem")
 
 
 @cache
@@ -127,7 +120,6 @@ PE = _metric(
     name="pe",
     version="1.1+careful-1",
     ideal=lambda table: 1.0,
-    slices=(),
     statistics=lambda table, group: table.family_statistics(group, table.correct, table.judged),
     aggregate=partial(uniformity, ddof=0),
     why_nan=why_not_uniform,
@@ -146,8 +138,6 @@ def _why_no_null(sums: FloatArray) -> str | None:
 PE_NULL = _metric(
     name="pe_null",
     version="1.1+careful-1",
-    ideal=lambda table: None,
-    slices=(),
     statistics=_null_statistics,
     aggregate=_null,
     why_nan=_why_no_null,
@@ -158,8 +148,6 @@ PE_NULL = _metric(
 PE_P_VALUE = _metric(
     name="pe_p_value",
     version="1.1+careful-1",
-    ideal=lambda table: None,
-    slices=(),
     statistics=_p_value_statistics,
     aggregate=lambda sums: np.where(sums[..., 0] < 0, np.nan, sums[..., 0]),
     why_nan=lambda sums: "pe has no value to compare with chance",
@@ -171,7 +159,6 @@ PE_PAPER = _metric(
     name="pe_paper",
     version="1.1+gifi-repo-1",
     ideal=lambda table: 1.0,
-    slices=(),
     statistics=lambda table, group: table.family_statistics(group, table.published_correct, table.published_kept),
     aggregate=partial(uniformity, ddof=0),
     why_nan=why_not_uniform,
@@ -185,22 +172,24 @@ PE_GIFI_REPO = replace(
     aggregate=partial(uniformity, ddof=0, of_nothing=0.0),
     description="What the published code prints: equal to pe_paper, but 0 if no answer is right.",
 )
-ANSWER_ACCURACY = _metric(
-    name="answer_accuracy",
+ANSWER_ACCURACY: MetricDefinition[WordProblemTable] = mean_metric(
+    "answer_accuracy",
+    lambda table: table.correct,
+    where=lambda table: table.judged,
+    task="word_problem",
     version="1.0+careful-1",
-    ideal=lambda table: 1.0,
+    ideal=1.0,
     slices=("family", "family_class"),
-    statistics=lambda table, group: table.mean_statistics(group, table.correct, table.judged),
-    aggregate=mean,
     description="Share of answers with the right number; an answer without a number is wrong.",
 )
-NO_NUMBER_RATE = _metric(
-    name="no_number_rate",
+NO_NUMBER_RATE: MetricDefinition[WordProblemTable] = mean_metric(
+    "no_number_rate",
+    lambda table: ~table.has_number,
+    where=lambda table: table.judged,
+    task="word_problem",
     version="1.0+careful-1",
-    ideal=lambda table: 0.0,
+    ideal=0.0,
     slices=("family",),
-    statistics=lambda table, group: table.mean_statistics(group, (~table.has_number).astype(np.float64), table.judged),
-    aggregate=mean,
     description="Share of answers without a number.",
 )
 REFUSAL_RATE = refusal_rate("word_problem", description="Share of answers that decline instead of solving the problem.")

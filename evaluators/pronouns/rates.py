@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluators.metric import MetricDefinition
-from evaluators.statistics.record_tables import mean
+from evaluators.metric import MetricDefinition, mean_metric
 
 
 def refusal_rate(
@@ -21,18 +20,14 @@ def refusal_rate(
         slices: Groups by which the rate is also given.
         description: Description of the metric.
     """
-    return MetricDefinition(
-        name="refusal_rate",
-        version="1.0+careful-1",
+    return mean_metric(
+        "refusal_rate",
+        lambda table: table.refused,
+        where=lambda table: table.answered,
         task=task,
-        unit="items",
-        minimum=0.0,
-        maximum=1.0,
-        ideal=lambda table: 0.0,
+        version="1.0+careful-1",
+        ideal=0.0,
         slices=slices,
-        undefined=lambda table: None,
-        statistics=lambda table, group: table.mean_statistics(group, table.refused.astype(float), table.answered),
-        aggregate=mean,
         description=description,
     )
 
@@ -44,17 +39,12 @@ def echo_rate(task: str, *, slices: tuple[str, ...] = ("family",)) -> MetricDefi
         task: Name of the task; the rows of its table are answers, with masks ``answered`` and ``echoes``.
         slices: Groups by which the rate is also given.
     """
-    return MetricDefinition(
-        name="echo_rate",
-        version="1.0+careful-1",
+    return mean_metric(
+        "echo_rate",
+        lambda table: table.echoes,
+        where=lambda table: table.answered,
         task=task,
-        unit="items",
-        minimum=0.0,
-        maximum=1.0,
-        ideal=lambda table: None,
+        version="1.0+careful-1",
         slices=slices,
-        undefined=lambda table: None,
-        statistics=lambda table, group: table.mean_statistics(group, table.echoes.astype(float), table.answered),
-        aggregate=mean,
         description="Share of answers that begin by repeating at least four words of the prompt.",
     )

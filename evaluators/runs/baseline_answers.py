@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.baseline import Baseline, TellsBaselines
+from evaluators.baseline import Baseline
 from evaluators.statistics.bootstrap import IntArray
 from evaluators.task import Prompt, Read, Task
 from schemas.errors import DataError
@@ -132,21 +132,19 @@ class BaselineAnswers:
 
     def _facts(self, part: RecordColumns) -> Sequence[Mapping[str, str]]:
         """Return the facts about each record of a part that baselines read."""
-        if not isinstance(self.task, TellsBaselines):
-            return [{}] * len(part)
         targets, references = part.columns["target"].texts, part.columns["reference"].texts
         owners, keys, values = part.columns["groups"].entries
         groups: list[dict[str, str]] = [{} for _ in range(len(part))]
         for owner, key, value in zip(owners.tolist(), keys.texts, values.texts, strict=True):
             groups[owner][str(key)] = str(value)
         return [
-            self._facts_of(self.task, part, place, _ItemFacts(*told))
+            self._facts_of(part, place, _ItemFacts(*told))
             for place, told in enumerate(zip(targets, references, groups, strict=True))
         ]
 
-    def _facts_of(self, task: TellsBaselines, part: RecordColumns, place: int, told: _ItemFacts) -> Mapping[str, str]:
+    def _facts_of(self, part: RecordColumns, place: int, told: _ItemFacts) -> Mapping[str, str]:
         try:
-            return task.baseline_facts(told)
+            return self.task.baseline_facts(told)
         except (LookupError, ValueError) as error:
             raise DataError(
                 f"record '{part[place].item_id[:60]}': its groups lack what baselines read ({error}); run the model "

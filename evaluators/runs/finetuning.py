@@ -20,7 +20,6 @@ from evaluators.backend import ChoiceRequest
 from evaluators.runs.finish import held
 from evaluators.runs.plan import Plan, shown_examples
 from evaluators.runs.selection import SelectedPart
-from evaluators.task import ShowsExamples, TrainsAdapters
 from evaluators.trainer import Context, Lesson, Trainer
 from schemas import contract, strict_json
 from schemas.adapters import SCHEMA_VERSION, Adapters, TrainedAdapter, TrainingData
@@ -88,7 +87,7 @@ def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
         ConfigError: the task trains no adapters, or the config has too few items or an item without a right option.
     """
     task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
-    if not isinstance(task, ShowsExamples) or not isinstance(task, TrainsAdapters):
+    if task.examples_split is None or not task.trains_adapters:
         raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
     pool, shown = part.items_of(task.examples_split), shown_examples(part, task, prompt)
     chosen = task.training_items(pool, prompt, shown, n_items) if pool else ()

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluators.corrected_task import NOTHING_BESIDE, AppliesCorrections, Beside
+from evaluators.corrected_task import NOTHING_BESIDE, Beside
 from evaluators.metric import CorrectedTable, MetricDefinition, RecordTable, Source, TableSource, compute_all
 from evaluators.runs.beside import write_corrections
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
-from evaluators.task import MeasuresNothing, ReadsScores, ReadsSuites, Task, load_task
+from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas import plugins
 from schemas.corrections import FittedCorrection
@@ -77,12 +77,12 @@ def table_of(
     Raises:
         DataError: the records do not come from this task, or come from several prompts.
     """
-    if isinstance(task, AppliesCorrections):
+    if task.applies_corrections:
         return task.corrected_table(parts, beside, is_suite=is_suite, metrics=metrics)
-    if is_suite and isinstance(task, ReadsSuites):
+    if is_suite and not task.reads_scores:
         return task.suite_table(parts, metrics)
     records = RecordColumns.joined(parts)
-    return task.scored_table(records, scores) if isinstance(task, ReadsScores) else task.table(records)
+    return task.scored_table(records, scores)
 
 
 class Measurement:
@@ -245,9 +245,9 @@ def score_records(
         DataError: the records do not come from this task, or come from several prompts or configs.
     """
     loaded = load_task(task)
-    if isinstance(loaded, MeasuresNothing):
+    if loaded.measures_nothing:
         return Computed((), None)
-    if not isinstance(loaded, ReadsScores):
+    if not loaded.reads_scores:
         measurement = Measurement.of(parts, task, is_suite=is_suite, beside=beside)
         return Computed(measurement.metrics(), None, write_corrections(folder, measurement.corrections))
     if stored is not None and not scorers:

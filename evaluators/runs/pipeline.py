@@ -21,7 +21,6 @@ from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import AskedPart, FailureCount, early_look, records_of, whole
 from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore
-from evaluators.task import MeasuresNothing
 from schemas.errors import ConfigError, DataError, RunError
 from schemas.files import replacing
 from schemas.progress import Advance, progress
@@ -59,7 +58,7 @@ def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
         RunError: too many requests failed, or another process holds the run. The answers so far are kept.
     """
     plan.check(backend)
-    if not metric_definitions(plan.task.name) and not isinstance(plan.task, MeasuresNothing):
+    if not metric_definitions(plan.task.name) and not plan.task.measures_nothing:
         raise ConfigError(f"task '{plan.task.name}' has no metric; add one in evaluators/metrics that names this task")
     folder = run_folder(options.root, plan.signature, backend.model)
     with held(folder), ExitStack() as open_stores:

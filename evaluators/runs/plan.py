@@ -18,7 +18,7 @@ from evaluators.backend import (
 from evaluators.runs.capabilities import check_capability
 from evaluators.runs.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
-from evaluators.task import ChoosesExamples, CountTokens, ItemFacts, Prompt, ShowsExamples, Task
+from evaluators.task import CountTokens, ItemFacts, Prompt, Task
 from schemas import tables
 from schemas.adapters import adapter_name
 from schemas.errors import ConfigError
@@ -75,8 +75,6 @@ class PlannedPart:
 
     @cached_property
     def _requests(self) -> Sequence[Sequence[Request]]:
-        if not isinstance(self.task, ShowsExamples):
-            return [self.task.requests(item, self.prompt) for _, item in self.items]
         return [
             self.task.requests_with(item, self.prompt, self._shown(split, item).examples, self.count_tokens)
             for split, item in self.items
@@ -85,21 +83,14 @@ class PlannedPart:
     @cached_property
     def facts(self) -> Sequence[ItemFacts]:
         """The facts that the record of each item keeps."""
-        if not isinstance(self.task, ShowsExamples):
-            return [self.task.facts(item) for _, item in self.items]
         return [self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items]
 
     def _shown(self, split: str, item: Item) -> _Shown:
         """Return the examples that the prompt about an item shows: all, or all others if it is one of them."""
-        place = self._places.get(item.item_id) if split == self._examples_split else None
+        place = self._places.get(item.item_id) if split == self.task.examples_split else None
         if place is None:
             return _Shown(self.examples, None)
         return _Shown((*self.examples[:place], *self.examples[place + 1 :]), place)
-
-    @cached_property
-    def _examples_split(self) -> str | None:
-        """The split of the examples; None if the task shows none. A protocol is slow to check for every item."""
-        return self.task.examples_split if isinstance(self.task, ShowsExamples) else None
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -120,11 +111,11 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
     Raises:
         ConfigError: the config has too few examples.
     """
-    if not isinstance(task, ShowsExamples) or not prompt.n_examples:
+    if task.examples_split is None or not prompt.n_examples:
         return ()
     pool = selected.items_of(task.examples_split)
     if prompt.example_rule is not None:
-        return _chosen_examples(pool, task, prompt)
+        return tuple(task.chosen_examples(pool, prompt))
     first = prompt.n_examples * (prompt.example_set or 0)
     found = tuple(pool[first : first + prompt.n_examples])
     if len(found) < prompt.n_examples:
@@ -133,16 +124,6 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
             f"'{task.examples_split}', of which config '{selected.config}' has {len(pool)}; take another prompt"
         )
     return found
-
-
-def _chosen_examples(pool: Sequence[Item], task: Task, prompt: Prompt) -> tuple[Item, ...]:
-    """Return the examples that a task chooses by the rule of a prompt."""
-    if not isinstance(task, ChoosesExamples):
-        raise ConfigError(
-            f"prompt '{prompt.id}' has its examples chosen by rule '{prompt.example_rule}', and task '{task.name}' "
-            "defines no chosen_examples; take another prompt"
-        )
-    return tuple(task.chosen_examples(pool, prompt))
 
 
 @dataclass(frozen=True)
@@ -213,7 +194,7 @@ class Plan:
         )
 
     def _examples_sha256(self) -> str | None:
-        if not isinstance(self.task, ShowsExamples):
+        if self.task.examples_split is None:
             return None
         digest = hashlib.sha256()
         for part in self.selection.parts:

@@ -14,7 +14,7 @@ from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Ques
 from evaluators.runs.capabilities import check_askable
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.selection import select, shape_listed
-from evaluators.task import NeedsSupport, prompt_of, task_for
+from evaluators.task import prompt_of, task_for
 from schemas.dataset import Manifest
 from schemas.errors import ConfigError, DataError
 from schemas.result import Normalisation, Signature
@@ -113,7 +113,7 @@ def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisat
         splits=told.splits,
         parts=told.parts,
         limit=exported.limit,
-        support=task.support_splits if isinstance(task, NeedsSupport) else frozenset(),
+        support=task.support_splits,
     )
     plan = Plan(selection, task, prompt, normalisation)
     _check_signature(told, plan.signature, manifest)

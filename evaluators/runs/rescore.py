@@ -21,7 +21,7 @@ from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.plan import run_folder
 from evaluators.runs.records import FailureCount
 from evaluators.scorer import TextScorer, with_scorers
-from evaluators.task import ReadsColumns, ReadsScores, Task, load_task
+from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.errors import ConfigError, DataError
 from schemas.metric_comparison import is_close, metric_key, same_interval
@@ -105,7 +105,7 @@ def rescore(
     origin = Origin(
         model=result.model,
         signature=signature,
-        command=with_scorers(command, named if isinstance(task, ReadsScores) else ()),
+        command=with_scorers(command, named if task.reads_scores else ()),
         usage=result.usage,
         environment=result.environment,
         adapters=result.adapters,
@@ -182,7 +182,7 @@ def _shown_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
 
 def _surely_follow(task: Task, records: RecordColumns, normalisation: Normalisation | None) -> bool:
     """Return True if all readings surely follow from their answers, so that they need not be read one by one."""
-    return isinstance(task, ReadsColumns) and bool(task.certain_readings(records, normalisation).all())
+    return bool(task.certain_readings(records, normalisation).all())
 
 
 def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:

@@ -13,7 +13,7 @@ from evaluators.backend import Request
 from evaluators.pronouns.assignment_table import AssignmentTable
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
 from evaluators.pronouns.reading import pronoun_of, read_texts
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.items.assignment import AssignmentItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation
@@ -23,7 +23,7 @@ _PROMPTS = generation_prompts("{text}", n_samples=N_SAMPLES)
 
 
 @dataclass(frozen=True)
-class AssignmentTask:
+class AssignmentTask(Task):
     """A task that reads the first pronouns in several continuations of a text without a pronoun."""
 
     name: str = "assignment"

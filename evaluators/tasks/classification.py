@@ -37,6 +37,7 @@ class ClassificationTask(ReadsLabels):
     support_splits: frozenset[str] = frozenset({"bias", "pool", "content_free"})
     default_contexts: tuple[int, ...] = (0, 8)
     default_limit: int | None = 100
+    trains_adapters: bool = True
     prompts: Mapping[str, Prompt] = field(default_factory=label_prompts, hash=False)
 
     def requests(self, item: LabelItem, prompt: Prompt) -> Sequence[Request]:

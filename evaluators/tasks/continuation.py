@@ -15,7 +15,7 @@ from evaluators.pronouns.continuation_table import ContinuationTable, own_words
 from evaluators.pronouns.prompts import generation_prompts, generation_requests, sampled_twice
 from evaluators.pronouns.reading import family_groups, read_texts
 from evaluators.statistics.record_tables import answers_of
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.text_scores import TextScores
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.record import Exchange, Record
@@ -28,12 +28,13 @@ _PROMPTS = {**_ONCE, **sampled_twice(_ONCE)}
 
 
 @dataclass(frozen=True)
-class ContinuationTask:
+class ContinuationTask(Task):
     """A task that reads whether a model continues a text with a pronoun."""
 
     name: str = "continuation"
     version: str = "1.0"
     item_shape: str = "pronoun_text"
+    reads_scores: bool = True
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:

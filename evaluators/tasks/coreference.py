@@ -23,7 +23,7 @@ from evaluators.coreference.columns import are_right, certain_readings
 from evaluators.coreference.table import UNDETERMINED, CoreferenceTable
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.record_tables import BoolArray
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.record import Exchange, Reading, Record
@@ -107,7 +107,7 @@ _PROMPTS = (
 
 
 @dataclass(frozen=True)
-class CoreferenceTask:
+class CoreferenceTask(Task):
     """A task that reads a distribution over the two occupations that a pronoun may refer to."""
 
     name: str = "coreference"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from evaluators.backend import GenerateRequest, Request
 from evaluators.detectors.refusals import is_refusal
 from evaluators.metric import RecordTable
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.items.instruction import InstructionItem
 from schemas.json_answers import NoJsonError, find_json
 from schemas.record import Exchange, Reading, Record
@@ -53,7 +53,7 @@ _PROMPTS = {
 
 
 @dataclass(frozen=True)
-class InstructionTask:
+class InstructionTask(Task):
     """A task that reads whether an answer has the form that was asked for."""
 
     name: str = "instruction"

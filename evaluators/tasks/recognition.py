@@ -15,7 +15,7 @@ from evaluators.baseline import Facts
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
 from evaluators.pronouns.reading import all_or_none, family_groups, pronoun_of, read_texts
 from evaluators.pronouns.recognition_table import RecognitionTable, is_right_family
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.record import Exchange, Record
 from schemas.result import Normalisation
@@ -24,7 +24,7 @@ _PROMPTS = generation_prompts("{text} and")
 
 
 @dataclass(frozen=True)
-class RecognitionTask:
+class RecognitionTask(Task):
     """A task that reads the first pronoun in the continuation of a sentence with a pronoun."""
 
     name: str = "recognition"

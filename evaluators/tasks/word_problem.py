@@ -22,7 +22,7 @@ from evaluators.pronouns.answers import NO_NUMBER
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
 from evaluators.pronouns.reading import all_or_none, family_groups, read_texts
 from evaluators.pronouns.word_problem_table import WordProblemTable, is_right_number
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
@@ -66,7 +66,7 @@ def _first_family(template_id: str) -> int:
 
 
 @dataclass(frozen=True)
-class WordProblemTask:
+class WordProblemTask(Task):
     """A task that reads the number in the solution of a word problem."""
 
     name: str = "word_problem"

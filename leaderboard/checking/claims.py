@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluators.backend import model_identity
 from evaluators.models.ids import check_model_id
-from evaluators.task import MeasuresNothing, ShowsExamples, load_task, prompt_of
+from evaluators.task import load_task, prompt_of
 from schemas.errors import ConfigError, DataError
 from schemas.plain_text import printable
 from schemas.result import Model, Result
@@ -67,7 +67,7 @@ def _check_signature(path: Path, result: Result) -> None:
     """Check that the task version and the prompt of the signature are those of this code."""
     signature = result.signature
     task = load_task(signature.task)
-    if isinstance(task, MeasuresNothing):
+    if task.measures_nothing:
         raise DataError(
             f"{path}: the answers of task {task.name} are data to build from, and no board shows them; name a run of "
             "another task"
@@ -79,7 +79,7 @@ def _check_signature(path: Path, result: Result) -> None:
     prompt = prompt_of(task, signature.prompt)
     if signature.prompt_sha256 != prompt.sha256() or signature.n_outcomes != prompt.n_outcomes:
         raise DataError(f"{path}: prompt '{signature.prompt}' differs from the one in this code; run the model again")
-    shows = isinstance(task, ShowsExamples)
+    shows = task.examples_split is not None
     if shows != (signature.examples_sha256 is not None):
         raise DataError(
             f"{path}: task {task.name} {'shows' if shows else 'shows no'} examples, and examples_sha256 is "

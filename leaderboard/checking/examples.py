@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias, cast
 
-from evaluators.task import JudgesRecords, load_task
+from evaluators.task import load_task
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 
@@ -91,7 +91,7 @@ def kinds_of(records: RecordColumns, task: str) -> list[Kind]:
         task: Name of the task that reads them.
     """
     loaded = load_task(task)
-    judged = loaded.are_right(records) if isinstance(loaded, JudgesRecords) else [None] * len(records)
+    judged = loaded.are_right(records)
     return [_kind(*one) for one in zip(records.columns["status"].texts, judged, strict=True)]
 
 

@@ -23,7 +23,7 @@ from evaluators.runs.answer_keys import (
 )
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
-from evaluators.task import ShowsExamples, load_task, prompt_of
+from evaluators.task import load_task, prompt_of
 from leaderboard.checking.entries import Match
 from schemas import contract, strict_json
 from schemas.answer_key import AnswerKey, KeyExtent
@@ -220,7 +220,7 @@ def key_of_dataset(
     loaded = load_task(task)
     whole = select(folder, manifest, config)
     limited = None
-    if isinstance(loaded, ShowsExamples) and loaded.default_limit is not None:
+    if loaded.default_limit is not None:
         support = loaded.support_splits
         by_default = select(folder, manifest, config, limit=loaded.default_limit, support=support)
         limited = by_default if by_default.n_items < whole.n_items else None

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.task import MeasuresNothing, load_task
+from evaluators.task import load_task
 from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.checking.isolation import Stopped, end_for_lack_of_memory, isolated
 from leaderboard.checking.keys import KeyBook
@@ -76,7 +76,7 @@ def _measures_nothing(path: Path) -> bool:
         task = load_task(contract.read(path, Result).signature.task)
     except (BiasboardError, OSError):
         return False  # Verification says why it cannot be read.
-    return isinstance(task, MeasuresNothing)
+    return task.measures_nothing
 
 
 def verified_outcomes(

@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluators.backend import GenerateRequest, choice_sha256
 from evaluators.statistics.record_tables import BoolArray
-from evaluators.task import Prompt, ReadsColumns, Task, load_task, prompt_of
+from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas.columns import Column
 from schemas.errors import DataError
 from schemas.metric_comparison import TOLERANCE
@@ -49,10 +49,8 @@ def check_requests(path: Path, result: Result, records: RecordColumns) -> None:
         is_sound[records.owners[~is_right]] = False
     if result.withheld is not None:
         pass  # The readings follow from texts that are kept elsewhere.
-    elif isinstance(task, ReadsColumns):
-        is_sound &= task.certain_readings(records, signature.normalisation)
     else:
-        is_sound[:] = False
+        is_sound &= task.certain_readings(records, signature.normalisation)
     places = np.flatnonzero(~is_sound)
     for place, record in zip(places.tolist(), records.rows(places), strict=True):
         where = f"{path}: row {records.first_row + place}"

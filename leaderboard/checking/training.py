@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluators.adapters import trained_items
-from evaluators.task import ShowsExamples, TrainsAdapters, load_task
+from evaluators.task import load_task
 from schemas.errors import DataError
 from schemas.record_columns import RecordColumns
 from schemas.result import Result
@@ -31,7 +31,7 @@ class TrainingCheck:
         if told is None:
             return
         signature = result.signature
-        if not isinstance(self._task, TrainsAdapters):
+        if not self._task.trains_adapters:
             raise DataError(f"{self._path}: task {self._task.name} trains no adapters; run the model without")
         asked = (signature.dataset, signature.dataset_version, signature.task)
         if (told.data.name, told.data.version, told.data.task) != asked:
@@ -47,10 +47,10 @@ class TrainingCheck:
             DataError: an adapter was trained on an item of another split than that of the examples, on one that stands
                 in no record though the others of its split do, or on an example that the prompt shows.
         """
-        if not self._trained or not isinstance(self._task, TrainsAdapters) or not len(records):
+        if not self._trained or not self._task.trains_adapters or not len(records):
             return
         trained = self._trained[records[0].config]
-        support = self._task.examples_split if isinstance(self._task, ShowsExamples) else None
+        support = self._task.examples_split
         splits = dict(zip(records.columns["item_id"].texts, records.columns["split"].texts, strict=True))
         for item_id in sorted(trained):
             split = splits.get(item_id)

@@ -13,7 +13,7 @@ from evaluators.runs.measuring import Measurement
 from evaluators.runs.stored_sums import measurement_of
 from evaluators.runs.withholding import stored_references
 from evaluators.scorer import quick_scorers
-from evaluators.task import ReadsScores, load_task
+from evaluators.task import load_task
 from evaluators.text_scores import TextScores, read_scores
 from leaderboard.checking.claims import check_claims
 from leaderboard.checking.entries import Entry, Root
@@ -168,7 +168,7 @@ def _check_scores(path: Path, task: str, records: Sequence[Record], scores: Text
         Labels of the scorers whose scores were computed again: those that are installed here in the same version.
     """
     loaded = load_task(task)
-    if not isinstance(loaded, ReadsScores):
+    if not loaded.reads_scores:
         return ()
     rescored = []
     texts = loaded.texts(records)
@@ -193,7 +193,7 @@ def _standing(
     if gate is None:
         return None
     # Statistics that know scores of texts are others than those of the gate.
-    knows_scores = isinstance(load_task(signature.task), ReadsScores) and result.withheld is None
+    knows_scores = load_task(signature.task).reads_scores and result.withheld is None
     parts = told.only or StoredParts(told.folder, result)
     items = None if brings_options(signature) else joined_sha256(told.items)
     check = GateCheck(benchmark, gate, signature, parts, None if knows_scores else measurement.source, items)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.task import ReportsParts, load_task
+from evaluators.task import Task, load_task
 from leaderboard.site.sections import Section
 from schemas.dataset import Manifest, SplitEntry
 from schemas.dataset_folder import read_split
@@ -38,7 +38,7 @@ def part_texts(section: Section, manifest: Manifest | None, folder: Path | None,
         DataError: the dataset is damaged.
     """
     task = load_task(section.table.signature.task)
-    if not isinstance(task, ReportsParts):
+    if not task.reports_parts:
         return PartTexts({}, None)
     if any(row.entry.match.is_held_out for row in section.table.rows):
         return PartTexts({}, "the dataset is held out, and its items stay secret")
@@ -56,7 +56,7 @@ def part_texts(section: Section, manifest: Manifest | None, folder: Path | None,
     return PartTexts({part: _text(folder, entry, task, memory) for part, entry in smallest.items()}, None)
 
 
-def _text(folder: Path, entry: SplitEntry, task: ReportsParts, memory: Memory) -> str:
+def _text(folder: Path, entry: SplitEntry, task: Task, memory: Memory) -> str:
     parts: dict[str, JsonValue] = {"content": entry.content_sha256, "shape": entry.item_shape}
     known = memory.get(_KIND, parts)
     if not isinstance(known, str):

@@ -10,7 +10,7 @@ from evaluators.corrected_task import Beside
 from evaluators.metric import Value, compute_all
 from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement, metric_definitions
-from evaluators.task import ReportsParts, load_task
+from evaluators.task import load_task
 from leaderboard.checking.entries import Entry
 from leaderboard.site.sections import Section
 from schemas.memory import Memory
@@ -140,7 +140,7 @@ def _measured(
         "groups": {},
         "labels": None,
     }
-    if isinstance(loaded, ReportsParts):
+    if loaded.reports_parts:
         report = loaded.part_report(records)
         found["groups"] = dict(report.groups)
         columns: list[JsonValue] = [list(column) for column in zip(*report.labels, strict=True)] or [[], [], [], []]

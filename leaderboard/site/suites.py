@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from evaluators.task import NeedsSupport, load_task
+from evaluators.task import load_task
 from leaderboard.benchmark import Column
 from leaderboard.ranking.boards import Row
 from leaderboard.site.addresses import dataset_page
@@ -278,8 +278,7 @@ def _n_labels(part: PartOfResult | None) -> int | None:
 
 def _n_items(section: Section, part: str) -> int:
     """Return the number of items of a part, without those that support the measurement."""
-    task = load_task(section.table.signature.task)
-    support = task.support_splits if isinstance(task, NeedsSupport) else frozenset()
+    support = load_task(section.table.signature.task).support_splits
     coverage = section.table.rows[0].entry.coverage
     return sum(one.counts.items for one in coverage if one.part == part and one.split not in support)
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from evaluators.task import JudgesRecords, load_task
+from evaluators.task import load_task
 from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site import publishing
@@ -92,7 +92,6 @@ def recounted(runs: Path) -> tuple[Counter[str], Counter[str]]:
     wrong: Counter[str] = Counter()
     unread: Counter[str] = Counter()
     task = load_task("recognition")
-    assert isinstance(task, JudgesRecords)
     for path in sorted(runs.glob("*/recognition/records.parquet")):
         for record in read_records(path):
             (is_right,) = task.are_right(RecordColumns.of([record]))

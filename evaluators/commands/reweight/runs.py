@@ -14,7 +14,7 @@ import numpy as np
 
 from evaluators.adapters import trained_items
 from evaluators.commands.reweight.rows import InputChoice, Rows, Wanted, shortened, sorted_names
-from evaluators.task import TrainsAdapters, load_task
+from evaluators.task import load_task
 from schemas.columns import FloatArray
 from schemas.errors import ConfigError, DataError
 from schemas.finding_runs import finished_runs
@@ -55,7 +55,7 @@ def read_run(choice: InputChoice, wanted: Wanted) -> Rows:
 def _unseen(records: RecordColumns, folder: Path, result: Result, config: str) -> tuple[RecordColumns, int]:
     """Leave out the items that the model has seen with their labels: examples of its prompts, and items of training."""
     task = load_task(result.signature.task)
-    shown = task.shown_items(records) if isinstance(task, TrainsAdapters) else frozenset()
+    shown = task.shown_items(records)
     seen = shown | trained_items(folder, result).get(config, frozenset())
     mask = np.array([item_id not in seen for item_id in records.columns["item_id"].texts], dtype=np.bool_)
     return _taken(records, mask), int((~mask).sum())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.task import JudgesRecords, load_task
+from evaluators.task import load_task
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
 from leaderboard.result_format import VerifiedResult
 from schemas.files import sha256_file
@@ -61,7 +61,7 @@ def write_samples(one: VerifiedResult, identity: Identity, path: Path) -> Sample
 def _judged(one: VerifiedResult) -> Iterator[tuple[Record, bool | None]]:
     task = load_task(one.result.signature.task)
     for records in read_parts(one.folder, one.result):
-        verdicts = task.are_right(records) if isinstance(task, JudgesRecords) else [None] * len(records)
+        verdicts = task.are_right(records)
         yield from zip(records, verdicts, strict=True)
 
 

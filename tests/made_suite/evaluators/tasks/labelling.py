@@ -13,7 +13,7 @@ from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.record_tables import BoolArray
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.items.labelled import LabelledItem
 from schemas.record import Exchange, Reading
 from schemas.record_columns import RecordColumns
@@ -38,7 +38,7 @@ def _prompt(prompt_id: str, k: int, example_set: int | None) -> Prompt:
 
 
 @dataclass(frozen=True)
-class LabellingTask:
+class LabellingTask(Task):
     """A choice among the labels of each item."""
 
     name: str = "labelling"
@@ -47,7 +47,7 @@ class LabellingTask:
     examples_split: str = "pool"
     support_splits: frozenset[str] = frozenset({"pool", "bias", "content_free"})
     default_contexts: tuple[int, ...] = (0,)
-    default_limit: int | None = None
+    reports_parts: bool = True
     prompts: Mapping[str, Prompt] = field(
         default_factory=lambda: {
             prompt.id: prompt

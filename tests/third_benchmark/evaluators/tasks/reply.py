@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.metrics.courtesy import GreetingTable
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, Task
 from schemas.items.greeting import GreetingItem
 from schemas.record import Exchange, Reading, Record
 from schemas.result import Normalisation
@@ -28,7 +28,7 @@ _PROMPT = Prompt(
 
 
 @dataclass(frozen=True)
-class ReplyTask:
+class ReplyTask(Task):
     """Two greetings, one distribution."""
 
     name: str = "reply"
