@@ -1,8 +1,9 @@
 """Compares datasets, records, results and the numbers on pages with those that an earlier commit gave.
 
-``python -m tests.unmoved check`` builds the embedded datasets, scores the baselines on them as ``make demo`` does, imports
-the published answers of one model (where the published data lies beside the repository), and compares every hash with
-``tests/data/unmoved.json``. A commit that must move nothing runs it; one that moves a number on purpose says which and why, and runs ``write``.
+``python -m tests.unmoved check`` builds the embedded datasets, scores the baselines on them as ``make demo`` does,
+imports the published answers of one model (where the published data lies beside the repository), and compares every
+hash with ``tests/data/unmoved.json``. A commit that must move nothing runs it; one that moves a number on purpose says
+which and why, and runs ``write``.
 
 Only the command lines are used, so that the same script runs at both commits. Left out are package versions, times,
 sentences on pages and the explorer, which shows what the records hold; floats are compared to nine digits.
