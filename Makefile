@@ -15,13 +15,15 @@ HF_STAMP := $(VENV)/.hf-installed
 SCORERS_STAMP := $(VENV)/.scorers-installed
 DEV_STAMP := $(VENV)/.dev-installed
 BROWSER_STAMP := $(VENV)/.browser-looked-for
+TESTS := $(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm -n $(WORKERS) --maxprocesses=4 \
+	--dist=loadfile --no-loadscope-reorder
 # vLLM pins what else is installed, so it has an environment of its own.
 VLLM_VENV := .venv-vllm
 VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test test-vllm lint serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -100,8 +102,10 @@ endif
 	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), and the site's page Commands (all else)"
 
 test: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests (ARGS='-k name' for some of them)
-	$(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm -n $(WORKERS) --maxprocesses=4 \
-		--dist=loadfile --no-loadscope-reorder $(ARGS)
+	$(TESTS) $(ARGS)
+
+coverage: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests, and print the share of lines that they ran
+	$(TESTS) --cov --cov-report=term $(ARGS)
 
 test-vllm: $(VLLM_STAMP) ## test the backend 'vllm' on the real engine, and that all backends agree
 	$(VLLM_VENV)/bin/python -m pytest tests/vllm $(ARGS)
@@ -121,5 +125,5 @@ bench-choice: $(BENCH_STAMP) ## compare option scoring with lm-eval's (ARGS='--i
 	$(VLLM_VENV)/bin/python -m tests.bench.choice $(ARGS)
 
 clean: ## remove what was built, rendered and cached; .venv, .venv-vllm and scored runs stay
-	rm -rf site/_build site/.board-* out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf site/_build site/.board-* out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -not -path './$(VENV)/*' -not -path './$(VLLM_VENV)/*' -prune -exec rm -rf {} +
