@@ -5,10 +5,12 @@ PICTURE ?=
 DATASET ?= out/datasets/synthbias
 PORT ?= 8000
 WORKERS ?= auto
+CONSTRAINTS ?= constraints.txt
 
 VENV := .venv
 RUN := $(VENV)/bin/python
-# A stamp is older than pyproject.toml when the dependencies may have changed; nothing else installs anything.
+INSTALL := $(VENV)/bin/uv pip install --quiet --python $(RUN) $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+# A stamp is older than pyproject.toml or the constraints when the dependencies may have changed; nothing else installs anything.
 VENV_STAMP := $(VENV)/.made
 CORE_STAMP := $(VENV)/.core-installed
 HF_STAMP := $(VENV)/.hf-installed
@@ -23,38 +25,38 @@ VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint constraints serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
 	@echo "Targets:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of 'make test'), PORT."
+	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of 'make test'), CONSTRAINTS (empty for the newest versions), PORT."
 	@echo "Example: make demo MODEL=out/my-model"
 
 $(VENV_STAMP):
 	@PYTHON='$(PYTHON)' .ci/make-venv $(VENV)
 	@touch $@
 
-$(CORE_STAMP): $(VENV_STAMP) pyproject.toml
+$(CORE_STAMP): $(VENV_STAMP) pyproject.toml $(CONSTRAINTS)
 	@echo "Installing the core and the site generator (no torch) ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[site]'
+	@$(INSTALL) --editable '.[site]'
 	@touch $@
 
-$(HF_STAMP): $(CORE_STAMP) .ci/install-torch
+$(HF_STAMP): $(CORE_STAMP) .ci/install-torch .ci/torch.txt
 	@.ci/install-torch $(RUN)
 	@echo "Installing the extra 'hf' ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[hf,site]'
+	@$(INSTALL) --editable '.[hf,site]'
 	@touch $@
 
 $(SCORERS_STAMP): $(HF_STAMP)
 	@echo "Installing the extra 'scorers' ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[hf,scorers,site]'
+	@$(INSTALL) --editable '.[hf,scorers,site]'
 	@touch $@
 
 $(DEV_STAMP): $(HF_STAMP)
 	@echo "Installing the extra 'dev' ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev]'
 	@.ci/compile-packages $(RUN)
 	@touch $@
 
@@ -62,7 +64,7 @@ $(BROWSER_STAMP): $(DEV_STAMP) .ci/install-browser
 	@.ci/install-browser $(RUN)
 	@touch $@
 
-$(VLLM_STAMP): .ci/install-vllm .ci/install-torch pyproject.toml
+$(VLLM_STAMP): .ci/install-vllm .ci/install-torch .ci/torch.txt pyproject.toml
 	@PYTHON='$(PYTHON)' .ci/make-venv $(VLLM_VENV)
 	@.ci/install-vllm $(VLLM_VENV)/bin/python
 	@touch $@
@@ -114,6 +116,9 @@ lint: $(DEV_STAMP) ## ruff and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+constraints: $(VENV_STAMP) ## renew constraints.txt, the versions that everybody installs
+	.ci/write-constraints $(VENV)/bin/uv
 
 serve: $(CORE_STAMP) ## show the rendered board on this machine
 	$(RUN) -m leaderboard serve --port $(PORT)
