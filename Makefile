@@ -25,7 +25,7 @@ VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint constraints serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint reference constraints serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -116,6 +116,9 @@ lint: $(DEV_STAMP) ## ruff and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+reference: $(DEV_STAMP) ## write site/docs/reference.md again, from the help texts of the commands
+	$(RUN) -m tests.reference
 
 constraints: $(VENV_STAMP) ## renew constraints.txt, the versions that everybody installs
 	.ci/write-constraints $(VENV)/bin/uv
