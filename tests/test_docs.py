@@ -24,7 +24,7 @@ from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
 COMMAND_LINES = ("biasboard", *MODULES)
-ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 COMMANDS_PAGE = "site/docs/commands.md"
 PLACES = re.compile(r"(?:schemas|builders|evaluators|leaderboard|biasboard|site|tests|\.ci|\.github)/[\w./-]*")
 
