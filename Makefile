@@ -5,54 +5,58 @@ PICTURE ?=
 DATASET ?= out/datasets/synthbias
 PORT ?= 8000
 WORKERS ?= auto
+CONSTRAINTS ?= constraints.txt
 
 VENV := .venv
 RUN := $(VENV)/bin/python
-# A stamp is older than pyproject.toml when the dependencies may have changed; nothing else installs anything.
+INSTALL := $(VENV)/bin/uv pip install --quiet --python $(RUN) $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+# A stamp is older than pyproject.toml or the constraints when the dependencies may have changed; nothing else installs anything.
 VENV_STAMP := $(VENV)/.made
 CORE_STAMP := $(VENV)/.core-installed
 HF_STAMP := $(VENV)/.hf-installed
 SCORERS_STAMP := $(VENV)/.scorers-installed
 DEV_STAMP := $(VENV)/.dev-installed
 BROWSER_STAMP := $(VENV)/.browser-looked-for
+TESTS := $(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm -n $(WORKERS) --maxprocesses=4 \
+	--dist=loadfile --no-loadscope-reorder
 # vLLM pins what else is installed, so it has an environment of its own.
 VLLM_VENV := .venv-vllm
 VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test test-vllm lint serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint reference constraints serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
 	@echo "Targets:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of 'make test'), PORT."
+	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of 'make test'), CONSTRAINTS (empty for the newest versions), PORT."
 	@echo "Example: make demo MODEL=out/my-model"
 
 $(VENV_STAMP):
 	@PYTHON='$(PYTHON)' .ci/make-venv $(VENV)
 	@touch $@
 
-$(CORE_STAMP): $(VENV_STAMP) pyproject.toml
+$(CORE_STAMP): $(VENV_STAMP) pyproject.toml $(CONSTRAINTS)
 	@echo "Installing the core and the site generator (no torch) ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[site]'
+	@$(INSTALL) --editable '.[site]'
 	@touch $@
 
-$(HF_STAMP): $(CORE_STAMP) .ci/install-torch
+$(HF_STAMP): $(CORE_STAMP) .ci/install-torch .ci/torch.txt
 	@.ci/install-torch $(RUN)
 	@echo "Installing the extra 'hf' ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[hf,site]'
+	@$(INSTALL) --editable '.[hf,site]'
 	@touch $@
 
 $(SCORERS_STAMP): $(HF_STAMP)
 	@echo "Installing the extra 'scorers' ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[hf,scorers,site]'
+	@$(INSTALL) --editable '.[hf,scorers,site]'
 	@touch $@
 
 $(DEV_STAMP): $(HF_STAMP)
 	@echo "Installing the extra 'dev' ..."
-	@$(VENV)/bin/uv pip install --quiet --python $(RUN) --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev]'
 	@.ci/compile-packages $(RUN)
 	@touch $@
 
@@ -60,7 +64,7 @@ $(BROWSER_STAMP): $(DEV_STAMP) .ci/install-browser
 	@.ci/install-browser $(RUN)
 	@touch $@
 
-$(VLLM_STAMP): .ci/install-vllm .ci/install-torch pyproject.toml
+$(VLLM_STAMP): .ci/install-vllm .ci/install-torch .ci/torch.txt pyproject.toml
 	@PYTHON='$(PYTHON)' .ci/make-venv $(VLLM_VENV)
 	@.ci/install-vllm $(VLLM_VENV)/bin/python
 	@touch $@
@@ -100,8 +104,10 @@ endif
 	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), and the site's page Commands (all else)"
 
 test: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests (ARGS='-k name' for some of them)
-	$(RUN) -m pytest --ignore=tests/bench --ignore=tests/vllm -n $(WORKERS) --maxprocesses=4 \
-		--dist=loadfile --no-loadscope-reorder $(ARGS)
+	$(TESTS) $(ARGS)
+
+coverage: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests, and print the share of lines that they ran
+	$(TESTS) --cov --cov-report=term $(ARGS)
 
 test-vllm: $(VLLM_STAMP) ## test the backend 'vllm' on the real engine, and that all backends agree
 	$(VLLM_VENV)/bin/python -m pytest tests/vllm $(ARGS)
@@ -110,6 +116,12 @@ lint: $(DEV_STAMP) ## ruff and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+reference: $(DEV_STAMP) ## write site/docs/reference.md again, from the help texts of the commands
+	$(RUN) -m tests.reference
+
+constraints: $(VENV_STAMP) ## renew constraints.txt, the versions that everybody installs
+	.ci/write-constraints $(VENV)/bin/uv
 
 serve: $(CORE_STAMP) ## show the rendered board on this machine
 	$(RUN) -m leaderboard serve --port $(PORT)
@@ -121,5 +133,5 @@ bench-choice: $(BENCH_STAMP) ## compare option scoring with lm-eval's (ARGS='--i
 	$(VLLM_VENV)/bin/python -m tests.bench.choice $(ARGS)
 
 clean: ## remove what was built, rendered and cached; .venv, .venv-vllm and scored runs stay
-	rm -rf site/_build site/.board-* out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf site/_build site/.board-* out/datasets build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -not -path './$(VENV)/*' -not -path './$(VLLM_VENV)/*' -prune -exec rm -rf {} +

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -11,30 +10,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import typer
+from markdown.extensions.toc import slugify
 
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
 from schemas import plugins
+from tests.reference import MODULES, PAGE, application, render_page, subcommands_of
 from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
-MODULES = (
-    *(
-        "builders",
-        "builders.gifi",
-        "builders.image_labels",
-        "builders.publish",
-        "builders.superni",
-        "builders.synthbias",
-    ),
-    *("evaluators", "leaderboard", "schemas.validate"),
-)
 COMMAND_LINES = ("biasboard", *MODULES)
-ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 COMMANDS_PAGE = "site/docs/commands.md"
 PLACES = re.compile(r"(?:schemas|builders|evaluators|leaderboard|biasboard|site|tests|\.ci|\.github)/[\w./-]*")
 
@@ -47,8 +37,9 @@ class Code(NamedTuple):
 
 
 def documents() -> dict[str, str]:
+    """The hand-written documents; the page of reference is compared with the commands as a whole."""
     paths = [REPOSITORY / name for name in ROOT_DOCUMENTS] + sorted((REPOSITORY / "site/docs").rglob("*.md"))
-    return {str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8") for path in paths}
+    return {str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8") for path in paths if path != PAGE}
 
 
 def code_lines() -> list[Code]:
@@ -72,22 +63,6 @@ def documented_block(document: str, language: str) -> str:
 def make_targets() -> set[str]:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     return set(re.findall(r"^([a-z-]+):.*## ", makefile, flags=re.MULTILINE))
-
-
-def application(module: str) -> typer.Typer:
-    """The typer application behind ``python -m module``."""
-    package = REPOSITORY.joinpath(*module.split("."))
-    found = importlib.import_module(f"{module}.__main__" if package.is_dir() else module)
-    assert isinstance(found.app, typer.Typer), f"{module} has no typer application called app"
-    return found.app
-
-
-def subcommands_of(command: Any) -> dict[str, Any]:
-    """The commands of a group by name; none for a single command."""
-    if not hasattr(command, "list_commands"):
-        return {}
-    context = typer.Context(command)
-    return {name: command.get_command(context, name) for name in command.list_commands(context)}
 
 
 def complaint(line: str) -> str | None:
@@ -144,24 +119,39 @@ def test_the_makefile_calls_commands_that_are_understood(target: str) -> None:
     assert [said for line in commands if (said := complaint(line)) is not None] == []
 
 
-def test_documented_make_targets_exist_and_existing_ones_are_documented() -> None:
+def test_documented_make_targets_exist() -> None:
     named = {
         (code.document, target)
         for code in code_lines()
         for target in re.findall(r"(?:^|\s)make(?: [A-Z]+=\S+)* ([a-z-]+)", code.text)
     }
     assert {(document, target) for document, target in named if target not in make_targets()} == set()
-    assert make_targets() - {target for document, target in named if document == COMMANDS_PAGE} == set()
 
 
-def test_every_command_is_on_the_page_of_commands() -> None:
-    page = documents()[COMMANDS_PAGE]
-    wanted = []
-    for module in COMMAND_LINES:
-        command = typer.main.get_command(application(module))
-        called = f"python -m {module}" if module in MODULES else module
-        wanted += [f"{called} {name}" for name in subcommands_of(command)] or [called]
-    assert [line for line in wanted if line not in page] == []
+def test_the_reference_is_what_the_commands_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render_page(), "the commands changed; run: make reference"
+
+
+def test_the_guide_names_every_command() -> None:
+    door = subcommands_of(typer.main.get_command(application("biasboard")))
+    guide = documents()[COMMANDS_PAGE]
+    assert [name for name in door if f"(reference.md#biasboard-{name})" not in guide] == []
+
+
+def test_links_between_the_pages_lead_to_a_heading() -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (REPOSITORY / "site/docs").glob("*.md")}
+    wrong = []
+    for name, text in pages.items():
+        for target, anchor in re.findall(r"\]\(([\w-]+\.md)?#([\w-]+)\)", text):
+            if anchor not in anchors(pages[target or name]):
+                wrong.append(f"{name}: {target}#{anchor}")
+    assert wrong == []
+
+
+def anchors(page: str) -> set[str]:
+    """The names of the headings of a page, as MkDocs gives them."""
+    headings = re.findall(r"^#+ (.*?)(?: \{: #([\w-]+) \})?$", page, flags=re.MULTILINE)
+    return {own or slugify(heading, "-") for heading, own in headings}
 
 
 def test_the_list_of_commands_says_of_each_what_its_own_help_says() -> None:

@@ -213,10 +213,10 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
                 if found.at_import:
                     eager.append(f"{module} imports {library} when it is imported")
     assert eager == []
-    # Every engine is asked in the ids of one tokenizer and its chat template, whose library is that of the transformers
-    # backend too; and a text classifier is no way of calling the model that is scored.
+    # Every engine is asked in the ids of one tokenizer and its chat template, loaded where no code of a model can run;
+    # and a text classifier is no way of calling the model that is scored.
     users["transformers"] -= {
-        "evaluators.models.tokenizer",
+        "evaluators.models.pretrained",
         "evaluators.models.chat_probe",
         "evaluators.scorers.classifier",
     }

@@ -29,7 +29,11 @@ def index_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or folders above them.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Compute the index of each model, a mean of metrics over configs, from the records of its runs."""
+    """Compute the index of each model, a mean of metrics over configs, from the records of its runs.
+
+    For gifi it is the mean of seven metrics over the configs, for superni the mean over the sets of examples. Where a
+    model lacks a result, the command says which and how to get it.
+    """
     folders = list(dict.fromkeys(folder for run in runs for folder in finished_runs(run)))
     results = []
     with progress("reading records", len(folders)) as advance:

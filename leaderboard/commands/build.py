@@ -47,7 +47,11 @@ def build(
         bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
     ] = False,
 ) -> None:
-    """Check every result, recompute its metrics and write the site."""
+    """Check every result, recompute its metrics and write the site.
+
+    The site has every table as JSON and CSV files too, and a page for each dataset in --datasets, with results or
+    without.
+    """
     check_plug_ins()
     target = out or site / "_build"
     publishing.check_target(target)

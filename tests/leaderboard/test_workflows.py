@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,6 +169,13 @@ def test_the_job_that_reads_strangers_files_may_write_nothing() -> None:
     checkouts = [step for job in verify["jobs"].values() for step in job["steps"] if "checkout" in step.get("uses", "")]
     assert len(checkouts) == 2
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_every_supported_python_is_tested() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if line.startswith("Programming Language")]
+    checked = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    assert [job["python"] for job in checked["jobs"]["check"]["strategy"]["matrix"]["include"]] == named
 
 
 @pytest.mark.slow

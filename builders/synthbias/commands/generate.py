@@ -129,7 +129,7 @@ def _status_of(command: Sequence[str]) -> int:
 
 
 @app.command(
-    epilog=f"Options that are not listed go to 'python -m evaluators run', such as --base-url. {EXIT_STATUS}",
+    epilog=EXIT_STATUS,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 @one_line_errors(KEPT)
@@ -154,7 +154,10 @@ def generate(
         bool, typer.Option("--dry-run", help="Print requests, tokens and the largest price of the first round only.")
     ] = False,
 ) -> None:
-    """Let a model write sentences until each cell of the design has enough that keep all rules."""
+    """Let a model write sentences until each cell of the design has enough that keep all rules.
+
+    Options that are not listed go to run, such as --base-url.
+    """
     target = out or Path("out/datasets") / NAME
     check_target(target, overwrite=overwrite or dry_run)
     _check_further(context.args)

@@ -38,7 +38,7 @@ from schemas.progress import working
 @one_line_errors()
 def apply_command(
     path: Input,
-    rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote.")],
+    rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
     out: Annotated[Path, typer.Option(help="File to write: .csv, .parquet or .npz.")],
     kind: Kind = None,
     label_column: LabelColumn = "label",
@@ -47,7 +47,11 @@ def apply_command(
     config: Config = None,
     split: Split = None,
 ) -> None:
-    """Apply rules to rows, with or without known classes, and write the predicted class and the corrected shares."""
+    """Apply rules to rows, with or without known classes, and write the predicted class and the corrected shares.
+
+    Beside the columns of the input stand the predicted class (predicted) and the corrected share of each class
+    (p_CLASS). Rows that were corrected before are refused.
+    """
     if out.suffix not in _WRITERS:
         raise ConfigError(f"--out {out}: ends with none of {', '.join(_WRITERS)}; name the file with one of them")
     check_place(out, path, rules)

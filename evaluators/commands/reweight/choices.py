@@ -36,7 +36,10 @@ GridOption: TypeAlias = Annotated[
 ]
 NWeights: TypeAlias = Annotated[
     int | None,
-    typer.Option(min=2, help="Number of these weights; by default 61 on the log and 30 on the linear grid."),
+    typer.Option(
+        min=2,
+        help="Number of these weights; by default 61 from 0.001 to 1 on the log, and 30 (k/30) on the linear grid.",
+    ),
 ]
 SolverOption: TypeAlias = Annotated[
     str | None,

@@ -86,7 +86,11 @@ def compare_command(
     plots: Plots = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare solvers and objectives in one table, on the rows that they were fitted on and on held-out ones."""
+    """Compare solvers and objectives in one table, on the rows that they were fitted on and on held-out ones.
+
+    Every solver is fitted for every objective on random splits, or on FILE with --test. The table names no winner, but
+    what differs beyond two standard errors.
+    """
     choice = choice_of(path, kind, label_column, prefix, classes, ignore, config, split)
     of_test = test_choice(choice, test, test_split)
     if of_test is not None and (validation_fraction is not None or seeds is not None):

@@ -34,7 +34,8 @@ from schemas.progress import working
 def evaluate_command(
     path: Input,
     rules: Annotated[
-        Path | None, typer.Option(help="File of rules that 'fit' wrote: measure before and after they are applied.")
+        Path | None,
+        typer.Option(help="File of rules that 'fit' wrote: measure before and after. Classes are matched by name."),
     ] = None,
     kind: Kind = None,
     label_column: LabelColumn = "label",

@@ -56,7 +56,7 @@ from schemas.strict_json import JsonValue
 def fit_command(
     path: Input,
     out: Annotated[
-        Path, typer.Option(help="File to write the rules to, as JSON; an earlier file of rules is replaced.")
+        Path, typer.Option(help="File to write the rules to, as JSON; replaces an earlier file of rules only.")
     ],
     objective: ObjectiveOption = None,
     min_mean: MinMean = None,

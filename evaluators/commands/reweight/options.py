@@ -47,7 +47,11 @@ Config: TypeAlias = Annotated[str | None, typer.Option(help="Config of a run; ne
 Split: TypeAlias = Annotated[list[str] | None, typer.Option(help="Split of a run; by default all. Repeatable.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of tables.")]
 Plots: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Folder to draw charts into, as SVG. Needs the extra 'site'.")
+    Path | None,
+    typer.Option(
+        help="Folder to draw charts into, as SVG: class accuracies with intervals (classes), Lorenz curves (lorenz), "
+        "and mean class accuracy against the Gini index of all candidates or methods (trade). Needs the extra 'site'."
+    ),
 ]
 Test: TypeAlias = Annotated[
     Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")

@@ -54,7 +54,7 @@ def test_every_command_says_of_itself_what_the_list_says() -> None:
     command: Any = typer.main.get_command(app)
     for name in COMMANDS:
         loaded = command.get_command(typer.Context(command), name)
-        assert " ".join(loaded.help.split()) == COMMANDS[name].summary
+        assert " ".join(loaded.help.split("\n\n")[0].split()) == COMMANDS[name].summary
         assert [option.name for option in loaded.params if not getattr(option, "help", "")] == []
     from evaluators.__main__ import COMMANDS as ALL
 
