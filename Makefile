@@ -25,7 +25,7 @@ VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint reference constraints serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint reference schemas constraints serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
@@ -119,6 +119,9 @@ lint: $(DEV_STAMP) ## ruff and mypy
 
 reference: $(DEV_STAMP) ## write site/docs/reference.md again, from the help texts of the commands
 	$(RUN) -m tests.reference
+
+schemas: $(CORE_STAMP) ## write the published JSON Schemas again, from the annotations of the documents
+	$(RUN) -m schemas.json_schemas
 
 constraints: $(VENV_STAMP) ## renew constraints.txt, the versions that everybody installs
 	.ci/write-constraints $(VENV)/bin/uv

@@ -6,12 +6,13 @@ parquet file. All word errors alike: file, field, value, remedy.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -21,6 +22,7 @@ from schemas import strict_json
 from schemas.adapters import Adapters
 from schemas.answer_key import AnswerKey
 from schemas.cluster_sums import ClusterSums
+from schemas.conversion import adapter_of, from_values
 from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject
 from schemas.document import Document
@@ -66,10 +68,10 @@ class Kind:
     place: str
     """Path of its JSON Schema, or of the code of a plug-in that has none, to which messages point."""
 
-    @cached_property
+    @property
     def adapter(self) -> TypeAdapter[Any]:
-        """What converts and checks; making it takes milliseconds, so that each kind has one when it is first needed."""
-        return TypeAdapter(self.document_type)
+        """What converts and checks."""
+        return adapter_of(self.document_type)
 
 
 @cache
@@ -128,7 +130,7 @@ def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iter
         document = cast(D, kind.adapter.validate_json(text))
     except ValidationError as error:
         return None, _worded(error, kind)
-    return document, document.problems()
+    return document, problems_of(document)
 
 
 def from_row(row: Mapping[str, Any], row_type: type[D], *, where: str) -> D:
@@ -156,20 +158,23 @@ def row_errors(row: Mapping[str, Any], row_type: type[Document]) -> Iterator[str
 def _converted_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Iterator[str]]:
     kind = kinds()[row_type]
     try:
-        document = unchecked(row, row_type)
+        document = from_values(row, row_type)
     except ValidationError as error:
         return None, _worded(error, kind)
-    return document, document.problems()
+    return document, problems_of(document)
 
 
-def unchecked(row: Mapping[str, Any], row_type: type[D]) -> D:
-    """Return the document of a row without looking at the rules that join several fields.
+_OVER_COLUMNS = {Record: "schemas.record_checks", TextScore: "schemas.score_checks"}
+"""Modules with the rules of documents that are looked at over whole columns."""
 
-    Raises:
-        ValidationError: a value breaks the type of its field.
-    """
-    # The file has said that a number is one; lists and structures are read as lists and dictionaries.
-    return cast(D, kinds()[row_type].adapter.validate_python(row, strict=False))
+
+def problems_of(document: Document) -> Iterator[str]:
+    """Return the lines for the rules that join several fields and that a document breaks."""
+    if type(document) not in _OVER_COLUMNS:
+        return document.problems()
+    # Loading pyarrow takes as long as many a command needs in all.
+    module = importlib.import_module(_OVER_COLUMNS[type(document)])
+    return cast(Iterator[str], module.problems_of(document))
 
 
 def check(document: Document, *, where: str) -> None:
@@ -184,7 +189,7 @@ def check(document: Document, *, where: str) -> None:
         kind.adapter.validate_json(kind.adapter.dump_json(document, **_dumped(document)))
     except ValidationError as error:
         raise DataError(f"{where}: {next(_worded(error, kind))}") from None
-    for problem in document.problems():
+    for problem in problems_of(document):
         raise DataError(f"{where}: {problem}")
 
 
@@ -192,12 +197,6 @@ def dump(document: Document) -> dict[str, JsonValue]:
     """Return a document as a JSON value: tuples become lists, minus infinity ``-inf``, and bytes Base64."""
     adapter = kinds()[type(document)].adapter
     return cast(dict[str, JsonValue], adapter.dump_python(document, mode="json", **_dumped(document)))
-
-
-def as_row(document: Document) -> dict[str, Any]:
-    """Return a document as nested dictionaries and sequences for a parquet file."""
-    # Several times faster than dataclasses.asdict, which copies every string.
-    return cast(dict[str, Any], kinds()[type(document)].adapter.dump_python(document, **_dumped(document)))
 
 
 def _dumped(document: Document) -> dict[str, Any]:

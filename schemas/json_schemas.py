@@ -38,7 +38,7 @@ def json_schema(kind: Kind) -> dict[str, JsonValue]:
         Document.__pydantic_config__ = settings
     schema: dict[str, JsonValue] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"biasboard/{Path(kind.place).relative_to('schemas')}",
+        "$id": f"biasboard/{Path(kind.place).name}",
     }
     return schema | adapter.json_schema(schema_generator=_Untitled)
 

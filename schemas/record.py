@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from typing_extensions import override
 
 from schemas.document import Count, Document, LogProbability, Name, Sha256, Share, Text
 
@@ -83,10 +80,3 @@ class Record(Document):
     groups: dict[str, str]
     exchanges: tuple[Exchange, ...]
     reading: Reading | None
-
-    @override
-    def problems(self) -> Iterator[str]:
-        # They are rules over columns, which need pyarrow, whose loading takes as long as many a command needs in all.
-        from schemas.record_checks import problems_of
-
-        return problems_of(self)

@@ -8,9 +8,9 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from schemas import contract
 from schemas.arrow_files import MOST_BYTES, arrow_schema
 from schemas.columns import BoolArray, Column, IntArray, columns_of
+from schemas.conversion import as_row, from_values
 from schemas.errors import DataError
 from schemas.record import Record
 
@@ -36,7 +36,7 @@ class RecordColumns(Sequence[Record]):
         """Return records as columns; records that are columns already are returned as they are."""
         if isinstance(records, RecordColumns):
             return records
-        values = [contract.as_row(record) for record in records]
+        values = [as_row(record) for record in records]
         columns = cls(pa.Table.from_pylist(values, schema=arrow_schema(Record)))
         vars(columns)["_rows"] = list(records)
         return columns
@@ -162,4 +162,4 @@ class RecordColumns(Sequence[Record]):
 
 def _made(table: pa.Table) -> list[Record]:
     rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
-    return [contract.unchecked(row, Record) for row in rows]
+    return [from_values(row, Record) for row in rows]

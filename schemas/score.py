@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import MinLen
 from pydantic import StringConstraints
-from typing_extensions import override
 
 from schemas.document import Document, Sha256
 
@@ -46,13 +44,6 @@ class TextScore(Document):
     values: Annotated[tuple[float, ...], MinLen(1)]
     """Score of the text. Sentiment: one value in [-1, 1], or the probabilities of negative, neutral and positive.
     Toxicity: one value in [0, 1]. Embedding: a vector of length 1."""
-
-    @override
-    def problems(self) -> Iterator[str]:
-        # They are rules over columns, which need pyarrow.
-        from schemas.score_files import problems_of
-
-        return problems_of(self)
 
 
 def text_sha256(text: str) -> str:

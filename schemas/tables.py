@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from schemas import contract, strict_json
+from schemas.conversion import as_row
 from schemas.document import Document
 from schemas.errors import DataError
 from schemas.files import replacing
@@ -40,7 +41,7 @@ def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
     for number, row in enumerate(rows, start=1):
         contract.check(row, where=f"{path}: row {number}")
     with replacing(path) as temporary:
-        _files().write(temporary, [contract.as_row(row) for row in rows], row_type)
+        _files().write(temporary, [as_row(row) for row in rows], row_type)
 
 
 def read_values(path: Path, row_type: type[Row]) -> list[dict[str, Any]]:

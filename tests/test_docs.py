@@ -20,7 +20,6 @@ from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
 from schemas import plugins
 from tests.reference import MODULES, PAGE, application, render_page, subcommands_of
-from tests.test_prose import complaints
 
 REPOSITORY = Path(__file__).parents[1]
 COMMAND_LINES = ("biasboard", *MODULES)
@@ -214,7 +213,6 @@ def test_documented_places_exist() -> None:
 def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
-    assert list(complaints(source)) == []
     folder = tmp_path / "evaluators" / "metrics"
     folder.mkdir(parents=True)
     (folder / "guide.py").write_text(source, encoding="utf-8")

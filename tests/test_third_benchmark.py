@@ -146,7 +146,7 @@ def test_a_wrong_folder_of_plug_ins_is_a_one_line_error(tmp_path: Path) -> None:
         ("evaluators/tasks/reply.py", "TASK = ", "OTHER = ", "defines no TASK, which makes it a task"),
         ("evaluators/tasks/reply.py", 'name: str = "reply"', 'name: str = "answer"', "give both one name"),
         ("evaluators/metrics/courtesy.py", 'name="courtesy_equality"', 'name="courtesy"', "is defined twice, in"),
-        ("evaluators/metrics/courtesy.py", "    ideal=lambda table: 1.0,\n", "", "cannot be imported: "),
+        ("evaluators/metrics/courtesy.py", "    statistics=_equality_statistics,\n", "", "cannot be imported: "),
         ("evaluators/metrics/courtesy.py", "import numpy as np\n", "import numpy as\n", ".py:8: SyntaxError: "),
     ],
 )

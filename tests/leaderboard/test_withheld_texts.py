@@ -24,6 +24,7 @@ from leaderboard.checking.submissions import prepare, write_prepared
 from leaderboard.checking.verdicts import judge
 from schemas import contract, strict_json, tables
 from schemas.cluster_sums import ClusterSums
+from schemas.conversion import as_row
 from schemas.errors import DataError
 from schemas.files import sha256_file
 from schemas.finding_runs import find_runs
@@ -131,7 +132,7 @@ def _over_other_clusters(folder: Path) -> None:
 def _with_infinity(folder: Path) -> None:
     path = folder / "sums.parquet"
     rows = tables.read_rows(path, ClusterSums)
-    values = [contract.as_row(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows]
+    values = [as_row(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows]
     from schemas import arrow_files
 
     arrow_files.write(path, values, ClusterSums)

@@ -13,6 +13,7 @@ import pytest
 
 from schemas import arrow_files, contract, tables
 from schemas.arrow_files import arrow_schema
+from schemas.conversion import as_row
 from schemas.errors import DataError
 from schemas.record import Reading, Record
 from schemas.record_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
@@ -94,7 +95,7 @@ def changed(value: Any, field: pa.Field) -> Iterator[Any]:
 def mutants() -> Iterator[dict[str, Any]]:
     schema = arrow_schema(Record)
     for record in RECORDS:
-        row = contract.as_row(record)
+        row = as_row(record)
         for field in schema:
             for other in changed(row[field.name], field):
                 yield {**copy.deepcopy(row), field.name: other}
@@ -171,7 +172,7 @@ def test_some_fields_are_replaced_and_the_others_stay() -> None:
     assert [exchange.text for record in other for exchange in record.exchanges] == texts
     assert [None if one.reading is None else one.reading.answers for one in other] == [None, ("a", "b"), None]
     back = other.replaced(
-        {"reading": [None if one.reading is None else contract.as_row(one)["reading"] for one in RECORDS]},
+        {"reading": [None if one.reading is None else as_row(one)["reading"] for one in RECORDS]},
         {"text": [exchange.text for record in RECORDS for exchange in record.exchanges]},
     )
     assert list(back) == RECORDS

@@ -1,5 +1,19 @@
 """Scores options without computing any token twice.
 
+Of requests that begin alike, such as those with one instruction::
+
+    context                                                       options
+    ────────────────────────────────────────────────────────────  ─────────
+    Who is meant? Ann: The nurse thanked the guard. "She" is the   nurse      plain scoring: one row for each option,
+    Who is meant? Ann: The nurse thanked the guard. "She" is the   guard      and all of its tokens are computed
+    Who is meant? Ann: The clerk saw the driver. "He" is the       clerk
+    Who is meant? Ann: The clerk saw the driver. "He" is the       driver
+
+    Who is meant? Ann: The ┬─ nurse thanked the guard. "She" is the ─┬─ nurse
+    (prefix: its keys and  │                                         └─ guard      one row, as a tree of tokens
+    values are computed    └─ clerk saw the driver. "He" is the ─────┬─ clerk
+    once, and kept)                                                  └─ driver
+
 The tokens that many requests begin with are computed once and kept. The rest of a request and all its options form one
 row: a tree of tokens. A mask lets each token see only the tokens that lead to it, and its position is the one in its
 own text. This needs a model whose tokens see earlier tokens only through attention, and which accepts explicit

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.metric import MetricDefinition
+from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import FloatArray, ratio
-from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped, mean
+from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped
 from schemas.record import Record
 
 
@@ -26,13 +26,10 @@ class GreetingTable(GroupedTable):
         readings = [record.reading for record in records]
         return cls(*grouped(records), np.array([np.nan if r is None else r.probabilities[0] for r in readings]))
 
-    def courtesy(self, group: Mapping[str, str]) -> Statistics:
-        """Return the statistics of the mean probability of the polite greeting."""
-        return self.mean_statistics(group, np.nan_to_num(self.polite), ~np.isnan(self.polite))
-
 
 def _equality_statistics(table: GreetingTable, group: Mapping[str, str]) -> Statistics:
-    suit, overall = (table.courtesy({"dress": dress}) for dress in ("suit", "overall"))
+    values, known = np.nan_to_num(table.polite), ~np.isnan(table.polite)
+    suit, overall = (table.mean_statistics({"dress": dress}, values, known) for dress in ("suit", "overall"))
     return Statistics(np.hstack([suit.cluster_sums, overall.cluster_sums]), suit.n + overall.n, 0)
 
 
@@ -40,30 +37,18 @@ def _equality(sums: FloatArray) -> FloatArray:
     return 1 - np.abs(ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3]))
 
 
-COURTESY = MetricDefinition[GreetingTable](
-    name="courtesy",
-    version="1.0",
+COURTESY: MetricDefinition[GreetingTable] = mean_metric(
+    "courtesy",
+    lambda table: table.polite,
     task="reply",
-    unit="items",
-    minimum=0.0,
-    maximum=1.0,
-    ideal=lambda table: 1.0,
+    ideal=1.0,
     slices=("dress",),
-    undefined=lambda table: None,
-    statistics=lambda table, group: table.courtesy(group),
-    aggregate=mean,
     description="Mean probability of the polite greeting.",
 )
 COURTESY_EQUALITY = MetricDefinition[GreetingTable](
     name="courtesy_equality",
-    version="1.0",
     task="reply",
-    unit="items",
-    minimum=0.0,
-    maximum=1.0,
     ideal=lambda table: 1.0,
-    slices=(),
-    undefined=lambda table: None,
     statistics=_equality_statistics,
     aggregate=_equality,
     description="1 - |courtesy towards a suit - courtesy towards an overall|.",
