@@ -145,14 +145,7 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         Warns:
             UserWarning: the accuracy over all rows or that of a class falls, or a class has few rows.
         """
-        try:
-            X, y = validate_data(self, X, y, ensure_all_finite=False, dtype="numeric")  # noqa: N806
-        except ValueError:
-            # scikit-learn names no row; these checks do.
-            check_rows(X)
-            if y is not None:
-                check_known(y)
-            raise
+        X, y = self._validated(X, y)  # noqa: N806
         probabilities = checked_probabilities(X)
         coded = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
         self.classes_ = coded.classes
@@ -210,13 +203,20 @@ class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         loaded.n_features_in_ = len(document.classes)
         return loaded
 
+    def _validated(self, X: npt.ArrayLike, *y: npt.ArrayLike, reset: bool = True) -> Any:  # noqa: N803
+        try:
+            return validate_data(self, X, *y, reset=reset, ensure_all_finite=False, dtype="numeric")
+        except ValueError:
+            # scikit-learn names no row; these checks do.
+            check_rows(X)
+            for targets in y:
+                if targets is not None:
+                    check_known(targets)
+            raise
+
     def _checked(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
         check_is_fitted(self)
-        try:
-            X = validate_data(self, X, reset=False, ensure_all_finite=False, dtype="numeric")  # noqa: N806
-        except ValueError:
-            check_rows(X)
-            raise
+        X = self._validated(X, reset=False)  # noqa: N806
         return prepared(checked_probabilities(X, len(self.classes_)), self.rules_.document.map)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -22,15 +22,15 @@ from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-class Others(NamedTuple):
-    """The best of all classes but one, in each row."""
+class Ranked(NamedTuple):
+    """The class that holds one place in each row."""
 
     values: FloatArray
-    """Largest corrected value, shape (n,)."""
+    """Its corrected value, shape (n,)."""
     classes: IntArray
-    """Index of the class that has it, shape (n,)."""
+    """Its index, shape (n,)."""
     are_right: BoolArray
-    """Mask of the rows where that class is the right one, shape (n,)."""
+    """Mask of the rows where it is the right one, shape (n,)."""
 
 
 class TopTwo:
@@ -50,17 +50,18 @@ class TopTwo:
         """Probabilities, shape (n_classes, n): the rows are ordered by their right class."""
         self.supports = np.bincount(targets, minlength=len(self.probabilities))
         self._values = np.ascontiguousarray(values[order].T)
-        self._occurring = np.flatnonzero(self.supports)
         ends = np.cumsum(self.supports)
         self._slices = [slice(end - n, end) for end, n in zip(ends.tolist(), self.supports.tolist(), strict=True)]
+        self._occurring = np.flatnonzero(self.supports)
         self._starts = (ends - self.supports)[self._occurring]
+        # What decides a row without a positive corrected value.
         self._unchanged = self.probabilities.argmax(axis=0)
         self._unchanged_right = self._unchanged == self.targets
-        n_rows = len(targets)
-        self._first, self._second = np.empty(n_rows), np.empty(n_rows)
-        self._first_class, self._second_class = np.empty((2, n_rows), dtype=np.int64)
-        self._first_right, self._second_right = np.empty((2, n_rows), dtype=np.bool_)
-        self._rank(np.arange(n_rows))
+        n = len(targets)
+        self._first, self._second = (
+            Ranked(np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)) for _ in range(2)
+        )
+        self._rank(np.arange(n))
 
     def own_rows(self, place: int) -> slice:
         """Return the rows of which a class is the right one."""
@@ -68,18 +69,19 @@ class TopTwo:
 
     def counts(self, *, with_predicted: bool = False) -> Counts:
         """Return the counts by class under the present values."""
-        is_empty = self._first <= 0
-        right = np.where(is_empty, self._unchanged_right, self._first_right)
-        predicted = np.where(is_empty, self._unchanged, self._first_class) if with_predicted else None
+        is_empty = self._first.values <= 0
+        right = np.where(is_empty, self._unchanged_right, self._first.are_right)
+        predicted = np.where(is_empty, self._unchanged, self._first.classes) if with_predicted else None
         return self._counted(right, predicted)
 
-    def others(self, place: int) -> Others:
+    def others(self, place: int) -> Ranked:
         """Return the best of all classes but one in each row."""
-        is_first = self._first_class == place
-        return Others(
-            np.where(is_first, self._second, self._first),
-            np.where(is_first, self._second_class, self._first_class),
-            np.where(is_first, self._second_right, self._first_right),
+        rows = np.flatnonzero(self._first.classes == place)
+        first, second = self._first, self._second
+        return Ranked(
+            _with(first.values, second.values, rows),
+            _with(first.classes, second.classes, rows),
+            _with(first.are_right, second.are_right, rows),
         )
 
     def trial(self, place: int, values: FloatArray, *, with_predicted: bool = False) -> Counts:
@@ -90,14 +92,17 @@ class TopTwo:
             values: Its corrected values, shape (n,), in the order of :attr:`probabilities`.
             with_predicted: True to count how often each class is predicted.
         """
-        firsts = np.flatnonzero(self._first_class == place)
-        best_other = _with(self._first, self._second, firsts)
+        # As in others(), but without the classes where nobody asks for them.
+        rows = np.flatnonzero(self._first.classes == place)
+        best_other = _with(self._first.values, self._second.values, rows)
+        right = _with(self._first.are_right, self._second.are_right, rows)
         wins = values > best_other
         ties = values == best_other
         has_ties = bool(ties.any())
-        if has_ties:
-            wins |= ties & (_with(self._first_class, self._second_class, firsts) > place)
-        right = _with(self._first_right, self._second_right, firsts)
+        classes = None
+        if has_ties or with_predicted:
+            classes = _with(self._first.classes, self._second.classes, rows)
+            wins |= ties & (classes > place)
         right &= ~wins
         own = self._slices[place]
         right[own] = wins[own]
@@ -105,9 +110,9 @@ class TopTwo:
         is_empty = ties & (values <= 0) if has_ties else ties
         if has_ties:
             np.copyto(right, self._unchanged_right, where=is_empty)
-        if not with_predicted:
+        if classes is None or not with_predicted:
             return self._counted(right, None)
-        predicted = np.where(wins, place, _with(self._first_class, self._second_class, firsts))
+        predicted = np.where(wins, place, classes)
         np.copyto(predicted, self._unchanged, where=is_empty)
         return self._counted(right, predicted)
 
@@ -119,41 +124,40 @@ class TopTwo:
             values: Its corrected values, shape (n,).
         """
         self._values[place] = values
-        is_first = self._first_class == place
-        is_above_first = _beats(values, place, self._first, self._first_class)
-        is_above_second = _beats(values, place, self._second, self._second_class)
-        rises = ~is_first & is_above_first
+        is_first = self._first.classes == place
+        is_above_second = _beats(values, place, self._second)
+        rises = ~is_first & _beats(values, place, self._first)
         enters = ~is_first & ~rises & is_above_second
         # A class that falls behind the second may be passed by a third one, which is unknown: such rows are ranked
         # anew.
         falls = is_first & ~is_above_second
-        falls |= (self._second_class == place) & ~rises & (values < self._second)
+        falls |= (self._second.classes == place) & ~rises & (values < self._second.values)
         own = np.zeros(len(values), dtype=np.bool_)
         own[self._slices[place]] = True
-        np.copyto(self._second, self._first, where=rises)
-        np.copyto(self._second_class, self._first_class, where=rises)
-        np.copyto(self._second_right, self._first_right, where=rises)
-        np.copyto(self._second, values, where=enters)
-        np.copyto(self._second_class, place, where=enters)
-        np.copyto(self._second_right, own, where=enters)
-        np.copyto(self._first, values, where=rises | is_first)
-        np.copyto(self._first_class, place, where=rises)
-        np.copyto(self._first_right, own, where=rises)
+        # A class that stays the first has a new value, and nothing else changes.
+        changes: tuple[tuple[npt.ArrayLike, BoolArray], ...] = (
+            (values, rises | is_first),
+            (place, rises),
+            (own, rises),
+        )
+        for first, second, (of_class, is_set) in zip(self._first, self._second, changes, strict=True):
+            np.copyto(second, first, where=rises)
+            np.copyto(second, of_class, where=enters)
+            np.copyto(first, of_class, where=is_set)
         if falls.any():
             self._rank(np.flatnonzero(falls))
 
     def _rank(self, rows: IntArray) -> None:
         """Find the first and second class of some rows anew."""
-        values = self._values[:, rows]
+        values, targets = self._values[:, rows], self.targets[rows]
         columns = np.arange(len(rows))
-        first = values.argmax(axis=0)
-        self._first[rows] = values[first, columns]
-        values[first, columns] = -np.inf
-        second = values.argmax(axis=0)
-        self._second[rows] = values[second, columns]
-        self._first_class[rows], self._second_class[rows] = first, second
-        targets = self.targets[rows]
-        self._first_right[rows], self._second_right[rows] = first == targets, second == targets
+        for ranked in (self._first, self._second):
+            classes = values.argmax(axis=0)
+            ranked.values[rows] = values[classes, columns]
+            ranked.classes[rows] = classes
+            ranked.are_right[rows] = classes == targets
+            if ranked is self._first:
+                values[classes, columns] = -np.inf
 
     def _counted(self, right: BoolArray, predicted: IntArray | None) -> Counts:
         n_right = np.zeros(len(self.supports))
@@ -162,9 +166,9 @@ class TopTwo:
         return Counts(n_right, None if n_predicted is None else n_predicted.astype(np.float64))
 
 
-def _beats(values: FloatArray, place: int, others: FloatArray, classes: IntArray) -> BoolArray:
+def _beats(values: FloatArray, place: int, ranked: Ranked) -> BoolArray:
     """Return the mask of the rows where a class comes before another: by its value, or by its index in a tie."""
-    before: BoolArray = (values > others) | ((values == others) & (classes > place))
+    before: BoolArray = (values > ranked.values) | ((values == ranked.values) & (ranked.classes > place))
     return before
 
 

@@ -120,6 +120,8 @@ def test_options_change_the_choices_of_the_paper(shares: Path, tmp_path: Path) -
     said("fit", shares, "--out", rules, "--solver", "anneal", "--grid", "linear", "--n-weights", "12")
     document = StoredRules.read(rules).document
     assert (document.grid, document.n_weights) == ("linear", 12)
+    # Weight k / 12 has the number 18 + k, after the 19 membership functions.
+    assert list(document.rules) == [18 + round(12 * weight) for weight in document.weights if weight is not None]
 
 
 def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path) -> None:
@@ -172,6 +174,16 @@ def test_rows_without_labels_and_with_other_columns_are_corrected(shares: Path, 
     (row,) = read_csv(tmp_path / "out.csv")
     assert (row["file"], row["age"], row["predicted"]) == ("x.png", "30", "cat")
     assert list(row) == ["file", "age", "predicted", *(f"p_{name}" for name in NAMES)]
+
+
+def test_classes_in_another_order_are_matched_by_name(shares: Path, tmp_path: Path) -> None:
+    rules, path, rows = tmp_path / "rules.json", tmp_path / "turned.npz", made()
+    said("fit", shares, "--out", rules)
+    np.savez(path, probabilities=rows.shares[:, ::-1], classes=NAMES[::-1], labels=rows.labels)
+    said("apply", shares, "--rules", rules, "--out", tmp_path / "a.csv")
+    said("apply", path, "--rules", rules, "--out", tmp_path / "b.csv")
+    one, other = ([row["predicted"] for row in read_csv(tmp_path / name)] for name in ("a.csv", "b.csv"))
+    assert one == other
 
 
 def test_no_input_and_no_other_file_is_overwritten(shares: Path, other: Path, tmp_path: Path) -> None:
