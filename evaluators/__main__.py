@@ -27,7 +27,7 @@ COMMANDS = {
     ),
     "reweight": Place(
         "evaluators.commands.reweight.app:app",
-        "Measure how evenly class probabilities are right over their classes, and fit, apply and compare corrections.",
+        "Measure how evenly class probabilities are right over their classes, and fit and apply corrections.",
     ),
     "import": Place(
         "evaluators.commands.imports:import_command",

@@ -73,7 +73,6 @@ PLUG_INS = {
     "evaluators.calibration": "CALIBRATION",
     "evaluators.benchmarks": "BENCHMARK",
     "evaluators.harnesses": "HARNESS",
-    "evaluators.reweighting.solvers": "SOLVER",
     "evaluators.scorers": "open_scorer",
     "evaluators.tasks": "TASK",
     "leaderboard.benchmarks": "PAGES",

@@ -1,10 +1,27 @@
 """Reweights the class probabilities of any classifier, so that it is right about equally often in each class.
 
-A correction changes the probability of each class by a rule of its own, a weight or a membership function, and the
-class with the largest corrected value is predicted. It is fitted on probabilities with known classes, and the
-classifier is not asked again. The package computes with NumPy alone, and knows neither records nor models:
-:mod:`evaluators.reweighting.estimator` has the scikit-learn estimator, :mod:`evaluators.reweighting.fitting` what it
-calls.
+The way from probabilities to weights, where each step is a module::
+
+    probabilities (n, n_classes) and right classes (n,)
+      |  inputs      refuses what cannot be a probability, by row and column
+      v
+    Problem          rows + objective + the rules to choose from
+      |  problem     objectives of how many rows of each class are right
+      |  starts      weights without a search: a balanced logistic model, and steps to equal accuracies
+      |  top_two     which class wins each row while the value of one class changes
+      |  coordinate, anneal      searches from these starts, or from no correction
+      v
+    Candidate, ...
+      |  fitting     of those that keep the floor under the mean accuracy, the one with the best objective
+      v
+    ClassRules       a weight or a membership function per class (rules)
+      |  stored      a JSON file that ten lines of NumPy apply
+      v
+    corrected values (n, n_classes), of which the largest is the prediction
+         summary     accuracy of each class, and how even they are, before and after
+
+All but :mod:`evaluators.reweighting.estimator`, the two scikit-learn estimators, computes with NumPy alone. Nothing
+here knows records or models, and the classifier is never asked again.
 
 References:
     "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654; the rules are those of

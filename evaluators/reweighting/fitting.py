@@ -1,34 +1,78 @@
-"""Fits a correction of class probabilities on rows with known classes."""
+"""Fits a correction on rows with known classes: the solvers, the choices of a fit, and what its candidates reach."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evaluators.reweighting.balanced import balanced_log_weights
-from evaluators.reweighting.objectives import OBJECTIVES, PAPER_DCS, DcsWeights, Objective, ObjectiveName
+from evaluators.reweighting import anneal, coordinate
 from evaluators.reweighting.problem import (
     DEFAULT_SCHEDULE,
+    OBJECTIVES,
+    PAPER_DCS,
     Annealing,
     Candidate,
+    DcsWeights,
+    Objective,
+    ObjectiveName,
     Problem,
     Score,
-    load_solver,
-    solver_names,
+    Solution,
 )
-from evaluators.reweighting.rules import GRIDS, MAPS, ClassRules, Grid, MapKind, RuleSet
+from evaluators.reweighting.rules import GRIDS, MAPS, ClassRules, Grid, MapKind, RuleSet, prepared
+from evaluators.reweighting.starts import N_STEPS, balanced_log_weights, equalised_log_weights
 from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 
 FEW_ROWS = 50
 """Number of rows of the smallest class below which a search over all classes overfits."""
+UNCORRECTED = "uncorrected"
+"""Name of the candidate that changes nothing."""
 _SHARE_OF_BALANCED = 0.95
+_N_POINTS = 21
+# Objectives that agree in so many digits are equal, so that the uncorrected probabilities stay where nothing is better.
 _DIGITS = 12
-_SUM_TOLERANCE = 1e-6
+
+
+class Solver(NamedTuple):
+    """A way to find rules."""
+
+    solve: Callable[[Problem], Solution]
+    chooses_rules: bool = False
+    """True if it searches among the rules of a set; False if its weights may be any numbers."""
+    follows_rows: bool = True
+    """True if single rows decide, whose noise it then fits in small classes."""
+
+
+def _convex(problem: Problem) -> Solution:
+    """Return the weights of the balanced logistic model, whatever the objective."""
+    weights = ClassRules.of_weights(np.exp(balanced_log_weights(problem)))
+    return Solution((Candidate("convex", weights),), 1)
+
+
+def _path(problem: Problem) -> Solution:
+    """Return points on the way from no correction to ``convex``, and on to equal accuracies: one number is chosen."""
+    convex = balanced_log_weights(problem)
+    even = equalised_log_weights(problem).last
+    points = [
+        Candidate(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
+        for name, start, end in (("to convex", np.zeros_like(convex), convex), ("to equal accuracies", convex, even))
+        for share in np.linspace(0.0, 1.0, _N_POINTS).tolist()[1:]
+    ]
+    return Solution(tuple(points), N_STEPS + len(points))
+
+
+SOLVERS = {
+    "anneal": Solver(anneal.solve, chooses_rules=True),
+    "convex": Solver(_convex, follows_rows=False),
+    "coordinate": Solver(coordinate.solve),
+    "path": Solver(_path, follows_rows=False),
+}
+"""The solvers by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +103,12 @@ class Settings:
             ("objective", self.objective, OBJECTIVES),
             ("correction", self.correction, MAPS),
             ("grid", self.grid, GRIDS),
-            ("solver", self.solver, tuple(solver_names())),
+            ("solver", self.solver, tuple(SOLVERS)),
         ):
             if value not in have:
                 raise ValueError(f"{name} '{value}' does not exist; have: {', '.join(have)}")
-        if self.correction != "weights" and not load_solver(self.solver).chooses_rules:
-            able = ", ".join(name for name in solver_names() if load_solver(name).chooses_rules)
+        if self.correction != "weights" and not SOLVERS[self.solver].chooses_rules:
+            able = ", ".join(name for name, solver in SOLVERS.items() if solver.chooses_rules)
             raise ValueError(
                 f"solver '{self.solver}' only finds weights, and correction '{self.correction}' has membership "
                 f"functions; take one of these solvers: {able}"
@@ -106,7 +150,7 @@ PAPER = Settings(objective="gini", min_mean=None, correction="full", n_weights=3
 """The choices of the paper (arXiv:2603.15654, equation 10), as far as it tells them."""
 
 
-class Trade(NamedTuple):
+class FittedCandidate(NamedTuple):
     """A candidate of the solver, with what it reaches on the fitted rows."""
 
     name: str
@@ -134,31 +178,14 @@ class Fit:
     """A fitted correction."""
 
     rules: ClassRules
-    trades: tuple[Trade, ...]
+    candidates: tuple[FittedCandidate, ...]
     """All candidates, the uncorrected probabilities first."""
     chosen: str
     """Name of the candidate that was taken."""
     n_evaluations: int
     accuracies: FittedAccuracies
     notes: tuple[str, ...]
-    """Sentences about what was traded and what to doubt."""
-
-
-def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
-    """Return the probabilities that rules are applied to: rows that sum to 1, if there are membership functions.
-
-    Each row is treated by itself. One whose sum differs from 1 by rounding alone stays as it is.
-
-    Args:
-        probabilities: Probability of each class in each row, shape (n, n_classes), none negative.
-        kind: Kind of the rules.
-    """
-    if kind == "weights":
-        return probabilities
-    sums = probabilities.sum(axis=1, keepdims=True)
-    is_off = (np.abs(sums - 1) > _SUM_TOLERANCE) & (sums > 0)
-    shares: FloatArray = np.divide(probabilities, sums, out=probabilities.copy(), where=is_off)
-    return shares
+    """Sentences about what the correction costs and what to doubt."""
 
 
 def fit_rules(
@@ -178,18 +205,27 @@ def fit_rules(
     settings.check()
     probabilities = prepared(np.ascontiguousarray(probabilities, dtype=np.float64), settings.correction)
     held_out = held_out_rows(targets, settings.validation_fraction, settings.seed)
-    whole = _problem(probabilities, targets, settings)
-    seen = whole if not held_out.any() else _problem(probabilities[~held_out], targets[~held_out], settings)
-    judge = whole if not held_out.any() else _problem(probabilities[held_out], targets[held_out], settings)
-    solution = load_solver(settings.solver).solve(seen)
-    unchanged = Candidate("uncorrected", ClassRules.of_weights(np.ones(whole.n_classes)))
+    whole = searched = judge = _problem(probabilities, targets, settings)
+    if held_out.any():
+        searched = _problem(probabilities[~held_out], targets[~held_out], settings)
+        judge = _problem(probabilities[held_out], targets[held_out], settings)
+    solution = SOLVERS[settings.solver].solve(searched)
+    unchanged = Candidate(UNCORRECTED, ClassRules.of_weights(np.ones(whole.n_classes)))
     candidates = (unchanged, *solution.candidates)
-    chosen = min(candidates, key=lambda one: _rank(one.rules, whole, judge))
-    accuracies = _before_and_after(whole, chosen.rules)
-    trades = tuple(_trade(one, whole) for one in candidates)
+    chosen = min(candidates, key=lambda candidate: _rank(candidate.rules, whole, judge))
+    fitted = tuple(_fitted(candidate, whole) for candidate in candidates)
+    before, after = whole.probabilities.argmax(axis=1), chosen.rules.predict(whole.probabilities)
+    of_before, of_after = (class_accuracies(targets, predicted, whole.n_classes) for predicted in (before, after))
+    accuracies = FittedAccuracies(
+        of_before.accuracies,
+        of_after.accuracies,
+        of_before.supports,
+        float((before == targets).mean()),
+        float((after == targets).mean()),
+    )
     names = [str(label) for label in (range(whole.n_classes) if labels is None else labels)]
-    notes = tuple(_notes(accuracies, trades[candidates.index(chosen)], settings, names))
-    return Fit(chosen.rules, trades, chosen.name, solution.n_evaluations, accuracies, notes)
+    notes = tuple(_notes(accuracies, fitted[candidates.index(chosen)], settings, names))
+    return Fit(chosen.rules, fitted, chosen.name, solution.n_evaluations, accuracies, notes)
 
 
 def held_out_rows(targets: IntArray, fraction: float, seed: int) -> BoolArray:
@@ -205,60 +241,50 @@ def held_out_rows(targets: IntArray, fraction: float, seed: int) -> BoolArray:
     mask = np.zeros(len(targets), dtype=np.bool_)
     if fraction:
         rng = np.random.default_rng(seed)
-        for one in np.unique(targets):
-            rows = rng.permutation(np.flatnonzero(targets == one))
+        for of_class in np.unique(targets):
+            rows = rng.permutation(np.flatnonzero(targets == of_class))
             n_held_out = max(math.floor(fraction * len(rows)), 1)
             mask[rows[: min(n_held_out, len(rows) - 1)]] = True
     return mask
 
 
 def _problem(probabilities: FloatArray, targets: IntArray, settings: Settings) -> Problem:
+    """Return the problem of some rows, whose floor may be a mean accuracy on these rows."""
     supports = np.bincount(targets, minlength=probabilities.shape[1])
     rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
-    free = Problem(
-        probabilities,
-        targets,
-        Objective(settings.objective, supports, None, settings.dcs),
-        rule_set,
-        settings.annealing,
-        settings.seed,
-    )
-    floor = _floor(free, settings)
-    objective = Objective(settings.objective, supports, floor, settings.dcs)
-    return Problem(probabilities, targets, objective, rule_set, settings.annealing, settings.seed)
 
+    def problem(floor: float | None) -> Problem:
+        objective = Objective(settings.objective, supports, floor, settings.dcs)
+        return Problem(probabilities, targets, objective, rule_set, settings.annealing, settings.seed)
 
-def _floor(free: Problem, settings: Settings) -> float | None:
-    if settings.min_mean is None or not isinstance(settings.min_mean, str):
-        return settings.min_mean
-    floor = _mean(free, np.ones(free.n_classes))
+    if not isinstance(settings.min_mean, str):
+        return problem(settings.min_mean)
+    free = problem(None)
+
+    def mean(weights: FloatArray) -> float:
+        return float(free.objective.mean(free.counts(ClassRules.of_weights(weights))))
+
+    floor = mean(np.ones(free.n_classes))
     if settings.min_mean == "balanced":
-        floor = max(floor, _SHARE_OF_BALANCED * _mean(free, np.exp(balanced_log_weights(free))))
-    return floor
-
-
-def _mean(problem: Problem, weights: FloatArray) -> float:
-    return float(problem.objective.mean(problem.counts(ClassRules.of_weights(weights))))
+        floor = max(floor, _SHARE_OF_BALANCED * mean(np.exp(balanced_log_weights(free))))
+    return problem(floor)
 
 
 def _rank(rules: ClassRules, whole: Problem, judge: Problem) -> tuple[bool, Score]:
-    """Return what candidates are ordered by: first all that keep to the floor, then by the objective.
-
-    Numbers that differ by rounding are equal, so that the uncorrected probabilities stay where nothing is better.
-    """
+    """Return what candidates are ordered by: first all that keep to the floor, then by the objective."""
     score = judge.score(judge.counts(rules))
-    return not whole.objective.is_met(whole.counts(rules)), Score(*(round(one, _DIGITS) for one in score))
+    return not whole.objective.is_met(whole.counts(rules)), Score(*(round(number, _DIGITS) for number in score))
 
 
-def _trade(candidate: Candidate, problem: Problem) -> Trade:
+def _fitted(candidate: Candidate, problem: Problem) -> FittedCandidate:
     counts = problem.counts(candidate.rules)
-    score = problem.score(counts)
+    objective = float(problem.objective(counts))
     occurs = problem.objective.supports > 0
     accuracies = counts.right[occurs] / problem.objective.supports[occurs]
     gini = float(gini_index(accuracies))
-    return Trade(
+    return FittedCandidate(
         candidate.name,
-        score.objective if math.isfinite(score.objective) else None,
+        objective if math.isfinite(objective) else None,
         float(mean_accuracy(accuracies)),
         None if math.isnan(gini) else gini,
         float(sen_welfare(accuracies)),
@@ -266,20 +292,9 @@ def _trade(candidate: Candidate, problem: Problem) -> Trade:
     )
 
 
-def _before_and_after(problem: Problem, rules: ClassRules) -> FittedAccuracies:
-    n, targets = problem.n_classes, problem.targets
-    before, after = problem.probabilities.argmax(axis=1), rules.predict(problem.probabilities)
-    one, other = class_accuracies(targets, before, n), class_accuracies(targets, after, n)
-    return FittedAccuracies(
-        one.accuracies,
-        other.accuracies,
-        one.supports,
-        float((before == targets).mean()),
-        float((after == targets).mean()),
-    )
-
-
-def _notes(accuracies: FittedAccuracies, chosen: Trade, settings: Settings, labels: Sequence[str]) -> Iterator[str]:
+def _notes(
+    accuracies: FittedAccuracies, chosen: FittedCandidate, settings: Settings, labels: Sequence[str]
+) -> Iterator[str]:
     """Yield what a user should know before the correction is used."""
     supports = accuracies.supports
     smallest = int(supports[supports > 0].min())
@@ -288,7 +303,7 @@ def _notes(accuracies: FittedAccuracies, chosen: Trade, settings: Settings, labe
             f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
             "them and their rules are not fitted"
         )
-    if smallest < FEW_ROWS and settings.solver not in ("convex", "path"):
+    if smallest < FEW_ROWS and SOLVERS[settings.solver].follows_rows:
         yield (
             f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: solver '{settings.solver}' overfits "
             "here; take solver 'path' or 'convex', or more rows"

@@ -132,11 +132,6 @@ def check_known(targets: npt.ArrayLike) -> None:
             )
 
 
-def _as_value(name: object) -> object:
-    """Return a plain value of Python for one of NumPy, whose text says more than the value."""
-    return name.item() if isinstance(name, np.generic) else name
-
-
 def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: Sequence[object] | None) -> Coded:
     """Return the classes of rows as indices.
 
@@ -166,17 +161,18 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
                 f"the class of row {other} is {names[other]!r}, and that of row 0 is {names[0]!r}; give all classes as "
                 "texts or all as integers"
             )
-    found, indices = np.unique(names, return_inverse=True)
-    if len(found) < _LEAST_CLASSES:
-        one = repr(_as_value(found[0]))
-        raise ValueError(f"all {n_rows} rows are of one class, {one}; give rows of at least two classes")
+    occurring, indices = np.unique(names, return_inverse=True)
+    if len(occurring) < _LEAST_CLASSES:
+        raise ValueError(
+            f"all {n_rows} rows are of one class, {occurring.tolist()[0]!r}; give rows of at least two classes"
+        )
     if classes is None:
-        if len(found) != n_columns:
+        if len(occurring) != n_columns:
             raise ValueError(
-                f"the probabilities have {n_columns} columns, and {len(found)} classes occur; name the class of each "
-                "column with 'classes'"
+                f"the probabilities have {n_columns} columns, and {len(occurring)} classes occur; name the class of "
+                "each column with 'classes'"
             )
-        return Coded(found, indices.astype(np.int64))
+        return Coded(occurring, indices.astype(np.int64))
     columns = np.asarray(list(classes))
     if columns.ndim != 1:
         raise ValueError(f"'classes' has {columns.ndim} dimensions; give one name per column")
@@ -185,11 +181,11 @@ def coded_targets(targets: npt.ArrayLike, n_rows: int, n_columns: int, classes: 
         raise ValueError(f"'classes' names {len(columns)} columns by {len(place_of)} names; give each column its own")
     if len(columns) != n_columns:
         raise ValueError(f"the probabilities have {n_columns} columns, and 'classes' names {len(columns)}; name each")
-    strange = next((name for name in found.tolist() if name not in place_of), None)
+    strange = next((name for name in occurring.tolist() if name not in place_of), None)
     if strange is not None:
         row = int(np.flatnonzero(names == strange)[0])
         raise ValueError(
             f"the class of row {row} is {strange!r}, which is no column; have: {', '.join(map(repr, place_of))}"
         )
-    places = np.array([place_of[name] for name in found.tolist()], dtype=np.int64)
+    places = np.array([place_of[name] for name in occurring.tolist()], dtype=np.int64)
     return Coded(columns, places[indices])

@@ -1,22 +1,43 @@
-"""The problem that a solver solves: rows with known classes, and an objective of the counts of right predictions.
+"""The problem that a solver solves: rows with known classes, rules to choose from, and an objective to make small.
 
-Each file in ``evaluators/reweighting/solvers`` is a solver. It holds ``SOLVER``, an object that fits :class:`Solver`.
+Objectives are numbers computed from how many rows of each class are right. With the class accuracies A, their mean Ā
+and D, half of their mean absolute difference over all ordered pairs, they are 1 - Ā + D (``sen``), D / Ā (``gini``),
+D · 2N / (N - 1) (``cobias``), and the objective of DNIP and DCS (``dcs``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from evaluators.reweighting.objectives import Counts, Objective
 from evaluators.reweighting.rules import ClassRules, RuleSet
 from evaluators.statistics.bootstrap import FloatArray, IntArray
-from schemas import plugins
 
-_PACKAGE = "evaluators.reweighting.solvers"
+ObjectiveName: TypeAlias = Literal["sen", "gini", "cobias", "dcs"]
+OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini", "cobias", "dcs")
+ROUNDING = 1e-12
+"""Difference of two accuracies or objectives that rounding can make."""
+# Larger than any gain of an objective per unit of mean accuracy, so that no solver pays it willingly.
+_PENALTY = 10.0
+
+
+class DcsWeights(NamedTuple):
+    """The weights of the terms of the objective of DNIP and DCS (arXiv:2405.07623, arXiv:2503.05157).
+
+    Its value is ``alpha · error rate + beta · COBias - tau · sum of PMI``, with the pointwise mutual information of the
+    predicted and the right class, smoothed by a number of rows. The defaults are in the published configuration.
+    """
+
+    alpha: float = 1.0
+    beta: float = 2.7
+    tau: float = 0.2
+    smoothing: float = 4000.0
+
+
+PAPER_DCS = DcsWeights()
 
 
 class Annealing(NamedTuple):
@@ -37,6 +58,112 @@ class Annealing(NamedTuple):
 DEFAULT_SCHEDULE = Annealing()
 
 
+class Counts(NamedTuple):
+    """Numbers of rows by class, of shape (..., n_classes)."""
+
+    right: FloatArray
+    """Rows of each class that are predicted right."""
+    predicted: FloatArray | None
+    """Rows that are predicted as each class; None if they are not counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """An objective on certain rows, with a floor under the mean accuracy."""
+
+    name: ObjectiveName
+    supports: IntArray
+    """Number of rows of each class, shape (n_classes,)."""
+    floor: float | None = None
+    """Smallest mean accuracy of the classes; None for any."""
+    dcs: DcsWeights = PAPER_DCS
+
+    @property
+    def needs_predicted(self) -> bool:
+        """True if the objective counts how often each class is predicted."""
+        return self.name == "dcs"
+
+    @property
+    def is_monotone(self) -> bool:
+        """True if the value never gets worse when a class gets more accurate and none less."""
+        return self.name == "sen"
+
+    @property
+    def scale(self) -> float:
+        """The size of its values, which temperatures are multiplied by."""
+        return max(1.0, self.dcs.alpha + self.dcs.beta) if self.name == "dcs" else 1.0
+
+    def __call__(self, counts: Counts) -> FloatArray:
+        """Return the value, shape (...,), smaller is better; infinity where nothing is right."""
+        accuracies = self._accuracies(counts)
+        n = accuracies.shape[-1]
+        mean = accuracies.sum(axis=-1) / n
+        # As statistics.class_accuracies.mean_difference has it, without its care for classes without rows.
+        difference = np.sort(accuracies, axis=-1) @ _pair_weights(n) / n**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.name == "sen":
+                value = 1.0 - mean + difference
+            elif self.name == "gini":
+                value = difference / mean
+            else:
+                # Rows that are held out can be of one class, which has no pair to differ in.
+                value = difference * (2 * n / max(n - 1, 1))
+            if self.name == "dcs":
+                error_rate = 1.0 - counts.right.sum(axis=-1) / self.supports.sum()
+                information = self.pmi(counts).sum(axis=-1) if self.dcs.tau else 0.0
+                value = self.dcs.alpha * error_rate + self.dcs.beta * value - self.dcs.tau * information
+        if self.floor is not None:
+            value = value + _PENALTY * np.maximum(self.floor - mean, 0.0)
+        # All accuracies are equal where all are 0: a measure of inequality alone would make "all wrong" its optimum.
+        return np.where(mean > 0, value, np.inf)
+
+    def mean(self, counts: Counts) -> FloatArray:
+        """Return the mean accuracy of the classes that occur, shape (...,)."""
+        accuracies = self._accuracies(counts)
+        mean: FloatArray = accuracies.sum(axis=-1) / accuracies.shape[-1]
+        return mean
+
+    def is_met(self, counts: Counts) -> bool:
+        """Return True if the mean accuracy does not lie below the floor."""
+        return self.floor is None or bool(self.mean(counts) >= self.floor - ROUNDING)
+
+    def pmi(self, counts: Counts) -> FloatArray:
+        """Return the smoothed pointwise mutual information of each class, shape (..., n_classes).
+
+        Raises:
+            ValueError: it is not counted how often each class is predicted.
+        """
+        if counts.predicted is None:
+            raise ValueError("the numbers of rows that are predicted as each class are missing; count them")
+        n_rows, k = self.supports.sum(), self.dcs.smoothing
+        n_classes = len(self.supports)
+        joint = (counts.right + k) / (n_rows + k * n_classes**2)
+        predicted, supports = ((sums + k) / (n_rows + k * n_classes) for sums in (counts.predicted, self.supports))
+        information: FloatArray = np.log(joint / (predicted * supports))
+        return information
+
+    def _accuracies(self, counts: Counts) -> FloatArray:
+        accuracies: FloatArray = counts.right[..., self._occurring] / self._known_supports
+        return accuracies
+
+    @cached_property
+    def _occurring(self) -> slice | IntArray:
+        # A slice copies nothing, and annealing asks 100,000 times.
+        return slice(None) if (self.supports > 0).all() else np.flatnonzero(self.supports)
+
+    @cached_property
+    def _known_supports(self) -> FloatArray:
+        return self.supports[self._occurring].astype(np.float64)
+
+
+@lru_cache(maxsize=64)
+def _pair_weights(n: int) -> FloatArray:
+    """Return of how many more pairs each of n sorted values is the larger one than the smaller one, shape (n,)."""
+    weights = 2.0 * np.arange(n, dtype=np.float64) + 1 - n
+    weights.setflags(write=False)
+    return weights
+
+
 class Score(NamedTuple):
     """The worth of a candidate: smaller is better, and the objective comes before the mean accuracy."""
 
@@ -49,7 +176,7 @@ class Candidate(NamedTuple):
     """Rules that a solver proposes."""
 
     name: str
-    """The way in which it was found, in a few words."""
+    """Name of the start or the point of the search, in a few words."""
     rules: ClassRules
 
 
@@ -104,45 +231,11 @@ class Problem:
         """Return how good some counts are."""
         return Score(float(self.objective(counts)), -float(self.objective.mean(counts)))
 
-    def neutral(self, log_weights: FloatArray) -> FloatArray:
-        """Return logarithms of weights, shape (n_classes,), in which a class without rows has the mean of the others.
+    def centred(self, log_weights: FloatArray) -> FloatArray:
+        """Return logarithms of weights, shape (n_classes,), whose mean is 0, with 0 for a class without rows.
 
         Nothing is known about such a class, and without rows every search would forbid it.
         """
         occurs = self.objective.supports > 0
         centred: FloatArray = np.where(occurs, log_weights - log_weights[occurs].mean(), 0.0)
         return centred
-
-
-class Solver(Protocol):
-    """A way to find rules."""
-
-    @property
-    def name(self) -> str:
-        """The name of the solver, which is also the name of its file."""
-
-    @property
-    def description(self) -> str:
-        """A sentence that says how it searches."""
-
-    @property
-    def chooses_rules(self) -> bool:
-        """True if it searches among the rules of a set; False if its weights may be any numbers."""
-
-    def solve(self, problem: Problem) -> Solution:
-        """Return candidates, of which at least one is good."""
-
-
-def solver_names() -> list[str]:
-    """Return the names of all solvers."""
-    return list(plugins.names(_PACKAGE))
-
-
-def load_solver(name: str) -> Solver:
-    """Return the solver of a name.
-
-    Raises:
-        ConfigError: there is no such solver.
-    """
-    solver: Solver = plugins.load(_PACKAGE, name, kind="solver", defines="SOLVER").SOLVER
-    return solver

@@ -20,10 +20,12 @@ Grid: TypeAlias = Literal["log", "linear"]
 MapKind: TypeAlias = Literal["weights", "full", "membership"]
 GRIDS: tuple[Grid, ...] = ("log", "linear")
 MAPS: tuple[MapKind, ...] = ("weights", "full", "membership")
-_DEFAULT_WEIGHTS: dict[Grid, int] = {"log": 61, "linear": 30}
-_SMALLEST_LOG_WEIGHT = 1e-3
 UNCHANGED = 17
 """Number of the membership function that leaves a probability as it is."""
+_DEFAULT_WEIGHTS: dict[Grid, int] = {"log": 61, "linear": 30}
+_SMALLEST_LOG_WEIGHT = 1e-3
+# Files print probabilities with six decimals; a sum that is off by no more is 1.
+_SUM_TOLERANCE = 1e-6
 
 
 class Triangle(NamedTuple):
@@ -64,8 +66,8 @@ class RuleSet:
     n_weights: int | None = None
     """Number of weights; None for 61 on the logarithmic and 30 on the linear grid."""
     grid: Grid = "log"
-    """``linear`` for the weights k / K of the papers, which differ by the factor K at most; ``log`` for weights from
-    0.001 to 1 in equal ratios."""
+    """``linear`` for the weights k / K of the papers, whose ratios end at K; ``log`` for weights from 0.001 to 1 in
+    equal ratios."""
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -95,8 +97,10 @@ class RuleSet:
 
     def rules(self, numbers: IntArray) -> ClassRules:
         """Return the rules with the given numbers, one for each class."""
-        weights = [np.nan if one < N_FUNCTIONS else self.weights[one - N_FUNCTIONS] for one in numbers.tolist()]
-        return ClassRules(np.where(numbers < N_FUNCTIONS, numbers, -1), np.array(weights))
+        is_function = numbers < N_FUNCTIONS
+        weights = np.full(len(numbers), np.nan)
+        weights[~is_function] = self.weights[numbers[~is_function] - N_FUNCTIONS]
+        return ClassRules(np.where(is_function, numbers, -1), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,23 +130,37 @@ class ClassRules:
         return values
 
     def shares(self, probabilities: FloatArray) -> FloatArray:
-        """Return the corrected values of each row over their sum, shape (n, n_classes).
-
-        A row whose corrected values are all 0 stays as it was.
-        """
-        values = self.transform(probabilities)
-        values[~values.any(axis=1)] = probabilities[~values.any(axis=1)]
+        """Return the corrected values of each row over their sum, shape (n, n_classes)."""
+        values = self._decisive(probabilities)
         sums = values.sum(axis=1, keepdims=True)
         shares: FloatArray = np.divide(values, sums, out=np.full_like(values, 1 / values.shape[1]), where=sums > 0)
         return shares
 
     def predict(self, probabilities: FloatArray) -> IntArray:
-        """Return the index of the predicted class of each row, shape (n,): the first one with the largest value.
-
-        A row whose corrected values are all 0 is predicted by its own probabilities.
-        """
-        values = self.transform(probabilities)
-        predicted: IntArray = values.argmax(axis=1)
-        is_empty = ~values.any(axis=1)
-        predicted[is_empty] = probabilities[is_empty].argmax(axis=1)
+        """Return the index of the predicted class of each row, shape (n,): the first one with the largest value."""
+        predicted: IntArray = self._decisive(probabilities).argmax(axis=1)
         return predicted
+
+    def _decisive(self, probabilities: FloatArray) -> FloatArray:
+        # Membership functions are 0 in wide ranges: a row that none of them reaches is decided by its probabilities.
+        values = self.transform(probabilities)
+        is_empty = ~values.any(axis=1)
+        values[is_empty] = probabilities[is_empty]
+        return values
+
+
+def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
+    """Return the probabilities that rules are applied to: rows that sum to 1, if there are membership functions.
+
+    Each row is treated by itself. One whose sum differs from 1 by rounding alone stays as it is.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes), none negative.
+        kind: Kind of the rules.
+    """
+    if kind == "weights":
+        return probabilities
+    sums = probabilities.sum(axis=1, keepdims=True)
+    is_off = (np.abs(sums - 1) > _SUM_TOLERANCE) & (sums > 0)
+    shares: FloatArray = np.divide(probabilities, sums, out=probabilities.copy(), where=is_off)
+    return shares

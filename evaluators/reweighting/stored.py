@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from evaluators.reweighting.fitting import Fit, Settings
-from evaluators.reweighting.problem import load_solver
+from evaluators.reweighting.fitting import SOLVERS, Fit, Settings
 from evaluators.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
 from evaluators.statistics.bootstrap import FloatArray
 from schemas import strict_json
@@ -35,36 +33,34 @@ class StoredRules:
             classes: Name of the class of each column. Truth values and numbers like 1.0 become whole numbers, which
                 equal them; other names become texts.
         """
-        numbers = [_whole(one) for one in classes]
-        names: Sequence[object] = classes if None in numbers else numbers
+        whole = [_whole(name) for name in classes]
+        has_integer_classes = None not in whole
         rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
-        is_search = load_solver(settings.solver).chooses_rules
-        weights = tuple(None if np.isnan(one) else float(one) for one in fit.rules.weights)
-        of_classes = fit.accuracies
-        report = FitReport(
-            n_rows=int(of_classes.supports.sum()),
-            supports=tuple(of_classes.supports.tolist()),
-            class_accuracies_before=_known(of_classes.before),
-            class_accuracies_after=_known(of_classes.after),
-            accuracy_before=of_classes.micro_before,
-            accuracy_after=of_classes.micro_after,
-            notes=fit.notes,
-        )
+        is_search, has_grid = SOLVERS[settings.solver].chooses_rules, len(rule_set.weights) > 0
+        accuracies = fit.accuracies
         return cls(
             Reweighting(
                 format=1,
-                classes=tuple(map(str, names)),
-                has_integer_classes=names is numbers,
+                classes=tuple(str(name) for name in (whole if has_integer_classes else classes)),
+                has_integer_classes=has_integer_classes,
                 map=settings.correction,
                 index_base=0,
                 rules=tuple(_numbers(fit.rules, rule_set if is_search else None)),
-                weights=weights,
-                n_weights=len(rule_set.weights) or None if is_search else None,
-                grid=settings.grid if is_search and len(rule_set.weights) else None,
+                weights=_known(fit.rules.weights),
+                n_weights=len(rule_set.weights) if is_search and has_grid else None,
+                grid=settings.grid if is_search and has_grid else None,
                 objective=settings.objective,
                 solver=settings.solver,
                 seed=int(settings.seed),
-                fit_report=report,
+                fit_report=FitReport(
+                    n_rows=int(accuracies.supports.sum()),
+                    supports=tuple(accuracies.supports.tolist()),
+                    class_accuracies_before=_known(accuracies.before),
+                    class_accuracies_after=_known(accuracies.after),
+                    accuracy_before=accuracies.micro_before,
+                    accuracy_after=accuracies.micro_after,
+                    notes=fit.notes,
+                ),
             )
         )
 
@@ -77,7 +73,8 @@ class StoredRules:
         """
         if not path.is_file():
             raise DataError(f"{path}: no such file; fit rules first, and name the file that was written")
-        contract = importlib.import_module("schemas.contract")
+        from schemas import contract  # It brings every document of ours, which a fit in Python has no use for.
+
         return cls(contract.read(path, Reweighting))
 
     def write(self, path: Path) -> None:
@@ -86,7 +83,8 @@ class StoredRules:
         Raises:
             DataError: the rules break the contract of the file; nothing is written.
         """
-        contract = importlib.import_module("schemas.contract")
+        from schemas import contract
+
         contract.check(self.document, where=str(path))
         strict_json.write(path, contract.dump(self.document))
 
@@ -99,26 +97,25 @@ class StoredRules:
     @cached_property
     def rules(self) -> ClassRules:
         """The rules, to be applied."""
-        pairs = list(zip(self.document.rules, self.document.weights, strict=True))
-        return ClassRules(
-            np.array([-1 if weight is not None or rule is None else rule for rule, weight in pairs]),
-            np.array([np.nan if weight is None else weight for _, weight in pairs], dtype=np.float64),
-        )
+        weights = np.array([np.nan if weight is None else weight for weight in self.document.weights], dtype=np.float64)
+        # A file may leave the number of a weight open; a class without a weight has that of its membership function.
+        numbers = np.array([-1 if number is None else number for number in self.document.rules])
+        return ClassRules(np.where(np.isnan(weights), numbers, -1), weights)
 
 
-def _numbers(rules: ClassRules, rule_set: RuleSet | None) -> list[int | None]:
-    """Return the number of each class's rule; None for a weight that is of no grid."""
-    found: list[int | None] = []
+def _numbers(rules: ClassRules, rule_set: RuleSet | None) -> Iterator[int | None]:
+    """Yield the number of each class's rule; None for a weight that is of no grid."""
+    on_grid = {} if rule_set is None else {weight: place for place, weight in enumerate(rule_set.weights.tolist())}
     for function, weight in zip(rules.functions.tolist(), rules.weights.tolist(), strict=True):
-        same = [] if rule_set is None else np.flatnonzero(rule_set.weights == weight).tolist()
-        found.append(function if function >= 0 else N_FUNCTIONS + same[0] if same else None)
-    return found
+        yield function if function >= 0 else N_FUNCTIONS + on_grid[weight] if weight in on_grid else None
 
 
 def _whole(name: object) -> int | None:
-    is_whole = isinstance(name, int) or (isinstance(name, float) and name.is_integer())
-    return int(name) if is_whole and isinstance(name, int | float) else None
+    """Return a class as a whole number; None if it is none."""
+    if isinstance(name, int):
+        return int(name)
+    return int(name) if isinstance(name, float) and name.is_integer() else None
 
 
 def _known(values: FloatArray) -> tuple[float | None, ...]:
-    return tuple(None if np.isnan(one) else float(one) for one in values)
+    return tuple(None if np.isnan(value) else float(value) for value in values)

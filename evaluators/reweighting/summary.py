@@ -1,9 +1,9 @@
-"""Summarises how well and how evenly predictions are right, with the doubt that the number of rows leaves."""
+"""Summarises how well and how evenly predictions are right, with intervals, and what a correction gives and costs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from evaluators.statistics.class_accuracies import (
     cobias,
     gini_index,
     gini_noise_floor,
+    lorenz_curve,
     mean_accuracy,
     sen_welfare,
     top_class_dominance,
@@ -69,7 +70,18 @@ class Summary:
 
     def value(self, name: str) -> float | None:
         """Return the value of a measure by its name."""
-        return next(one.value for one in self.measures if one.name == name)
+        return next(measure.value for measure in self.measures if measure.name == name)
+
+    @property
+    def gini(self) -> float | None:
+        """The Gini index of the class accuracies; None where nothing is right."""
+        return self.value("gini")
+
+    @property
+    def lorenz(self) -> list[tuple[float, float]]:
+        """The points of the Lorenz curve of the class accuracies; none where nothing is right."""
+        shares, sums = lorenz_curve([math.nan if row.accuracy is None else row.accuracy for row in self.classes])
+        return [] if np.isnan(sums).any() else list(zip(shares.tolist(), sums.tolist(), strict=True))
 
 
 def _smallest(accuracies: FloatArray) -> FloatArray:
@@ -100,6 +112,8 @@ _RANGES = {"top_class_dominance": (1.0, math.inf)}
 """Smallest and largest value of measures that do not lie in [0, 1]."""
 MEASURES = ("mean_class_accuracy", "accuracy", "gini", "gini_noise_floor", *list(_MEASURES)[2:])
 """Names of the measures, in their order."""
+_MAIN = ("mean_class_accuracy", "accuracy", "gini", "sen_welfare", "smallest_class_accuracy")
+_MUST_NOT_FALL = ("mean_class_accuracy", "accuracy", "sen_welfare", "smallest_class_accuracy")
 
 
 def summarise(
@@ -115,26 +129,21 @@ def summarise(
         seed: Seed of the resamples.
     """
     k = len(labels)
-    found = class_accuracies(targets, predictions, k)
-    by_class = np.bincount(predictions, minlength=k)
-    n_right = np.bincount(targets[targets == predictions], minlength=k)
+    accuracies, supports = class_accuracies(targets, predictions, k)
+    n_right = np.bincount(targets[targets == predictions], minlength=k).tolist()
+    n_predicted = np.bincount(predictions, minlength=k).tolist()
     rows = tuple(
-        ClassRow(
-            label,
-            int(n),
-            int(predicted),
-            float(right / n) if n else None,
-            wilson(int(right), int(n)) if n else None,
-        )
-        for label, n, predicted, right in zip(labels, found.supports, by_class, n_right, strict=True)
+        ClassRow(label, n, predicted, right / n if n else None, wilson(right, n) if n else None)
+        for label, n, predicted, right in zip(labels, supports.tolist(), n_predicted, n_right, strict=True)
     )
-    resampled = _resampled(found.accuracies, found.supports, n_resamples, seed)
-    measures = [_measure(name, found.accuracies, resampled) for name in _MEASURES]
-    whole = wilson(int(n_right.sum()), len(targets))
-    overall = Measure("accuracy", float(n_right.sum() / len(targets)), None, whole if n_resamples else None)
-    floor = float(gini_noise_floor(found.accuracies, found.supports))
-    last = _as_measure("gini_noise_floor", floor, None, found.accuracies)
-    return Summary(len(targets), rows, (measures[0], overall, measures[1], last, *measures[2:]))
+    resampled = _resampled(accuracies, supports, n_resamples, seed) if n_resamples else None
+    measures = {name: _measure(name, accuracies, resampled) for name in _MEASURES}
+    overall = sum(n_right) / len(targets)
+    interval = wilson(sum(n_right), len(targets)) if n_resamples else None
+    measures["accuracy"] = Measure("accuracy", overall, None, interval)
+    floor = float(gini_noise_floor(accuracies, supports))
+    measures["gini_noise_floor"] = _defined_or_not("gini_noise_floor", floor, None, accuracies)
+    return Summary(len(targets), rows, tuple(measures[name] for name in MEASURES))
 
 
 def wilson(n_right: int, n: int) -> Range:
@@ -152,15 +161,10 @@ def wilson(n_right: int, n: int) -> Range:
     return Range(max(0.0, centre - half), min(1.0, centre + half))
 
 
-def _resampled(accuracies: FloatArray, supports: IntArray, n_resamples: int, seed: int) -> FloatArray | None:
-    """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes).
-
-    They are drawn from accuracies with half a right and half a wrong row more: a class of which all rows are right, or
-    none, has some doubt too.
-    """
-    if not n_resamples:
-        return None
+def _resampled(accuracies: FloatArray, supports: IntArray, n_resamples: int, seed: int) -> FloatArray:
+    """Return class accuracies on resamples of the rows of each class, shape (n_resamples, n_classes)."""
     rng = np.random.default_rng(seed)
+    # Half a right and half a wrong row more: a class of which all rows are right, or none, leaves some doubt too.
     shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
     right = rng.binomial(supports, shares, size=(n_resamples, len(supports)))
     return np.where(supports > 0, right / np.maximum(supports, 1), np.nan)
@@ -172,22 +176,53 @@ def _measure(name: str, accuracies: FloatArray, resampled: FloatArray | None) ->
     if resampled is not None and not math.isnan(value):
         values = _MEASURES[name](resampled)
         known = np.sort(values[~np.isnan(values)])
-        interval = _around(value, known, *_RANGES.get(name, (0.0, 1.0))) if len(known) else None
-    return _as_measure(name, value, interval, accuracies)
+        if len(known):
+            # Resampled classes differ by chance once more: with 100 classes of 40 rows, all resamples have a larger
+            # Gini index than the predictions that they are drawn from. Moved, their mean is the value itself.
+            low, high = quantiles(known, (0.025, 0.975)) - known.mean() + value
+            least, most = _RANGES.get(name, (0.0, 1.0))
+            interval = Range(float(max(low, least)), float(min(high, most)))
+    return _defined_or_not(name, value, interval, accuracies)
 
 
-def _around(value: float, resampled: FloatArray, least: float, most: float) -> Range:
-    """Return the quantiles of resampled values, sorted, moved so that their mean is the value itself.
-
-    Resampled classes differ by chance once more, so that resampled values are too unequal on average: with 100 classes
-    of 40 rows, all of them have a larger Gini index than the predictions that they are drawn from.
-    """
-    low, high = quantiles(resampled, (0.025, 0.975)) - resampled.mean() + value
-    return Range(float(max(low, least)), float(min(high, most)))
-
-
-def _as_measure(name: str, value: float, interval: Range | None, accuracies: FloatArray) -> Measure:
+def _defined_or_not(name: str, value: float, interval: Range | None, accuracies: FloatArray) -> Measure:
     if not math.isnan(value):
         return Measure(name, value, None, interval)
     is_single = int((~np.isnan(accuracies)).sum()) < 2
     return Measure(name, None, TOO_FEW_CLASSES if is_single else NOTHING_RIGHT, None)
+
+
+def changes(before: Summary, after: Summary) -> str:
+    """Return how the main measures change, in one line."""
+    return ", ".join(f"{TITLES[name]} {shown(before.value(name))} to {shown(after.value(name))}" for name in _MAIN)
+
+
+def losses(before: Summary, after: Summary) -> Iterator[str]:
+    """Yield a sentence for each measure that falls, and one about the classes that are less accurate than before.
+
+    Args:
+        before: The predictions of the uncorrected probabilities.
+        after: Those of the corrected ones, on the same rows.
+    """
+    for name in _MUST_NOT_FALL:
+        old, new = before.value(name), after.value(name)
+        if old is not None and new is not None and new < old:
+            yield f"the {TITLES[name]} falls by {old - new:.4f}, from {old:.4f} to {new:.4f}"
+    known = [
+        (old.label, old.accuracy, new.accuracy)
+        for old, new in zip(before.classes, after.classes, strict=True)
+        if old.accuracy is not None and new.accuracy is not None
+    ]
+    worse = [(label, old, new) for label, old, new in known if new < old]
+    if worse:
+        label, old, new = max(worse, key=lambda row: row[1] - row[2])
+        n_better = sum(new > old for _, old, new in known)
+        yield (
+            f"{len(worse)} of {len(known)} classes lose and {n_better} gain; '{label}' loses most, from {old:.4f} to "
+            f"{new:.4f}"
+        )
+
+
+def shown(value: float | None) -> str:
+    """Return a value as tables and sentences show it."""
+    return "none" if value is None else f"{value:.4f}"

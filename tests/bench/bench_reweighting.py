@@ -11,17 +11,17 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from evaluators.reweighting.fitting import PAPER, Settings, fit_rules, prepared
-from evaluators.reweighting.objectives import Counts, Objective, ObjectiveName
-from evaluators.reweighting.problem import Annealing
-from evaluators.reweighting.rules import ClassRules, RuleSet
-from evaluators.reweighting.solvers.anneal import SOLVER
-from evaluators.reweighting.standing import Standing
+from evaluators.reweighting.anneal import solve
+from evaluators.reweighting.fitting import PAPER, Settings, fit_rules, held_out_rows
+from evaluators.reweighting.problem import Annealing, Counts, Objective, ObjectiveName
+from evaluators.reweighting.rules import ClassRules, RuleSet, prepared
+from evaluators.reweighting.top_two import TopTwo
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 from tests.bench.reweighting_rivals import (
     FIRST_COMMIT,
@@ -31,6 +31,7 @@ from tests.bench.reweighting_rivals import (
     digits,
     full_counts,
     gini_of,
+    page_example,
     published_annealing,
     synthetic,
     tuned_thresholds,
@@ -45,7 +46,6 @@ SETTINGS: dict[str, Settings] = {
     "coordinate, gini": Settings(objective="gini"),
     "coordinate, gini, balanced floor": Settings(objective="gini", min_mean="balanced"),
     "convex": Settings(solver="convex"),
-    "equalise": Settings(solver="equalise"),
     "path": Settings(solver="path"),
     "anneal, sen, log weights": Settings(solver="anneal"),
     "anneal, sen, full map": Settings(solver="anneal", correction="full", grid="linear"),
@@ -136,14 +136,39 @@ def bench_solvers(name: str) -> None:
     assert statistics.mean(one.sen for one in default) > statistics.mean(one.sen for one in before)
 
 
+@pytest.mark.filterwarnings("ignore")
+def bench_random_splits() -> None:
+    """The table on the page: random splits of the rows of its example, of which 30 % of each class are held out."""
+    made = page_example()
+    methods = {"uncorrected": None, "convex": Settings(solver="convex"), "coordinate, sen": Settings()}
+    methods |= {"path, sen": Settings(solver="path"), "paper": PAPER}
+    print(f"\n{'':16} {'mean class accuracy, held out':>30} {'Gini, held out':>15} {'Gini, fitted':>13}")
+    for name, settings in methods.items():
+        means, held_out_ginis, fitted_ginis = [], [], []
+        for seed in range(5):
+            mask = held_out_rows(made.targets, 0.3, seed)
+            fitted, held_out = (Made(made.probabilities[rows], made.targets[rows]) for rows in (~mask, mask))
+            rules = ClassRules.of_weights(np.ones(10))
+            if settings is not None:
+                rules = fitted_by(replace(settings, seed=seed))(fitted)
+            accuracies = [
+                class_accuracies(some.targets, rules.predict(some.probabilities), 10).accuracies
+                for some in (fitted, held_out)
+            ]
+            means.append(float(mean_accuracy(accuracies[1])))
+            held_out_ginis.append(float(gini_index(accuracies[1])))
+            fitted_ginis.append(float(gini_index(accuracies[0])))
+        print(f"{name:16} {told(means):>30} {told(held_out_ginis):>15} {statistics.mean(fitted_ginis):>13.3f}")
+
+
 @pytest.mark.parametrize(("n_classes", "least"), [(4, 2.5), (14, 7.0), (100, 100.0)])
 def bench_moves(n_classes: int, least: float) -> None:
     """Time of one move: the counts that follow from a changed class, and all values of all classes anew."""
     made = biased(0, 10_000, n_classes)
     rng = np.random.default_rng(1)
     numbers = rng.choice(PAPER_RULES.numbers, size=n_classes)
-    standing = Standing(made.probabilities, made.targets, PAPER_RULES.rules(numbers).transform(made.probabilities))
-    objective = Objective("gini", standing.supports)
+    top = TopTwo(made.probabilities, made.targets, PAPER_RULES.rules(numbers).transform(made.probabilities))
+    objective = Objective("gini", top.supports)
     moves = list(
         zip(rng.integers(n_classes, size=N_MOVES).tolist(), rng.integers(49, size=N_MOVES).tolist(), strict=True)
     )
@@ -151,10 +176,10 @@ def bench_moves(n_classes: int, least: float) -> None:
     def evaluated(accepts: bool) -> list[float]:
         found = []
         for one, number in moves:
-            values = PAPER_RULES.value(number, standing.probabilities[one])
-            found.append(float(objective(standing.trial(one, values))))
+            values = PAPER_RULES.value(number, top.probabilities[one])
+            found.append(float(objective(top.trial(one, values))))
             if accepts:
-                standing.accept(one, values)
+                top.accept(one, values)
         return found
 
     def recomputed() -> list[float]:
@@ -164,7 +189,7 @@ def bench_moves(n_classes: int, least: float) -> None:
             changed[one] = number
             columns = [PAPER_RULES.value(rule, made.probabilities[:, n]) for n, rule in enumerate(changed.tolist())]
             values = np.column_stack(columns)
-            found.append(gini_of(full_counts(values, made), standing.supports))
+            found.append(gini_of(full_counts(values, made), top.supports))
         return found
 
     np.testing.assert_allclose(evaluated(False), [np.inf if np.isnan(one) else one for one in recomputed()], atol=1e-9)
@@ -195,7 +220,7 @@ def bench_brute_force() -> None:
         for name in names:
             for seed in range(10):
                 problem = problem_of(made, name, rule_set, Annealing(n_restarts=3), seed=10 * seed)
-                candidates = SOLVER.solve(problem).candidates
+                candidates = solve(problem).candidates
                 values = [problem.score(problem.counts(one.rules)).objective for one in candidates]
                 gaps.append(values[0] - best[name])
                 single += values[0] <= best[name] + 1e-12
@@ -212,7 +237,7 @@ def bench_brute_force() -> None:
 def bench_default_fit(n_rows: int, n_classes: int) -> None:
     """Time of whole fits of each solver on larger tables."""
     made = biased(1, n_rows, n_classes, bias=1.5)
-    for solver in ("coordinate", "convex", "equalise", "path", *(["anneal"] if n_rows <= 10_000 else [])):
+    for solver in ("coordinate", "convex", "path", *(["anneal"] if n_rows <= 10_000 else [])):
         settings = Settings(solver=solver, annealing=Annealing(n_restarts=1))
         start = time.process_time()
         fit = fit_rules(made.probabilities, made.targets, settings)

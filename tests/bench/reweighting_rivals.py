@@ -124,6 +124,17 @@ def synthetic(seed: int, n_classes: int, skew: float) -> Split:
     return Split(*(Made(probabilities[rows], targets[rows]) for rows in (slice(10_000), slice(10_000, None))))
 
 
+def page_example() -> Made:
+    """Return the rows of the file ``fit.csv`` of the example on the page about reweighting."""
+    images, targets = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    noisy = images + rng.normal(0, 6, images.shape)
+    skewed = np.flatnonzero(rng.random(600) < np.where(targets[:600] < 5, 0.3, 0.03))
+    model = LogisticRegression(max_iter=1000).fit(noisy[skewed], targets[skewed])
+    rows = slice(600, 1200)
+    return Made(model.predict_proba(noisy[rows]), targets[rows])
+
+
 def digits(seed: int) -> Split:
     """Return the probabilities of a weak logistic model of digits, trained on few noisy rows of skewed classes."""
     pixels, targets = load_digits(return_X_y=True)

@@ -1,1 +1,1 @@
-"""The commands ``python -m evaluators reweight evaluate|fit|apply|compare``."""
+"""The commands ``python -m evaluators reweight evaluate|fit|apply``."""

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from schemas.command_line import Place, command_group
 
-HELP = "Measure how evenly class probabilities are right over their classes, and fit, apply and compare corrections."
+HELP = "Measure how evenly class probabilities are right over their classes, and fit and apply corrections."
 COMMANDS = {
     "evaluate": Place(
-        "evaluators.commands.reweight.evaluate:evaluate_command",
+        "evaluators.commands.reweight.commands:evaluate_command",
         "Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction.",
     ),
     "fit": Place(
-        "evaluators.commands.reweight.fit:fit_command",
+        "evaluators.commands.reweight.commands:fit_command",
         "Fit a correction on rows with known classes, write its rules, and print what they give and what they take.",
     ),
     "apply": Place(
-        "evaluators.commands.reweight.apply:apply_command",
+        "evaluators.commands.reweight.commands:apply_command",
         "Apply rules to rows, with or without known classes, and write the predicted class and the corrected shares.",
-    ),
-    "compare": Place(
-        "evaluators.commands.reweight.compare:compare_command",
-        "Compare solvers and objectives in one table, on the rows that they were fitted on and on held-out ones.",
     ),
 }
 app = command_group(HELP, COMMANDS)

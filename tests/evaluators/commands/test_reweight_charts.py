@@ -56,13 +56,6 @@ def test_many_classes_with_long_names_have_a_row_each_within_the_picture(tmp_pat
     assert min(high - low for low, high in pairwise(heights)) >= 12
 
 
-def test_a_comparison_draws_all_methods(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert", reason="the extra site is not installed")
-    path = write_csv(tmp_path / "shares.csv", made())
-    said("compare", path, "--solvers", "convex,path", "--plots", tmp_path / "plots")
-    assert {"uncorrected", "convex sen", "path sen"} <= {*texts(tmp_path / "plots" / "trade.svg")}
-
-
 def test_predictions_that_are_all_wrong_are_drawn_without_a_curve(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="the extra site is not installed")
     path = tmp_path / "wrong.csv"
@@ -77,7 +70,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     assert f"--plots {path}: is a file; name a folder" in error("evaluate", path, "--plots", path)
 
 
-@pytest.mark.parametrize("command", ["evaluate", "fit", "compare"])
+@pytest.mark.parametrize("command", ["evaluate", "fit"])
 def test_a_missing_extra_is_named_before_anything_is_done(tmp_path: Path, command: str) -> None:
     path, rules = write_csv(tmp_path / "shares.csv", made()), tmp_path / "rules.json"
     program = "import sys\nsys.modules['vl_convert'] = None\nfrom evaluators.__main__ import app\napp()\n"

@@ -120,6 +120,8 @@ def test_options_change_the_choices_of_the_paper(shares: Path, tmp_path: Path) -
     said("fit", shares, "--out", rules, "--solver", "anneal", "--grid", "linear", "--n-weights", "12")
     document = StoredRules.read(rules).document
     assert (document.grid, document.n_weights) == ("linear", 12)
+    # Weight k / 12 has the number 18 + k, after the 19 membership functions.
+    assert list(document.rules) == [18 + round(12 * weight) for weight in document.weights if weight is not None]
 
 
 def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path) -> None:
@@ -174,6 +176,16 @@ def test_rows_without_labels_and_with_other_columns_are_corrected(shares: Path, 
     assert list(row) == ["file", "age", "predicted", *(f"p_{name}" for name in NAMES)]
 
 
+def test_classes_in_another_order_are_matched_by_name(shares: Path, tmp_path: Path) -> None:
+    rules, path, rows = tmp_path / "rules.json", tmp_path / "turned.npz", made()
+    said("fit", shares, "--out", rules)
+    np.savez(path, probabilities=rows.shares[:, ::-1], classes=NAMES[::-1], labels=rows.labels)
+    said("apply", shares, "--rules", rules, "--out", tmp_path / "a.csv")
+    said("apply", path, "--rules", rules, "--out", tmp_path / "b.csv")
+    one, other = ([row["predicted"] for row in read_csv(tmp_path / name)] for name in ("a.csv", "b.csv"))
+    assert one == other
+
+
 def test_no_input_and_no_other_file_is_overwritten(shares: Path, other: Path, tmp_path: Path) -> None:
     rules, before = tmp_path / "rules.json", shares.read_bytes()
     assert "is an input of this command" in error("fit", shares, "--out", shares)
@@ -225,58 +237,6 @@ def test_files_that_are_no_rules_of_these_classes_are_refused(shares: Path, tmp_
     )
 
 
-def test_methods_are_compared_on_held_out_rows(shares: Path) -> None:
-    asked = ("compare", shares, "--solvers", "convex,coordinate", "--objectives", "sen,gini", "--seeds", "0,1,2")
-    told = json.loads(said(*asked, "--json"))
-    assert [one["name"] for one in told["methods"]] == [
-        *("uncorrected", "convex sen", "convex gini", "coordinate sen", "coordinate gini")
-    ]
-    for method in told["methods"]:
-        for measure, mean in method["mean"].items():
-            values = [split["held_out"][measure] for split in method["splits"]]
-            assert mean == pytest.approx(sum(values) / 3)
-            spread = sum((one - mean) ** 2 for one in values) / 2
-            assert method["standard_error"][measure] == pytest.approx((spread / 3) ** 0.5)
-    best, plain = told["methods"][3], told["methods"][0]
-    assert best["mean"]["sen_welfare"] > plain["mean"]["sen_welfare"]
-    printed = said(*asked)
-    assert "3 splits: fitted on" in printed
-    assert "Sen welfare, held out: from uncorrected differ" in printed
-    assert "Random splits share rows, so that the errors are too small" in printed
-
-
-def test_one_split_or_given_rows_tell_no_error(shares: Path, other: Path, tmp_path: Path) -> None:
-    asked = ("compare", shares, "--solvers", "convex")
-    assert "one split tells nothing about chance" in said(*asked, "--test", other)
-    assert json.loads(said(*asked, "--seeds", "4", "--json"))["differences"]["sen_welfare"] == []
-    rules = tmp_path / "rules.json"
-    fitted = json.loads(said("fit", shares, "--test", other, "--solver", "convex", "--out", rules, "--json"))
-    compared = json.loads(said(*asked, "--test", other, "--json"))["methods"][1]
-    for measure, found in compared["splits"][0]["held_out"].items():
-        assert found == pytest.approx(value(fitted["test"]["after"], measure))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--solvers", "magic"), "solver 'magic' does not exist"),
-        (("--objectives", ","), "no solver or no objective is named"),
-        (("--seeds", "1,1"), "--seeds 1,1: give whole numbers separated by commas, each once"),
-        (("--seeds", "x"), "--seeds x: give whole numbers"),
-        (("--validation-fraction", "0"), "--validation-fraction 0.0: give a share between 0 and 1"),
-    ],
-)
-def test_a_comparison_without_methods_or_splits_is_refused(
-    shares: Path, options: tuple[str, str], message: str
-) -> None:
-    assert message in error("compare", shares, *options)
-
-
-def test_random_splits_of_given_rows_are_refused(shares: Path, other: Path) -> None:
-    for option in (("--seeds", "1,2"), ("--validation-fraction", "0.2")):
-        assert f"{option[0]} makes random splits" in error("compare", shares, "--test", other, *option)
-
-
 def test_names_cannot_change_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "shares.csv"
     path.write_text("\x1b[31mred,[bold]b,label\n0.6,0.4,\x1b[31mred\n0.3,0.7,[bold]b\n", encoding="utf-8")
@@ -298,18 +258,15 @@ def test_help_is_printed_without_arguments() -> None:
     assert "evaluate" in reweight().output
 
 
-@pytest.mark.parametrize("command", ["fit", "compare"])
 def test_a_terminal_of_80_columns_shows_every_number_whole(
-    shares: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    shares: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A terminal, as rich understands these variables.
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("COLUMNS", "80")
-    asked = {"fit": ("fit", shares, "--out", tmp_path / "rules.json"), "compare": ("compare", shares)}
-    options = () if command == "fit" else ("--solvers", "coordinate", "--objectives", "cobias")
-    told = re.sub(r"\x1b\[[0-9;]*m", "", said(*asked[command], *options))
+    told = re.sub(r"\x1b\[[0-9;]*m", "", said("fit", shares, "--out", tmp_path / "rules.json"))
     tables = [line for line in told.splitlines() if line.startswith(("│", " "))]
     assert tables
     assert max(map(len, tables)) <= 80
     assert "…" not in "".join(tables)
-    assert ("coordinate cobias" if command == "compare" else "emu") in "".join(tables)
+    assert "emu" in "".join(tables)

@@ -72,6 +72,19 @@ def test_records_without_a_right_answer_are_left_out_and_counted(runs: list[Path
     assert "none of 8 records has a right answer; choose other splits" in fault
 
 
+def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) -> None:
+    by_prompt = {}
+    for folder in runs:
+        records = [one for one in read_run(folder).records if one.config == "two" and one.split == "pool"]
+        shown = {one.item_id for one in records if "shown_place" in one.groups}
+        note = f"{len(shown)} records of items that the model was shown or trained on with labels are left out"
+        told = said("evaluate", folder, "--config", "two", "--split", "pool")
+        assert (note in told) == bool(shown)
+        assert f"{len(records) - len(shown)} rows" in told
+        by_prompt[folder] = len(shown)
+    assert sorted(by_prompt.values()) == [0, 2]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.reweighting.objectives import Objective, ObjectiveName
-from evaluators.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Problem
+from evaluators.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
 from evaluators.reweighting.rules import RuleSet
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 

@@ -7,10 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from evaluators.reweighting.objectives import ObjectiveName
-from evaluators.reweighting.problem import Annealing
+from evaluators.reweighting.anneal import solve
+from evaluators.reweighting.problem import Annealing, ObjectiveName
 from evaluators.reweighting.rules import RuleSet
-from evaluators.reweighting.solvers.anneal import SOLVER
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.every_combination import best_of_all
 from tests.evaluators.reweighting.made import Made, biased, problem_of
@@ -18,7 +17,7 @@ from tests.evaluators.reweighting.made import Made, biased, problem_of
 
 def reached(made: Made, name: ObjectiveName, rule_set: RuleSet, annealing: Annealing, seed: int) -> float:
     problem = problem_of(made, name, rule_set, annealing, seed=seed)
-    values = [problem.score(problem.counts(one.rules)).objective for one in SOLVER.solve(problem).candidates]
+    values = [problem.score(problem.counts(one.rules)).objective for one in solve(problem).candidates]
     return min(values)
 
 
@@ -84,7 +83,7 @@ def test_of_equal_gini_indices_the_higher_mean_counts() -> None:
             if sum(shares):
                 found.add((round(oracle.gini(shares), 9), -round(oracle.mean(shares), 9)))
         problem = problem_of(made, "gini", rule_set, Annealing(moves_per_level=30))
-        scores = [problem.score(problem.counts(one.rules)) for one in SOLVER.solve(problem).candidates]
+        scores = [problem.score(problem.counts(one.rules)) for one in solve(problem).candidates]
         assert len({mean for gini, mean in found if gini == min(found)[0]}) > 1
         assert tuple(min(scores)) == pytest.approx(min(found), abs=1e-8)
 
@@ -103,11 +102,11 @@ def test_the_full_map_finds_the_best_of_all_pairs_of_rules() -> None:
 def test_restarts_are_searches_with_the_following_seeds() -> None:
     made = biased(2, 120, 4)
     schedule = Annealing(cooling=0.7, stop_ratio=0.05, moves_per_level=30)
-    several = SOLVER.solve(problem_of(made, "gini", None, schedule, seed=4)).candidates
+    several = solve(problem_of(made, "gini", None, schedule, seed=4)).candidates
     assert len(several) == 3
     for restart, candidate in enumerate(several):
         alone = problem_of(made, "gini", None, schedule._replace(n_restarts=1), seed=4 + restart)
-        (single,) = SOLVER.solve(alone).candidates
+        (single,) = solve(alone).candidates
         np.testing.assert_array_equal(single.rules.weights, candidate.rules.weights)
 
 
@@ -117,7 +116,7 @@ def test_the_number_of_proposals_is_that_of_the_schedule() -> None:
     rule_set = RuleSet("weights", 5, "linear")
     # Temperatures 0.1, 0.05 and 0.025. Nothing beats the start, so that one sweep of four other weights for each of
     # three classes follows.
-    assert SOLVER.solve(problem_of(made, "sen", rule_set, schedule)).n_evaluations == 2 * (3 * 7 + 3 * 4)
+    assert solve(problem_of(made, "sen", rule_set, schedule)).n_evaluations == 2 * (3 * 7 + 3 * 4)
 
 
 @pytest.mark.parametrize("name", ["sen", "gini", "cobias", "dcs"])
@@ -125,7 +124,7 @@ def test_no_single_change_improves_the_result(name: ObjectiveName) -> None:
     made = biased(9, 70, 3)
     rule_set = RuleSet("full", 6, "linear")
     schedule = Annealing(cooling=0.6, stop_ratio=0.05, moves_per_level=30, n_restarts=1)
-    (candidate,) = SOLVER.solve(problem_of(made, name, rule_set, schedule)).candidates
+    (candidate,) = solve(problem_of(made, name, rule_set, schedule)).candidates
     weights = rule_set.weights.tolist()
     numbers = [
         function if function >= 0 else 19 + weights.index(weight)

@@ -47,7 +47,7 @@ CHOICES: list[dict[str, Any]] = [
     {},
     {"solver": "convex"},
     {"solver": "path", "objective": "gini"},
-    {"solver": "equalise", "objective": "cobias"},
+    {"solver": "path", "objective": "cobias"},
     {"solver": "anneal", "moves_per_level": 20, "n_restarts": 1, "cooling": 0.8, "grid": "linear"},
     {"solver": "anneal", "moves_per_level": 20, "n_restarts": 1, "cooling": 0.8, "correction": "full"},
     {"solver": "anneal", "moves_per_level": 20, "n_restarts": 1, "cooling": 0.8, "correction": "membership"},
@@ -224,3 +224,15 @@ def test_fitting_and_files_need_no_scikit_learn(repository: Path, tmp_path: Path
     path = tmp_path / "rules.json"
     subprocess.run([sys.executable, "-c", program, str(path)], cwd=repository, timeout=120, check=True)
     assert Reweighter.load(path).predict([[0.9, 0.1], [0.3, 0.7]]).tolist() == ["a", "b"]
+
+
+def test_rules_of_a_solver_that_is_gone_still_predict(tmp_path: Path) -> None:
+    made = biased(1, 120, 3)
+    fitted = Reweighter(solver="convex").fit(*made)
+    fitted.save(tmp_path / "rules.json")
+    text = (tmp_path / "rules.json").read_text(encoding="utf-8")
+    (tmp_path / "rules.json").write_text(text.replace('"convex"', '"equalise"'), encoding="utf-8")
+    loaded = Reweighter.load(tmp_path / "rules.json")
+    assert loaded.predict(made.probabilities).tolist() == fitted.predict(made.probabilities).tolist()
+    with pytest.raises(ValueError, match="solver 'equalise' does not exist; have: anneal, convex, coordinate, path"):
+        loaded.fit(*made)

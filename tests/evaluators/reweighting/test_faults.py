@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from evaluators.reweighting.estimator import Reweighter
-from evaluators.reweighting.fitting import Settings, fit_rules
+from evaluators.reweighting.fitting import PAPER, Settings, fit_rules
 from evaluators.reweighting.inputs import checked_probabilities, coded_targets
-from evaluators.reweighting.objectives import DcsWeights
-from evaluators.reweighting.problem import Annealing
+from evaluators.reweighting.problem import Annealing, DcsWeights
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, unequal
 
@@ -98,7 +97,7 @@ def test_tables_of_another_shape_are_refused() -> None:
         ({"objective": "x"}, "objective 'x' does not exist; have: sen, gini, cobias, dcs"),
         ({"correction": "x"}, "have: weights, full, membership"),
         ({"grid": "x"}, "have: log, linear"),
-        ({"solver": "x"}, "have: anneal, convex, coordinate, equalise, path"),
+        ({"solver": "x"}, "have: anneal, convex, coordinate, path"),
         ({"correction": "full"}, "take one of these solvers: anneal"),
         ({"min_mean": "x"}, "give 'baseline', 'balanced', a number or None"),
         ({"min_mean": 80}, "min_mean is 80; give a share from 0 to 1"),
@@ -128,7 +127,7 @@ def test_few_rows_in_a_class_suggest_another_solver() -> None:
     made = biased(0, 400, 3, skew=1.2)
     smallest = int(np.bincount(made.targets).min())
     assert smallest < 50
-    for solver in ("coordinate", "equalise"):
+    for solver in ("coordinate", "anneal"):
         said = notes(made, solver=solver)
         assert f"the smallest class has {smallest} rows, fewer than 50: solver '{solver}' overfits here" in said
         assert "take solver 'path' or 'convex'" in said
@@ -187,3 +186,18 @@ def test_the_estimator_warns_what_the_fit_notes() -> None:
     with pytest.warns(UserWarning, match="overfits here|get less accurate") as caught:
         fitted = Reweighter().fit(made.probabilities, made.targets)
     assert tuple(str(one.message) for one in caught) == fitted.fit_.notes
+
+
+def test_notes_of_a_fit_name_the_class_that_loses() -> None:
+    rng = np.random.default_rng(3)
+    targets = rng.integers(3, size=300)
+    scores = rng.normal(0, 1, (300, 3)) + np.array([0.0, 0.0, 1.5])
+    scores[np.arange(300), targets] += 1.5
+    odds = np.exp(scores)
+    fit = fit_rules(odds / odds.sum(axis=1, keepdims=True), targets, Settings(), ["red", "green", "blue"])
+    assert any("most 'blue': " in note for note in fit.notes)
+
+
+def test_the_paper_has_its_choices() -> None:
+    assert (PAPER.objective, PAPER.min_mean, PAPER.correction, PAPER.solver) == ("gini", None, "full", "anneal")
+    assert (PAPER.n_weights, PAPER.grid) == (30, "linear")

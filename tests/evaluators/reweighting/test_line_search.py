@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.reweighting.objectives import OBJECTIVES, ObjectiveName
-from evaluators.reweighting.solvers.coordinate import SOLVER
+from evaluators.reweighting.coordinate import solve
+from evaluators.reweighting.problem import OBJECTIVES, ObjectiveName
 from evaluators.statistics.bootstrap import FloatArray
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, problem_of, tied
@@ -47,7 +47,7 @@ def best_by_hand(made: Made, weights: FloatArray, one: int, name: ObjectiveName)
 
 def ends(made: Made, name: ObjectiveName) -> list[FloatArray]:
     """Return the weights that the search ends with, from each of its starts."""
-    candidates = SOLVER.solve(problem_of(made, name)).candidates
+    candidates = solve(problem_of(made, name)).candidates
     return [one.rules.weights for one in candidates if one.name.startswith("from ")]
 
 
@@ -83,7 +83,7 @@ def test_at_the_end_no_single_weight_can_be_improved(name: ObjectiveName, n_clas
 def test_the_search_never_ends_worse_than_it_starts() -> None:
     for seed in range(10):
         made = biased(seed, 70, 4)
-        found = {one.name: one.rules for one in SOLVER.solve(problem_of(made)).candidates}
+        found = {one.name: one.rules for one in solve(problem_of(made)).candidates}
         for start in ("equal accuracies", "convex"):
             before, after = (value(made, rules.weights, "sen") for rules in (found[start], found[f"from {start}"]))
             assert after <= before + 1e-9
@@ -91,6 +91,6 @@ def test_the_search_never_ends_worse_than_it_starts() -> None:
 
 def test_a_class_that_is_never_probable_is_left_alone() -> None:
     made = Made(np.array([[0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.5, 0.5, 0.0]]), np.array([0, 1, 2]))
-    for candidate in SOLVER.solve(problem_of(made)).candidates:
+    for candidate in solve(problem_of(made)).candidates:
         assert np.isfinite(candidate.rules.weights).all()
         assert candidate.rules.predict(made.probabilities)[:2].tolist() == [0, 1]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evaluators.reweighting.rules import N_FUNCTIONS, TRIANGLES, UNCHANGED, ClassRules, RuleSet
+from evaluators.reweighting.rules import N_FUNCTIONS, TRIANGLES, UNCHANGED, ClassRules, RuleSet, prepared
 from tests.evaluators.reweighting import oracle
 
 POINTS = np.sort(np.concatenate([np.arange(8001) / 8000, np.random.default_rng(0).random(9)]))
@@ -131,3 +131,11 @@ def test_weights_are_scaled_so_that_the_largest_is_one() -> None:
     assert rules.weights.tolist() == [0.25, 1.0, 0.5]
     assert not rules.has_functions
     assert FULL.rules(np.array([48, 3])).has_functions
+
+
+def test_rows_are_divided_by_their_sums_unless_rounding_alone_is_off() -> None:
+    rows = np.array([[0.25, 0.25], [0.5, 0.5000005], [0.5, 0.50001], [3.0, 1.0], [0.0, 0.0]])
+    found = prepared(rows, "full")
+    np.testing.assert_array_equal(found[[0, 1, 3, 4]], [[0.5, 0.5], [0.5, 0.5000005], [0.75, 0.25], [0.0, 0.0]])
+    assert found[2].sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_array_equal(prepared(rows, "weights"), rows)

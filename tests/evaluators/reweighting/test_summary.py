@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evaluators.reweighting.summary import MEASURES, summarise, wilson
+from evaluators.reweighting.summary import MEASURES, TITLES, changes, losses, summarise, wilson
 from evaluators.statistics.class_accuracies import gini_noise_floor
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import biased
@@ -80,3 +80,50 @@ def test_a_measure_that_does_not_exist_has_a_reason() -> None:
     assert never.value("sen_welfare") == 0
     single = summarise(np.array([0, 0]), np.array([0, 1]), ["a", "b"])
     assert "fewer than two classes" in str(next(one for one in single.measures if one.name == "cobias").reason)
+
+
+def test_every_loss_is_told() -> None:
+    targets = np.array([0] * 10 + [1] * 10 + [2] * 2)
+    before, after = targets.copy(), targets.copy()
+    before[20:] = 0
+    after[:6] = 2
+    old, new = (summarise(targets, predicted, ["a", "b", "c"]) for predicted in (before, after))
+    told = list(losses(old, new))
+    assert told == [
+        "the accuracy over all rows falls by 0.1818, from 0.9091 to 0.7273",
+        "1 of 3 classes lose and 1 gain; 'a' loses most, from 1.0000 to 0.4000",
+    ]
+    assert "smallest class accuracy 0.0000 to 0.4000" in changes(old, new)
+    assert list(losses(old, old)) == []
+
+
+def test_the_lorenz_curve_of_a_summary_is_that_of_its_accuracies() -> None:
+    summary = summarise(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), ["a", "b", "c"])
+    assert summary.lorenz == [(0.0, 0.0), (0.5, pytest.approx(1 / 3)), (1.0, 1.0)]
+    assert summarise(np.array([0, 1]), np.array([1, 0]), ["a", "b"]).lorenz == []
+
+
+@pytest.mark.parametrize(("n_classes", "n_rows"), [(2, 20), (4, 100), (100, 40), (100, 3)])
+def test_intervals_hold_their_values_and_cover_what_as_many_rows_give(n_classes: int, n_rows: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    targets = np.repeat(np.arange(n_classes), n_rows)
+    names = [str(number) for number in range(n_classes)]
+    summaries = []
+    for seed in range(40):
+        wrong = (targets + 1) % n_classes
+        predicted = np.where(rng.random(len(targets)) < 0.7, targets, wrong)
+        summaries.append(summarise(targets, predicted, names, n_resamples=300, seed=seed))
+    for name in ("mean_class_accuracy", "gini", "sen_welfare", "cobias"):
+        found = [next(one for one in summary.measures if one.name == name) for summary in summaries]
+        expected = np.mean([one.value for one in found if one.value is not None])
+        covered = 0
+        for one in found:
+            assert one.value is not None
+            assert one.interval is not None
+            assert one.interval.low <= one.value <= one.interval.high
+            covered += int(one.interval.low <= expected <= one.interval.high)
+        assert covered >= 33, f"{name}: {covered} of 40 intervals of 95 %"
+
+
+def test_every_measure_has_a_title() -> None:
+    assert {*TITLES} == {*MEASURES}

@@ -42,7 +42,7 @@ def predict(shown: str) -> Callable[[Path, Any], Iterable[str]]:
         {},
         {"solver": "convex"},
         {"solver": "path"},
-        {"solver": "equalise", "objective": "gini"},
+        {"solver": "path", "objective": "gini"},
         {**SHORT, "grid": "linear"},
         {**SHORT, "correction": "full", "objective": "gini", "grid": "linear"},
         {**SHORT, "correction": "full", "objective": "dcs", "n_weights": 5},

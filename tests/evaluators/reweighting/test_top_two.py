@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.reweighting.objectives import Counts
+from evaluators.reweighting.problem import Counts
 from evaluators.reweighting.rules import MAPS, MapKind, RuleSet
-from evaluators.reweighting.standing import Standing
+from evaluators.reweighting.top_two import TopTwo
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, tied
@@ -47,7 +47,7 @@ def walk(plan: Walk) -> int:
     n_classes = made.probabilities.shape[1]
     numbers: IntArray = rng.choice(rule_set.numbers, size=n_classes)
     values = rule_set.rules(numbers).transform(made.probabilities)
-    standing = Standing(made.probabilities, made.targets, values)
+    top = TopTwo(made.probabilities, made.targets, values)
     order = np.argsort(made.targets, kind="stable")
     n_empty = 0
     for move in range(plan.n_moves):
@@ -56,12 +56,12 @@ def walk(plan: Walk) -> int:
         new[:, one] = rule_set.value(number, made.probabilities[:, one])
         expected = recounted(made, new)
         changed = new[order, one]
-        assert both(standing.trial(one, changed, with_predicted=True)) == expected, (plan.seed, move)
-        assert standing.trial(one, changed).right.tolist() == expected[0]
+        assert both(top.trial(one, changed, with_predicted=True)) == expected, (plan.seed, move)
+        assert top.trial(one, changed).right.tolist() == expected[0]
         if rng.random() < 0.7:
-            standing.accept(one, changed)
+            top.accept(one, changed)
             values = new
-            assert both(standing.counts(with_predicted=True)) == expected, (plan.seed, move)
+            assert both(top.counts(with_predicted=True)) == expected, (plan.seed, move)
         n_empty += int((~values.any(axis=1)).sum())
     return n_empty
 
@@ -97,10 +97,10 @@ def test_counts_of_small_tables_are_those_of_plain_loops(seed: int, n_classes: i
 def test_the_best_of_all_other_classes_is_that_of_plain_loops() -> None:
     made = tied(11, 80, 5)
     order = np.argsort(made.targets, kind="stable")
-    standing = Standing(made.probabilities, made.targets, made.probabilities)
+    top = TopTwo(made.probabilities, made.targets, made.probabilities)
     for one in range(5):
-        others = standing.others(one)
-        for row, (shares, target) in enumerate(zip(made.probabilities[order].tolist(), standing.targets, strict=True)):
+        others = top.others(one)
+        for row, (shares, target) in enumerate(zip(made.probabilities[order].tolist(), top.targets, strict=True)):
             rest = [-1.0 if place == one else share for place, share in enumerate(shares)]
             best = oracle.first_largest(rest)
             assert (others.values[row], others.classes[row]) == (rest[best], best)
@@ -109,8 +109,8 @@ def test_the_best_of_all_other_classes_is_that_of_plain_loops() -> None:
 
 def test_rows_keep_their_class_in_another_order() -> None:
     made = biased(1, 30, 4)
-    standing = Standing(made.probabilities, made.targets, made.probabilities)
+    top = TopTwo(made.probabilities, made.targets, made.probabilities)
     for one in range(4):
-        assert set(standing.targets[standing.own_rows(one)]) == {one}
+        assert set(top.targets[top.own_rows(one)]) == {one}
     expected = made.probabilities[np.argsort(made.targets, kind="stable")].T
-    np.testing.assert_array_equal(standing.probabilities, expected)
+    np.testing.assert_array_equal(top.probabilities, expected)

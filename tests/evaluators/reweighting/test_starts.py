@@ -10,9 +10,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from evaluators.reweighting.balanced import balanced_log_weights
-from evaluators.reweighting.equalised import equalised_log_weights
-from evaluators.reweighting.problem import load_solver
+from evaluators.reweighting.fitting import SOLVERS
+from evaluators.reweighting.starts import balanced_log_weights, equalised_log_weights
 from evaluators.statistics.bootstrap import FloatArray
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, problem_of
@@ -123,7 +122,7 @@ def test_the_path_runs_from_nothing_to_one_and_to_the_other() -> None:
     made = biased(4, 200, 4)
     problem = problem_of(made)
     middle, end = balanced_log_weights(problem), equalised_log_weights(problem).last
-    points = [np.log(one.rules.weights) for one in load_solver("path").solve(problem).candidates]
+    points = [np.log(one.rules.weights) for one in SOLVERS["path"].solve(problem).candidates]
     assert len(points) == 40
     for place, point in enumerate(points, start=1):
         first = min(place, 20) / 20 * middle
