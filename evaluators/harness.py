@@ -101,7 +101,8 @@ def validated(adapter: TypeAdapter[_T], value: object, where: str, remedy: str) 
         DataError: a field is missing or has another type.
     """
     try:
-        return adapter.validate_python(value)
+        # A log is JSON, whose lists stand for tuples and whose objects stand for documents of ours.
+        return adapter.validate_python(value, strict=False)
     except ValidationError as error:
         first: Any = error.errors()[0]
         field_name = ".".join(map(str, first["loc"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -30,11 +29,15 @@ def as_row(document: Document) -> dict[str, Any]:
     return cast(dict[str, Any], adapter_of(type(document)).dump_python(document, warnings=False))
 
 
-def from_values(row: Mapping[str, Any], row_type: type[D]) -> D:
-    """Return the document of a row without looking at the rules that join several fields.
+def from_values(values: Any, document_type: type[D]) -> D:
+    """Return a document without looking at the rules that join several fields.
+
+    Args:
+        values: Nested dictionaries and sequences, as a row of a parquet file or what this machine remembers has them.
+        document_type: Document to make.
 
     Raises:
         ValidationError: a value breaks the annotation of its field.
     """
-    # Arrow has said that a number is one; lists and structures come as lists and dictionaries.
-    return cast(D, adapter_of(row_type).validate_python(row, strict=False))
+    # Tuples come as lists and documents as dictionaries; Arrow has said that a number is one.
+    return cast(D, adapter_of(document_type).validate_python(values, strict=False))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, checked_folder, open_adapters
 from evaluators.backend import ChoiceRequest
@@ -23,6 +23,7 @@ from evaluators.runs.selection import SelectedPart
 from evaluators.trainer import Context, Lesson, Trainer
 from schemas import contract, strict_json
 from schemas.adapters import SCHEMA_VERSION, Adapters, TrainedAdapter, TrainingData
+from schemas.conversion import from_values
 from schemas.errors import ConfigError
 from schemas.files import replacing_folder, sha256_file
 from schemas.item_shape import Item
@@ -187,7 +188,7 @@ def _known(out: Path) -> dict[str, TrainedAdapter]:
     found = {}
     for path in sorted(out.glob(f"*/*/{_ADAPTER}")):
         try:
-            adapter = TypeAdapter(TrainedAdapter).validate_python(strict_json.read(path))
+            adapter = from_values(strict_json.read(path), TrainedAdapter)
         except ValidationError as error:
             raise ConfigError(f"{path}: is no note on an adapter; remove the folder and train it again") from error
         if path.parent != out / adapter.name:

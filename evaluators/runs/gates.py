@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition, Source, TableSource
@@ -22,6 +21,7 @@ from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Task, load_task, prompt_of
 from schemas import contract, strict_json
+from schemas.conversion import as_row, from_values
 from schemas.memory import Memory, machine_memory
 from schemas.record_columns import RecordColumns
 from schemas.record_hashes import items_sha256, joined_sha256, requests_sha256
@@ -60,7 +60,7 @@ class _Answered(NamedTuple):
 
 
 def _reference_as_json(reference: _Answered) -> JsonValue:
-    metric = contract.plain(_metrics().dump_python([reference.metric], mode="json"))
+    metric = contract.plain(as_row(reference.metric))
     return {"baseline": reference.baseline, "metric": metric, "sums": reference.sums.tolist()}
 
 
@@ -71,14 +71,9 @@ def _references_from(value: JsonValue | None) -> list[_Answered] | None:
     found = []
     for one in value:
         told = cast(dict[str, Any], one)
-        (metric,) = _metrics().validate_python(told["metric"])
+        metric = from_values(told["metric"], Metric)
         found.append(_Answered(told["baseline"], metric, np.array(told["sums"], dtype=np.float64)))
     return found
-
-
-@cache
-def _metrics() -> TypeAdapter[list[Metric]]:
-    return TypeAdapter(list[Metric])
 
 
 class Lead(NamedTuple):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +18,8 @@ from leaderboard.checking.intake import MOST_RESULT_BYTES, check_own_file, check
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.verification import verified_entry
 from schemas import contract
+from schemas.conversion import as_row, from_values
+from schemas.document import Document
 from schemas.errors import BiasboardError
 from schemas.files import sha256_file
 from schemas.memory import Memory
@@ -103,7 +104,7 @@ def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonVa
 
 def _as_json(entry: Entry) -> JsonValue:
     return {
-        "metrics": _plain(list[Metric], list(entry.metrics.values())),
+        "metrics": _rows(entry.metrics.values()),
         "n_recomputed": entry.n_recomputed,
         "primary_resamples": None if entry.primary_resamples is None else _packed(entry.primary_resamples),
         "index_resamples": {name: _packed(values) for name, values in entry.index_resamples.items()},
@@ -111,9 +112,9 @@ def _as_json(entry: Entry) -> JsonValue:
         "match": list(entry.match),
         "items_sha256": entry.items_sha256,
         "answers_sha256": entry.answers_sha256,
-        "earlier": _plain(list[Metric], list(entry.earlier)),
-        "coverage": _plain(list[SplitCounts], list(entry.coverage)),
-        "standing": None if entry.standing is None else _plain(Standing, entry.standing),
+        "earlier": _rows(entry.earlier),
+        "coverage": _rows(entry.coverage),
+        "standing": None if entry.standing is None else _STANDING.dump_python(entry.standing, mode="json"),
         "rescored": list(entry.rescored),
         "examples": [[example.kind, contract.dump(example.record)] for example in entry.examples.chosen],
         "totals": [[kind, n] for kind, n in entry.examples.totals],
@@ -123,7 +124,7 @@ def _as_json(entry: Entry) -> JsonValue:
 
 def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
     told = cast(dict[str, Any], known)
-    metrics: list[Metric] = _adapter(list[Metric]).validate_python(told["metrics"])
+    metrics = [from_values(metric, Metric) for metric in told["metrics"]]
     primary = told["primary_resamples"]
     return Entry(
         result=result,
@@ -137,9 +138,9 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
         match=Match(*told["match"]),
         items_sha256=told["items_sha256"],
         answers_sha256=told["answers_sha256"],
-        earlier=tuple(_adapter(list[Metric]).validate_python(told["earlier"])),
-        coverage=tuple(_adapter(list[SplitCounts]).validate_python(told["coverage"])),
-        standing=None if told["standing"] is None else _adapter(Standing).validate_python(told["standing"]),
+        earlier=tuple(from_values(metric, Metric) for metric in told["earlier"]),
+        coverage=tuple(from_values(entry, SplitCounts) for entry in told["coverage"]),
+        standing=None if told["standing"] is None else _STANDING.validate_python(told["standing"]),
         rescored=tuple(told["rescored"]),
         folder=path.parent,
         examples=Examples(
@@ -152,8 +153,11 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
     )
 
 
-def _plain(kind: Any, value: object) -> JsonValue:
-    return contract.plain(_adapter(kind).dump_python(value, mode="json"))
+_STANDING = TypeAdapter(Standing)
+
+
+def _rows(documents: Iterable[Document]) -> JsonValue:
+    return [contract.plain(as_row(document)) for document in documents]
 
 
 def _packed(values: FloatArray) -> str:
@@ -162,8 +166,3 @@ def _packed(values: FloatArray) -> str:
 
 def _unpacked(text: str) -> FloatArray:
     return np.frombuffer(base64.b64decode(text), dtype="<f8")
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from leaderboard.checking.register import acceptances, check_owner, read_register, write_register
 from schemas import strict_json
 from schemas.command_line import one_line_errors
+from schemas.conversion import from_values
 from schemas.errors import ConfigError, DataError
 from schemas.files import sha256_file
 from schemas.register import Acceptance, Decision, Rerun
@@ -112,7 +113,7 @@ def _told(report: Path) -> dict[str, _Told]:
 
 def _rerun(report: Path, value: JsonValue) -> Rerun | None:
     try:
-        return TypeAdapter(Rerun | None).validate_python(value)
+        return None if value is None else from_values(value, Rerun)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
