@@ -121,9 +121,9 @@ class Manifest(Document):
     """Number of candidates that each rule kept out of the data; each candidate is a row of rejects.parquet."""
     flags: tuple[RuleCount, ...]
     """Number of items that carry each flag. Flagged items are in the data, as the source has them."""
-    suites: Annotated[tuple[Suite, ...], MinLen(1)] = ()
+    suites: tuple[Suite, ...] = ()
     """Suites of configs; left out of the file if there are none."""
-    files: Annotated[tuple[FileEntry, ...], MinLen(1)] = ()
+    files: tuple[FileEntry, ...] = ()
     """Further files with their hashes; left out of the file if there are none."""
 
     @override

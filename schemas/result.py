@@ -84,7 +84,7 @@ class Signature(Document):
     """Normalisation of the option log-probabilities; None for generations."""
     n_outcomes: Annotated[int, Ge(2)] | None
     """Number of outcomes k; None if each item brings its own options, or if no outcome is read from generated texts."""
-    parts: Annotated[tuple[Name, ...], MinLen(1), Distinct()] = ()
+    parts: Annotated[tuple[Name, ...], Distinct()] = ()
     """Configs that were asked, in order, if ``config`` is a suite; empty if it is a single config."""
     examples_sha256: Sha256 | None = None
     """SHA-256 of the solved examples that prompts show, of all parts in order; None if the task shows none."""
@@ -331,7 +331,7 @@ class Result(Document):
     records: RecordsFile
     scores: ScoresFile | None
     """Scores of the texts; None if the metrics need no scorer or no text was scored."""
-    coverage: Annotated[tuple[SplitCounts, ...], MinLen(1)] = ()
+    coverage: tuple[SplitCounts, ...] = ()
     """Counts of each split of each part, in the order of the records; empty for a single config."""
     withheld: Withheld | None = None
     """Files that hold the texts and stay elsewhere; None if the texts are in the records."""

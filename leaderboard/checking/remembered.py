@@ -140,7 +140,7 @@ def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
         answers_sha256=told["answers_sha256"],
         earlier=tuple(from_values(metric, Metric) for metric in told["earlier"]),
         coverage=tuple(from_values(entry, SplitCounts) for entry in told["coverage"]),
-        standing=None if told["standing"] is None else _STANDING.validate_python(told["standing"]),
+        standing=None if told["standing"] is None else _STANDING.validate_python(told["standing"], strict=False),
         rescored=tuple(told["rescored"]),
         folder=path.parent,
         examples=Examples(
