@@ -15,10 +15,11 @@ from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Le, Lt, MinLen
 from pydantic import AllowInfNan, BeforeValidator, PlainSerializer, StringConstraints, WithJsonSchema
 
 from schemas.columns import BoolArray, Column
+from schemas.document import INTEGERS
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -68,7 +69,10 @@ def _broken(column: Column, hint: Any) -> BoolArray:
         if is_broken.any():
             found[column.lists.owners[is_broken]] = True
     elif get_origin(hint) is dict:
-        found |= _broken_maps(column, get_args(hint)[1])
+        key, value = get_args(hint)
+        if key is not str:
+            raise TypeError(f"no check of columns knows the keys {key}; add it")
+        found |= _broken_maps(column, value)
     elif is_dataclass(hint):
         found |= breaks_a_type(column.fields, hint)
     elif hint is float:
@@ -94,6 +98,9 @@ def _outside(column: Column, constraint: Any) -> BoolArray:
             return np.asarray(column.lists.lengths < least)
         case Ge(ge=float(least) | int(least)):
             return ~(column.numbers >= least)
+        case Lt(lt=bound) if bound == INTEGERS:
+            # The type of the column says it.
+            return np.zeros(len(column), dtype=np.bool_)
         case Le(le=float(most) | int(most)):
             return ~(column.numbers <= most)
         case _ if isinstance(constraint, _CONVERSIONS):

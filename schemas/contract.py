@@ -25,7 +25,7 @@ from schemas.cluster_sums import ClusterSums
 from schemas.conversion import adapter_of, from_values
 from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject
-from schemas.document import Document
+from schemas.document import Document, shown
 from schemas.encoded_image import to_text
 from schemas.errors import DataError
 from schemas.item_shape import item_shapes
@@ -243,10 +243,13 @@ def _worded(error: ValidationError, kind: Kind) -> Iterator[str]:
     # A list whose entries are wrong is said to be too short as well: the deeper error says more.
     explained = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
     found = [one for one in found if one["loc"] not in explained]
-    found.sort(key=lambda one: (len(one["loc"]), _place(one["loc"])))
-    for parents in dict.fromkeys(one["loc"][:-1] for one in found if one["type"] == "missing"):
-        names = [str(one["loc"][-1]) for one in found if one["type"] == "missing" and one["loc"][:-1] == parents]
-        yield f"{_place(parents)}: field {', '.join(map(repr, sorted(names)))} is missing; add it ({kind.place})"
+    found.sort(key=lambda one: (len(one["loc"]), [(isinstance(step, int), step) for step in one["loc"]]))
+    missing: dict[tuple[str | int, ...], list[str]] = {}
+    for one in found:
+        if one["type"] == "missing":
+            missing.setdefault(one["loc"][:-1], []).append(repr(one["loc"][-1]))
+    for parents, names in missing.items():
+        yield f"{_place(parents)}: field {', '.join(sorted(names))} is missing; add it ({kind.place})"
     for one in found:
         if one["type"] != "missing":
             yield _words_of(one["type"], one["loc"], one["input"], one["msg"], one.get("ctx", {}), kind)
@@ -255,24 +258,29 @@ def _worded(error: ValidationError, kind: Kind) -> Iterator[str]:
 def _words_of(
     error_type: str, steps: tuple[str | int, ...], value: object, message: str, context: Mapping[str, Any], kind: Kind
 ) -> str:
-    place, shown, remedy = _place(steps), _shown(value), f"correct it ({kind.place})"
+    if error_type == "json_invalid":
+        # The text is ours, made from a value that was read: only its depth can be wrong.
+        return "nested too deeply; flatten it"
+    place, found, remedy = _place(steps), shown(value), f"correct it ({kind.place})"
     match error_type:
         case "unexpected_keyword_argument":
             have = ", ".join(field.name for field in fields(_type_at(kind.document_type, steps[:-1])))
-            return f"{_place(steps[:-1])}: field {steps[-1]!r} is not in {kind.place}; remove it, have: {have}"
+            return f"{_place(steps[:-1])}: field {shown(steps[-1])} is not in {kind.place}; remove it, have: {have}"
         case "literal_error":
             # The library lists them in quotation marks, the last after "or".
             have = context["expected"].replace(" or ", ", ").replace("'", "")
-            return f"{place}: {shown} is not allowed; have: {have}"
+            return f"{place}: {found} is not allowed; have: {have}"
         case "string_pattern_mismatch":
-            return f"{place}: {shown} does not match {context['pattern']!r}; {remedy}"
+            return f"{place}: {found} does not match {context['pattern']!r}; {remedy}"
+        case "not_a_number":
+            return f"{place}: {message}"
         case "finite_number":
             return f"{place}: holds NaN or an infinity; write null and a reason"
         case "string_too_short" | "too_short" if not value:
-            return f"{place}: {shown} should be non-empty; {remedy}"
+            return f"{place}: {found} should be non-empty; {remedy}"
         case _ if error_type in _TYPES:
-            return f"{place}: {shown} is not of type {_TYPES[error_type]}; {remedy}"
-    return f"{place}: {shown} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
+            return f"{place}: {found} is not of type {_TYPES[error_type]}; {remedy}"
+    return f"{place}: {found} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
 
 
 _SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")
@@ -281,13 +289,13 @@ _SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")
 
 def _place(steps: Sequence[str | int]) -> str:
     """Return a place in a document as a person writes it, such as ``metrics[0].value``."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{_named(step)}" for step in steps)
     return text.removeprefix(".") or "top level"
 
 
-def _shown(value: object) -> str:
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _named(step: str) -> str:
+    # The key of a mapping may hold anything.
+    return step if re.fullmatch(r"[A-Za-z0-9_.+-]{1,60}", step) else shown(step)
 
 
 def _type_at(document_type: type, steps: Sequence[str | int]) -> Any:

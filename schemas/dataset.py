@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from annotated_types import MinLen
-from pydantic import StringConstraints
+from pydantic import GetCoreSchemaHandler, StringConstraints
+from pydantic_core import CoreSchema
 from typing_extensions import override
 
 from schemas.document import (
@@ -26,7 +27,21 @@ from schemas.document import (
 
 SCHEMA_VERSION: Final = "1.0"
 
-Parameter: TypeAlias = bool | int | float | str | None
+
+class _Scalar:
+    """Gives a union of scalars one message in place of one for each of its types."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Name the types together."""
+        schema: Any = handler(source)
+        schema["schema"] |= {
+            "custom_error_type": "scalar",
+            "custom_error_message": "is not of type boolean, integer, number, string or null",
+        }
+        return cast(CoreSchema, schema)
+
+
+Parameter: TypeAlias = Annotated[bool | int | float | str | None, _Scalar()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

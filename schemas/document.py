@@ -7,15 +7,18 @@ Everything else follows from the annotations::
         probabilities: ...             ├─> checks of a JSON file or a single row     (schemas.contract)
                                        └─> checks of millions of rows, as columns    (schemas.column_checks)
 
-A rule that joins several fields is no matter of a type: a document says it in :meth:`Document.problems`.
+A rule that joins several fields is no matter of a type: a document says it in :meth:`Document.problems`, but those with
+millions of rows say it over whole columns (:mod:`schemas.record_checks`, :mod:`schemas.score_checks`).
+:func:`schemas.contract.problems_of` asks whichever it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, TypeAlias
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, Lt
 from pydantic import (
     AllowInfNan,
     BeforeValidator,
@@ -48,14 +51,16 @@ Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """A name that can be part of a path and of an address."""
 Sha256: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Version: TypeAlias = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+(\.\d+)?$")]
+Version: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
 SemanticVersion: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$")]
 Day: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 PathInFolder: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
 ]
-Count: TypeAlias = Annotated[int, Ge(0)]
-Positive: TypeAlias = Annotated[int, Ge(1)]
+INTEGERS = 2**63
+"""Where the integers of a parquet column end."""
+Count: TypeAlias = Annotated[int, Ge(0), Lt(INTEGERS)]
+Positive: TypeAlias = Annotated[int, Ge(1), Lt(INTEGERS)]
 Share: TypeAlias = Annotated[float, Ge(0), Le(1)]
 
 
@@ -68,7 +73,8 @@ def _log_probability(value: Any) -> Any:
 
 
 def _as_json(value: float) -> float | str:
-    return "-inf" if value == float("-inf") else value
+    # A library that is given NaN or an infinity here would write null, which means unknown. Only "-inf" is read back.
+    return value if math.isfinite(value) else str(value)
 
 
 LogProbability: TypeAlias = Annotated[
@@ -80,6 +86,12 @@ LogProbability: TypeAlias = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number", "maximum": 0}, {"const": "-inf"}]}),
 ]
 """A logarithm of a probability in nats. That of 0 is minus infinity, which strict JSON cannot spell but as a text."""
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: in one line, and not all of a long one."""
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class Distinct:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from schemas.column_checks import ColumnCheck, breaks_a_type
 from schemas.columns import BoolArray, Column, IntArray
+from schemas.document import shown
 from schemas.record import Exchange, Record
 from schemas.record_columns import RecordColumns
 
@@ -94,7 +95,9 @@ RECORD_CHECKS: tuple[ColumnCheck[RecordColumns, Record], ...] = (
     ColumnCheck(
         "target",
         _other_target,
-        lambda record: f"target: '{record.target}' differs from reference '{record.reference}'; set both to the target",
+        lambda record: (
+            f"target: {shown(record.target)} differs from reference {shown(record.reference)}; set both to the target"
+        ),
     ),
     ColumnCheck(
         "outcomes",

@@ -139,8 +139,8 @@ def writing_records(path: Path) -> Iterator[AddRecords]:
         def add(records: Sequence[Record]) -> RecordColumns:
             nonlocal n_rows
             columns = RecordColumns.of(records)
-            for place in broken_rows(columns).tolist():
-                contract.check(records[place], where=f"{path}: row {n_rows + place + 1}")
+            for problem in row_problems(path, RecordColumns(columns.table, n_rows + 1)):
+                raise DataError(problem)
             append(columns.table)
             n_rows += len(columns)
             return columns

@@ -173,7 +173,7 @@ class Metric(Document):
     """The value of a metric, or the reason why it has none; never a stand-in such as 0 or NaN."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
-    version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+(\.\d+)?(\+[A-Za-z0-9.-]+)?$")]
+    version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?(\+[A-Za-z0-9.-]+)?$")]
     """Version of the metric's definition and implementation; a plus sign and the versions of the detectors or scorers
     that it uses may follow. Values of different versions are never shown in one column."""
     value: float | None

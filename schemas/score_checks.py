@@ -22,10 +22,10 @@ def _fits_no_kind(columns: Mapping[str, Column]) -> BoolArray:
     numbers = lists.values.numbers
     n_rows = len(columns["kind"])
     lowest, highest = np.full(n_rows, np.inf), np.full(n_rows, -np.inf)
-    np.minimum.at(lowest, lists.owners, numbers)
-    np.maximum.at(highest, lists.owners, numbers)
-    sums = np.bincount(lists.owners, weights=numbers, minlength=n_rows)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # Of what is no number; it is found by its type.
+        np.minimum.at(lowest, lists.owners, numbers)
+        np.maximum.at(highest, lists.owners, numbers)
+        sums = np.bincount(lists.owners, weights=numbers, minlength=n_rows)
         lengths = np.sqrt(np.bincount(lists.owners, weights=numbers**2, minlength=n_rows))
     is_single = lists.lengths == 1
     are_probabilities = (lists.lengths == 3) & (lowest >= 0) & (np.abs(sums - 1) <= _TOLERANCE)

@@ -52,4 +52,5 @@ class ScoringRequest(Document):
         if (self.state == "open" and self.places) or (self.state == "done" and not self.places):
             yield f"places: names {len(self.places)} results, and the request is {self.state}; correct one"
         if (self.state == "declined") != (self.reason is not None):
-            yield f"reason: {self.reason or 'null'}, and the request is {self.state}; correct one"
+            has = "null" if self.reason is None else "one is given"
+            yield f"reason: {has}, and the request is {self.state}; correct one"

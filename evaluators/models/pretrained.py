@@ -70,7 +70,7 @@ def refusals(what: str, location: str, commit: str | None, *, remedy: str, own_c
         reason = " ".join(str(error).split())[:300]
         message = f"{what} cannot be loaded: {reason}; {remedy}"
         # All libraries name the argument with which they would run the code.
-        if "trust_remote_code" in str(error):
+        if "trust_remote_code=True" in str(error):
             named = "; ".join(_own_code(location, commit)) or reason
             message = f"{what} needs code of its own, which is never run here ({named}); {own_code}"
         raise ConfigError(message) from error
@@ -80,7 +80,7 @@ def _own_code(location: str, commit: str | None) -> Iterator[str]:
     """Yield a line for each settings file of a model that names code: the file, and the Python files."""
     for name in _SETTINGS:
         # The reason is known already: what cannot be read here names nothing.
-        with suppress(OSError, ValueError, AttributeError, TypeError):
+        with suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
             settings = json.loads(_file(location, commit, name).read_text(encoding="utf-8"))
             references = [_flat(value) for value in settings.get("auto_map", {}).values()]
             files = {reference.rpartition(".")[0] + ".py" for found in references for reference in found}

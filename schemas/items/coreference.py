@@ -10,7 +10,7 @@ from annotated_types import MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.document import Count, Distinct, Name, Text
+from schemas.document import Count, Distinct, Name, Text, shown
 from schemas.item_shape import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounGender, gender_of_pronoun, occupations
 
@@ -57,23 +57,25 @@ class CoreferenceItem(Item):
     def problems(self) -> Iterator[str]:
         end = self.pronoun_start + len(self.pronoun)
         if self.sentence[self.pronoun_start : end] != self.pronoun:
-            place = f"{self.pronoun_start} is not where '{self.pronoun}' stands in the sentence"
+            place = f"{self.pronoun_start} is not where {shown(self.pronoun)} stands in the sentence"
             yield f"pronoun_start: {place}; correct it"
         gender = gender_of_pronoun(self.pronoun)
         if gender is None:
             have = "he, him, his, himself, she, her, hers, herself"
-            yield f"pronoun: '{self.pronoun}' is not in the lexicon; have: {have}"
+            yield f"pronoun: {shown(self.pronoun)} is not in the lexicon; have: {have}"
         elif gender != self.pronoun_gender:
-            yield f"pronoun_gender: '{self.pronoun_gender}' does not fit '{self.pronoun}'; set {gender}"
+            yield f"pronoun_gender: '{self.pronoun_gender}' does not fit {shown(self.pronoun)}; set {gender}"
         for occupation in self.occupations:
             if occupation not in occupations():
-                yield f"occupations: '{occupation}' is not in the lexicon; have: {', '.join(sorted(occupations()))}"
+                have = ", ".join(sorted(occupations()))
+                yield f"occupations: {shown(occupation)} is not in the lexicon; have: {have}"
         for field in ("referent", "reference"):
             value = getattr(self, field)
             if value is not None and value not in self.occupations:
-                yield f"{field}: '{value}' is not one of the item's occupations; have: {', '.join(self.occupations)}"
+                have = ", ".join(self.occupations)
+                yield f"{field}: {shown(value)} is not one of the item's occupations; have: {have}"
         if self.referent in self.occupations and self.referent != self.reference:
-            differs = f"'{self.referent}' is not the reference '{self.reference}'"
+            differs = f"{shown(self.referent)} is not the reference {shown(self.reference)}"
             yield f"referent: {differs}; make the referent the reference"
         yield from _stereotype_problems(self)
 

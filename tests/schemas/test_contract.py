@@ -1,20 +1,24 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from schemas import contract, strict_json
+from schemas import contract, strict_json, tables
 from schemas.contract import D
 from schemas.dataset import Manifest, Reject
 from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record
+from schemas.record_files import write_records
 from schemas.result import Result
 from tests.schemas import examples
 
+REPOSITORY = Path(__file__).parents[2]
 Break = Callable[[Any], object]
 """Changes a JSON value for the worse."""
 
@@ -182,3 +186,61 @@ def test_the_signature_prints_as_one_line() -> None:
         "example@1.0.0|type2:test|items:2:01234567|task:coreference@1.0|prompt:intrinsic-v1:01234567"
         "|mode:option_logprob|norm:sum|k:2"
     )
+
+
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (changed([], "parameters", "x"), "parameters.x: [] is not of type boolean, integer, number, string or null"),
+        (changed({}, "parameters", "a\n\x1b[31mb"), r"parameters.'a\n\x1b[31mb': {} is not of type boolean, integer"),
+        (
+            changed(1, "a\nb"),
+            r"top level: field 'a\nb' is not in schemas/dataset.schema.json; remove it, have: schema_v",
+        ),
+        (changed(nested(500), "seed"), "nested too deeply; flatten it"),
+        (changed("\u0663.\u0664", "builder_version"), "builder_version: '\u0663.\u0664' does not match"),
+        (changed(2**63, "splits", 0, "n_items"), "splits[0].n_items: 9223372036854775808 should be less than"),
+        (changed([{}] * 300, "splits"), "splits[0]: field 'config', 'content_sha256', 'item_shape', 'n_items', 'path'"),
+    ],
+)
+def test_a_hostile_document_is_refused_in_one_line_each(change: Break, line: str) -> None:
+    value: Any = contract.dump(examples.manifest(examples.items()))
+    change(value)
+    lines = list(contract.errors(value, Manifest))
+    assert lines[0].startswith(line)
+    assert len(lines) == (300 if line.startswith("splits[0]: field") else 1)
+    assert all(one.isprintable() for one in lines)
+    with pytest.raises(DataError) as caught:
+        contract.load(value, Manifest, where="dataset.json")
+    assert str(caught.value) == f"dataset.json: {lines[0]}"
+
+
+def test_no_pattern_means_other_characters_elsewhere() -> None:
+    """Engines disagree on which characters are digits, letters and spaces beyond ASCII."""
+    places = [kind.place for kind in contract.kinds().values()]
+    patterns = [
+        text for place in places for text in re.findall(r'"pattern": "(.*)"', (REPOSITORY / place).read_text("utf-8"))
+    ]
+    assert len(patterns) > 50
+    assert [pattern for pattern in patterns if re.search(r"\\\\[dwDW]", pattern)] == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_no_writer_takes_what_is_no_log_probability(tmp_path: Path, value: float) -> None:
+    exchange = dataclasses.replace(examples.exchange(), option_logprobs=(value, float("-inf")))
+    record = dataclasses.replace(examples.record(), exchanges=(exchange,))
+    for write in (
+        lambda: contract.check(record, where="record"),
+        lambda: write_records(tmp_path / "records.parquet", [record]),
+        lambda: tables.write_rows(tmp_path / "records.parquet", [record], Record),
+    ):
+        with pytest.raises(DataError, match=r"exchanges\[0\]\.option_logprobs\[0\]: "):
+            write()
+    assert list(tmp_path.iterdir()) == []

@@ -16,8 +16,8 @@ class LabelledItem(Item):
     """A text to label."""
 
     item_id: Text
-    instruction: Text
-    text: Text
+    instruction: str
+    text: str
     labels: tuple[str, ...]
     target: str | None
     flags: tuple[str, ...]
