@@ -170,7 +170,7 @@ def _without_a_hash(folder: Path) -> None:
         (_renamed, "has sums of 'fairness', which is no metric of recognition"),
         (_over_more_clusters, "clusters, and the records have 30"),
         (_over_other_clusters, "has sums over"),
-        (_with_infinity, "row 1: holds NaN or"),
+        (_with_infinity, "row 1: sums[0]: holds NaN or"),
         (_twice, "has sums twice for one slice"),
         (_missing, "are on a group that no record has"),
         (_of_too_many, "count 1,000,000,000 units of 330 answers"),
