@@ -1,14 +1,11 @@
-"""The interface of a task with calibrated metrics, whose corrections lie beside the records of a run."""
+"""What a task with calibrated metrics is given: corrections that lie beside the records of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from schemas.corrections import FittedCorrection
-
-if TYPE_CHECKING:
-    pass
 
 
 class Beside(NamedTuple):

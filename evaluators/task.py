@@ -128,8 +128,7 @@ class Task(ABC):
     """
 
     if TYPE_CHECKING:
-        # A task has these as fields or computes them. To a type checker they are properties, which allows both; real
-        # ones would be taken for the defaults of the fields of a dataclass.
+        # Fields or properties of a task, for the reason that evaluators.backend.Backend gives.
         @property
         def name(self) -> str:
             """The name of the task, which is also the name of its file."""

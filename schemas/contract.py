@@ -105,7 +105,10 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     Raises:
         DataError: a field is missing, unknown or of another type, or the document breaks a rule.
     """
-    document, problems = _converted(value, document_type)
+    return _sound(*_converted(value, document_type), where)
+
+
+def _sound(document: D | None, problems: Iterator[str], where: str) -> D:
     for problem in problems:
         raise DataError(f"{where}: {problem}")
     return cast(D, document)
@@ -144,10 +147,7 @@ def from_row(row: Mapping[str, Any], row_type: type[D], *, where: str) -> D:
     Raises:
         DataError: a value or the row breaks a rule.
     """
-    document, problems = _converted_row(row, row_type)
-    for problem in problems:
-        raise DataError(f"{where}: {problem}")
-    return cast(D, document)
+    return _sound(*_converted_row(row, row_type), where)
 
 
 def row_errors(row: Mapping[str, Any], row_type: type[Document]) -> Iterator[str]:

@@ -36,7 +36,7 @@ def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
         row_type: Dataclass of the rows.
 
     Raises:
-        DataError: a row breaks its schema; nothing is written.
+        DataError: a row breaks a rule; nothing is written.
     """
     for number, row in enumerate(rows, start=1):
         contract.check(row, where=f"{path}: row {number}")
@@ -70,7 +70,7 @@ def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
     """Read a parquet file and check each row.
 
     Raises:
-        DataError: the file cannot be read (see :func:`read_values`), or a row breaks its schema.
+        DataError: the file cannot be read (see :func:`read_values`), or a row breaks a rule.
     """
     return [
         contract.from_row(value, row_type, where=f"{path}: row {number}")

@@ -1,4 +1,4 @@
-"""The item shapes: one file each, found by its name, with a JSON Schema of the same name beside it."""
+"""The item shapes: one file each, found by its name. The JSON Schemas beside them are generated."""
 
 from schemas.plugins import search_path
 
