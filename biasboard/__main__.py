@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from biasboard.ground.command_line import Place, command_group
 from evaluators.__main__ import COMMANDS as EVALUATORS
 from leaderboard.__main__ import COMMANDS as LEADERBOARD
-from schemas.command_line import Place, command_group
 
 app = command_group(
     "Build bias benchmarks, score language models on them, and publish the results.",

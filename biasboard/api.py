@@ -48,8 +48,8 @@ def build(
         DataError: the source is not as it should be.
     """
     from biasboard.building import builder_application
-    from schemas.command_line import call
-    from schemas.errors import ConfigError
+    from biasboard.ground.command_line import call
+    from biasboard.ground.errors import ConfigError
 
     options = {"out": out, "source": source, "input": input, "limit": limit, "overwrite": overwrite, **more}
     arguments = []
@@ -115,12 +115,12 @@ def evaluate(
         MissingExtraError: a library that the backend needs is not installed.
         RunError: a run ended early; its answers, and the runs before it, are kept.
     """
+    from biasboard.ground.command_line import hide_foreign_bars
+    from biasboard.ground.progress import note
     from evaluators.commands.asking import finished_runs
     from evaluators.commands.options import CACHE_VARIABLE, RunChoice
     from evaluators.runs.options import MAX_FAILURE_RATE
     from evaluators.runs.unread import is_unreadable
-    from schemas.command_line import hide_foreign_bars
-    from schemas.progress import note
 
     hide_foreign_bars()
     cache = cache or os.environ.get(CACHE_VARIABLE) or None
@@ -190,7 +190,7 @@ def _backend_options(given: BackendChoices) -> BackendOptions:
 
 
 def _check_range(name: str, value: float | None, minimum: float | None, maximum: float | None = None) -> None:
-    from schemas.errors import ConfigError
+    from biasboard.ground.errors import ConfigError
 
     if value is None or minimum is None:
         return

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import typer
 
+from biasboard.ground import plugins
+from biasboard.ground.command_line import Place, command_group, one_line_errors
+from biasboard.ground.errors import ConfigError
 from builders.__main__ import list_builders
-from schemas import plugins
-from schemas.command_line import Place, command_group, one_line_errors
-from schemas.errors import ConfigError
 
 _PACKAGE = "builders"
 _NO_BUILDERS = ("publish",)

@@ -1,5 +1,5 @@
 """Builders of benchmark datasets, one module or package each; this file imports nothing so that ``python -m`` works."""
 
-from schemas.plugins import search_path
+from biasboard.ground.plugins import search_path
 
 __path__ = search_path(__name__, __path__)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
 from builders.description import Builder, all_builders
-from schemas.command_line import one_line_errors
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.strict_json import JsonValue
 from builders.card import Card
-from schemas import strict_json
 from schemas.dataset import Manifest, SplitEntry
-from schemas.errors import DataError
-from schemas.files import sha256_file
 from schemas.item_shape import shape_of
-from schemas.strict_json import JsonValue
 
 CROISSANT_FILE = "croissant.json"
 _REMEDY = "build the dataset again"

@@ -6,8 +6,8 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from biasboard.ground import plugins
 from builders.protected import ProtectedSource
-from schemas import plugins
 
 DATASETS_FOLDER = Path("out/datasets")
 

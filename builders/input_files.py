@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from schemas.errors import DataError
-from schemas.files import check_readable
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable
 
 
 def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) -> dict[str, bytes]:

@@ -8,10 +8,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from biasboard.ground.errors import ConfigError
 from builders.description import BuilderSource
 from builders.output import check_target
 from builders.version import EXAMPLE, version_key
-from schemas.errors import ConfigError
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")

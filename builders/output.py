@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import replacing_folder
+from biasboard.ground.progress import Report, silent
 from builders.card import Card, render_card
 from builders.croissant import CROISSANT_FILE, render_croissant
 from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
-from schemas import contract, strict_json, tables
+from schemas import contract, tables
 from schemas.dataset import SCHEMA_VERSION, FileEntry, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
 from schemas.dataset_folder import MANIFEST, REJECTS
-from schemas.errors import ConfigError, DataError
-from schemas.files import replacing_folder
 from schemas.item_shape import Item, shape_of
-from schemas.progress import Report, silent
 
 VERSION_PARAMETER = "dataset_version"
 """Parameter of a manifest whose dataset was built under another version than its builder gives by itself."""

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from biasboard.ground.errors import ConfigError
 from builders.output import DraftSplit
-from schemas.errors import ConfigError
 from schemas.item_shape import Item
 
 

@@ -17,6 +17,6 @@ The way of an item::
 The lower half needs no model: ``rescore`` and every verification start from ``records.parquet``.
 """
 
-from schemas.plugins import search_path
+from biasboard.ground.plugins import search_path
 
 __path__ = search_path(__name__, __path__)

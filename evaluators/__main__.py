@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.command_line import Place, command_group
+from biasboard.ground.command_line import Place, command_group
 
 COMMANDS = {
     "run": Place(

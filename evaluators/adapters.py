@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from schemas import contract, strict_json
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import sha256_file
+from schemas import contract
 from schemas.adapters import Adapters, TrainedAdapter, adapter_name
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
 from schemas.result import AdaptersFile, Result
 from schemas.run_folder import ADAPTERS, read_adapters
 

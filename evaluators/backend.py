@@ -9,9 +9,9 @@ Each file in ``evaluators/backends`` is a backend. It holds
 * ``CAPABILITIES``, the abilities that its models may have, if they are others than those of most backends, by which
   messages name it.
 
-A backend raises the errors of :mod:`schemas.errors`: a ``ConfigError`` before the first request if the model or an
-option cannot work, and a ``RunError`` if no further request could succeed. If a single request goes wrong, its
-:class:`Response` has the status *failed*.
+A backend raises the errors of :mod:`biasboard.ground.errors`: a ``ConfigError`` before the first request if the
+model or an option cannot work, and a ``RunError`` if no further request could succeed. If a single request goes wrong,
+its :class:`Response` has the status *failed*.
 
 A backend receives all requests of a run at once and yields the responses as they arrive. A network client can thus keep
 its connections busy, and a local model can fill its batches. A backend that computes batch by batch only needs a plan
@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Type
 
 from pydantic import ConfigDict, Field
 
+from biasboard.ground import plugins, strict_json
+from biasboard.ground.errors import ConfigError
 from evaluators.adapters import AdapterSet
 from evaluators.backend_options import BackendOptions
-from schemas import plugins, strict_json
-from schemas.errors import ConfigError
 from schemas.record import ExchangeStatus
 from schemas.result import Model
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from schemas.errors import ConfigError
+from biasboard.ground.errors import ConfigError
 
 
 def _option(help_text: str, panel: str, *, minimum: float | None = None) -> Any:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import Capability, ChoiceRequest, GenerateRequest, Request, Response
-from schemas.errors import ConfigError
 
 CHOOSING: frozenset[Capability] = frozenset({"option_logprobs", "image_option_logprobs"})
 """Abilities of a baseline that only chooses among options; it reads neither texts nor images."""

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import GenerateRequest, Response
 from evaluators.baseline import Baseline
 from evaluators.task import Prompt, load_task
-from schemas import plugins
-from schemas.errors import ConfigError
 from schemas.item_shape import Item
 from schemas.result import Signature
 

@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError
 from evaluators.statistics.bootstrap import FloatArray, IntArray
-from schemas import plugins
-from schemas.errors import ConfigError
 
 _PACKAGE = "evaluators.calibration"
 SMALLEST_PRIOR = 1e-6

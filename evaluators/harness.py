@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checka
 
 from pydantic import TypeAdapter, ValidationError
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime
 from evaluators.task import Prompt
-from schemas import plugins
-from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
 from schemas.result import Signature
-from schemas.strict_json import JsonValue
 
 _PACKAGE = "evaluators.harnesses"
 FORMAT = "1"

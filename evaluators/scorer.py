@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast, get_args
 
-from schemas import plugins
-from schemas.errors import ConfigError, MissingExtraError
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError, MissingExtraError
 from schemas.score import Scorer, ScorerKind
 
 KINDS: tuple[ScorerKind, ...] = get_args(ScorerKind)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from biasboard.ground import plugins, strict_json
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import Capability, Request
-from schemas import plugins, strict_json
-from schemas.errors import ConfigError
 from schemas.item_shape import shape_of
 from schemas.record import Exchange, Reading, RecordStatus
 from schemas.result import Normalisation, ScoringMode

@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.progress import progress
+from biasboard.ground.strict_json import JsonValue
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import FloatArray
-from schemas import contract, strict_json, tables
-from schemas.errors import DataError
-from schemas.files import sha256_file
-from schemas.memory import machine_memory
-from schemas.progress import progress
+from schemas import contract, tables
 from schemas.result import ScoresFile
 from schemas.run_folder import SCORES, read_score_rows
 from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
-from schemas.strict_json import JsonValue
 
 _PENDING = "pending-scores-*.parquet"
 _SCORED = "scores of texts"

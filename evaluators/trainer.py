@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from biasboard.ground import plugins
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
-from schemas import plugins
 from schemas.adapters import BaseModel, Hyperparameters, adapter_name
 
 _TRAINS = "transformers"

@@ -3,6 +3,6 @@
 Importing the package does nothing; run ``python -m leaderboard``.
 """
 
-from schemas.plugins import search_path
+from biasboard.ground.plugins import search_path
 
 __path__ = search_path(__name__, __path__)

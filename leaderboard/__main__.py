@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.command_line import Place, command_group
+from biasboard.ground.command_line import Place, command_group
 
 COMMANDS = {
     "build": Place("leaderboard.commands.build:build", "Check every result, recompute its metrics and write the site."),

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measuring import metric_definitions
 from leaderboard.checking.entries import Entry
-from schemas import plugins
-from schemas.errors import ConfigError
 from schemas.item_shape import item_shapes
 from schemas.result import Metric
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError
 from leaderboard.checking.entries import Entry
-from schemas import plugins
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError
 from schemas.metric_comparison import metric_key
 from schemas.result import Metric, Result
 from schemas.submission import Submission

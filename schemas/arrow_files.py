@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Literal, Union, cast, get_args, get_origin, ge
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from biasboard.ground.errors import DataError
 from schemas.encoded_image import FEATURE, EncodedImage
-from schemas.errors import DataError
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 """Arrow type of a column by the Python type of its values."""

@@ -18,7 +18,7 @@ import numpy as np
 from annotated_types import Ge, Le, Lt, MinLen
 from pydantic import AllowInfNan, BeforeValidator, PlainSerializer, StringConstraints, WithJsonSchema
 
-from schemas.columns import BoolArray, Column
+from biasboard.ground.columns import BoolArray, Column
 from schemas.document import INTEGERS
 
 C = TypeVar("C")

@@ -18,7 +18,9 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from schemas import strict_json
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.strict_json import JsonValue
 from schemas.adapters import Adapters
 from schemas.answer_key import AnswerKey
 from schemas.cluster_sums import ClusterSums
@@ -27,7 +29,6 @@ from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject
 from schemas.document import Document, shown
 from schemas.encoded_image import to_text
-from schemas.errors import DataError
 from schemas.item_shape import item_shapes
 from schemas.record import Record
 from schemas.register import Register
@@ -35,7 +36,6 @@ from schemas.result import Result
 from schemas.reweighting import Reweighting
 from schemas.score import TextScore
 from schemas.scoring_request import ScoringRequest
-from schemas.strict_json import JsonValue
 from schemas.submission import Submission
 
 D = TypeVar("D", bound=Document)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
 from schemas import contract, tables
 from schemas.dataset import Manifest, SplitEntry
-from schemas.errors import DataError
-from schemas.files import sha256_file
 from schemas.item_shape import Item, shape_of
 
 MANIFEST = "dataset.json"

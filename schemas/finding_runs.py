@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from schemas.errors import DataError
+from biasboard.ground.errors import DataError
 from schemas.run_folder import RESULT
 
 

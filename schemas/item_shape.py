@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from schemas import plugins
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError, DataError
 from schemas.document import Document
-from schemas.errors import ConfigError, DataError
 
 _PACKAGE = "schemas.items"
 

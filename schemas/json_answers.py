@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from schemas.strict_json import JsonValue
+from biasboard.ground.strict_json import JsonValue
 
 _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n?(.*?)```", re.DOTALL)
 _MOST_STARTS = 64

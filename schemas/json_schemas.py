@@ -13,10 +13,11 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from schemas import contract, strict_json
+from biasboard.ground import strict_json
+from biasboard.ground.strict_json import JsonValue
+from schemas import contract
 from schemas.contract import Kind
 from schemas.document import Document
-from schemas.strict_json import JsonValue
 
 
 class _Untitled(GenerateJsonSchema):

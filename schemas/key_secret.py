@@ -14,8 +14,8 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from schemas.errors import ConfigError
-from schemas.files import check_readable
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import check_readable
 
 VARIABLE = "BIASBOARD_KEY_SECRET_FILE"
 """Name of the environment variable with the file of the secret of a board."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.errors import BiasboardError, DataError, import_extra
+from biasboard.ground.errors import BiasboardError, DataError, import_extra
 
 MOST_PIXELS = 64_000_000
 """Largest number of pixels of a picture; a file of a few bytes can claim any."""

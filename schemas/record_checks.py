@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow.compute as pc
 
+from biasboard.ground.columns import BoolArray, Column, IntArray
 from schemas.column_checks import ColumnCheck, breaks_a_type
-from schemas.columns import BoolArray, Column, IntArray
 from schemas.document import shown
 from schemas.record import Exchange, Record
 from schemas.record_columns import RecordColumns

@@ -8,10 +8,10 @@ from typing import Any, overload
 
 import pyarrow as pa
 
+from biasboard.ground.columns import BoolArray, Column, IntArray, columns_of
+from biasboard.ground.errors import DataError
 from schemas.arrow_files import MOST_BYTES, arrow_schema
-from schemas.columns import BoolArray, Column, IntArray, columns_of
 from schemas.conversion import as_row, from_values
-from schemas.errors import DataError
 from schemas.record import Record
 
 

@@ -15,11 +15,11 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from biasboard.ground.columns import Column
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import replacing
 from schemas import arrow_files, contract
 from schemas.arrow_files import arrow_schema
-from schemas.columns import Column
-from schemas.errors import DataError
-from schemas.files import replacing
 from schemas.record import Record
 from schemas.record_checks import broken_rows
 from schemas.record_columns import RecordColumns

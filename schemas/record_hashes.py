@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from schemas import strict_json
-from schemas.columns import Column
+from biasboard.ground import strict_json
+from biasboard.ground.columns import Column
+from biasboard.ground.strict_json import JsonValue
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
-from schemas.strict_json import JsonValue
 from schemas.withheld_texts import as_hash
 
 

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Lt, MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas import strict_json
+from biasboard.ground import strict_json
 from schemas.document import Count, Distinct, Document, Name, Positive, SemanticVersion, Sha256, Text, Version
 from schemas.score import Scorer
 

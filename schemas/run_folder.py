@@ -13,12 +13,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from schemas import contract, strict_json, tables
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from schemas import contract, tables
 from schemas.adapters import Adapters
 from schemas.cluster_sums import ClusterSums
 from schemas.corrections import Corrections
-from schemas.errors import DataError
-from schemas.files import sha256_file
 from schemas.record_counts import RepeatedItems, Tally
 from schemas.result import AdaptersFile, CorrectionsFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
 from schemas.score import TextScore

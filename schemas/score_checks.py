@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from biasboard.ground.columns import BoolArray, Column, columns_of
 from schemas import arrow_files
 from schemas.column_checks import ColumnCheck, breaks_a_type
-from schemas.columns import BoolArray, Column, columns_of
 from schemas.conversion import as_row
 from schemas.score import ScorerKind, TextScore
 

@@ -11,9 +11,9 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
+from biasboard.ground.columns import columns_of
+from biasboard.ground.errors import DataError
 from schemas import arrow_files, contract
-from schemas.columns import columns_of
-from schemas.errors import DataError
 from schemas.score import ScorerKind, TextScore
 from schemas.score_checks import broken_scores
 

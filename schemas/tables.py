@@ -12,11 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from schemas import contract, strict_json
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import replacing
+from schemas import contract
 from schemas.conversion import as_row
 from schemas.document import Document
-from schemas.errors import DataError
-from schemas.files import replacing
 from schemas.item_shape import Item
 
 Row = TypeVar("Row", bound=Document)

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
-from schemas import contract, strict_json, tables
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.errors import DataError
+from biasboard.ground.progress import Report, steps
+from schemas import contract, tables
 from schemas.adapters import Adapters
 from schemas.cluster_sums import ClusterSums
-from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.contract import D
 from schemas.corrections import Corrections
 from schemas.dataset import Manifest, Reject, SplitEntry
 from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, file_problems
-from schemas.errors import DataError
 from schemas.item_shape import Item, shape_of
-from schemas.progress import Report, steps
 from schemas.record_counts import RepeatedItems, repeated_items
 from schemas.register import Register
 from schemas.result import Result, ScoresFile

@@ -16,9 +16,9 @@ import pytest
 import typer
 from markdown.extensions.toc import slugify
 
+from biasboard.ground import plugins
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task
-from schemas import plugins
 from tests.reference import MODULES, PAGE, application, render_page, subcommands_of
 
 REPOSITORY = Path(__file__).parents[1]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.command_line import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RUN_FAILED, EXIT_STATUS
 from evaluators.task import load_task
-from schemas.command_line import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RUN_FAILED, EXIT_STATUS
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 

@@ -12,17 +12,20 @@ from typing import NamedTuple
 
 import pytest
 
+from biasboard.ground import plugins
 from evaluators.metric import MetricDefinition
-from schemas import plugins
 
 REPOSITORY = Path(__file__).parents[1]
+GROUND = "biasboard.ground"
 MAY_IMPORT = {
-    "schemas": {"schemas"},
-    "builders": {"builders", "schemas"},
-    "evaluators": {"evaluators", "schemas"},
-    "leaderboard": {"leaderboard", "evaluators", "schemas"},
-    "biasboard": {"biasboard", "leaderboard", "evaluators", "builders", "schemas"},
+    GROUND: {GROUND},
+    "schemas": {"schemas", GROUND},
+    "builders": {"builders", "schemas", GROUND},
+    "evaluators": {"evaluators", "schemas", GROUND},
+    "leaderboard": {"leaderboard", "evaluators", "schemas", GROUND},
+    "biasboard": {"biasboard", "leaderboard", "evaluators", "builders", "schemas", GROUND},
 }
+PACKAGES = tuple(package for package in MAY_IMPORT if package != GROUND)
 # Inside a package each folder may import only those named here; "." is its root. Plug-ins are found by name, so that no
 # folder but their own imports them: commands and runs reach tasks, metrics and benchmarks through their interfaces.
 FOLDERS: dict[str, dict[str, set[str]]] = {
@@ -65,6 +68,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "commands": {".", "checking", "ranking", "site"},
     },
     "biasboard": {".": set()},
+    GROUND: {".": set()},
 }
 # Each folder of plug-ins, and a name that every file in it must define.
 PLUG_INS = {
@@ -124,7 +128,11 @@ def _imports(node: ast.AST, *, at_import: bool) -> Iterator[Import]:
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
     """The syntax tree of every module of the packages."""
-    return {module_name(path): ast.parse(path.read_bytes()) for path in sources(*MAY_IMPORT)}
+    return {module_name(path): ast.parse(path.read_bytes()) for path in sources(*PACKAGES)}
+
+
+def package_of(module: str) -> str:
+    return GROUND if f"{module}.".startswith(f"{GROUND}.") else module.partition(".")[0]
 
 
 def test_packages_import_only_those_to_their_left(trees: dict[str, ast.Module]) -> None:
@@ -132,8 +140,8 @@ def test_packages_import_only_those_to_their_left(trees: dict[str, ast.Module]) 
         f"{module} imports {found.module}"
         for module, tree in trees.items()
         for found in imports(tree)
-        for package in [found.module.partition(".")[0]]
-        if package in {*MAY_IMPORT, "tests"} and package not in MAY_IMPORT[module.partition(".")[0]]
+        for package in [package_of(found.module)]
+        if package in {*MAY_IMPORT, "tests"} and package not in MAY_IMPORT[package_of(module)]
     ]
     assert wrong == []
 
@@ -152,8 +160,9 @@ def test_modules_do_not_import_each_other_in_a_circle(trees: dict[str, ast.Modul
 
 def folder_of(module: str, trees: dict[str, ast.Module]) -> tuple[str, str]:
     """The package of a module and its folder inside: ``("evaluators", "backends")``, "." for the root."""
-    package, *inner = module.split(".")
-    is_folder = any(name.startswith(f"{package}.{inner[0]}.") for name in trees) if inner else False
+    package = package_of(module)
+    inner = module.removeprefix(package).lstrip(".").split(".")
+    is_folder = inner[0] and any(name.startswith(f"{package}.{inner[0]}.") for name in trees)
     return package, inner[0] if is_folder else "."
 
 
@@ -189,7 +198,7 @@ def test_folders_of_plug_ins_hold_plug_ins_alone() -> None:
 
 def test_no_module_hides_behind_an_underscore() -> None:
     # A folder says to whom a module belongs; the underscore would say "private" and "no plug-in" at once.
-    hidden = [path for path in sources(*MAY_IMPORT) if path.stem.startswith("_") and not path.stem.startswith("__")]
+    hidden = [path for path in sources(*PACKAGES) if path.stem.startswith("_") and not path.stem.startswith("__")]
     assert hidden == []
 
 
@@ -244,9 +253,7 @@ def test_importing_everything_loads_no_heavy_library_and_says_nothing(trees: dic
 
 def test_no_module_is_named_after_nothing() -> None:
     vague = {"utils", "util", "common", "helpers", "misc"}
-    assert [
-        str(path) for path in sources(*MAY_IMPORT, "tests") if path.stem in vague or path.parent.name in vague
-    ] == []
+    assert [str(path) for path in sources(*PACKAGES, "tests") if path.stem in vague or path.parent.name in vague] == []
 
 
 def test_site_holds_no_python() -> None:
@@ -256,7 +263,7 @@ def test_site_holds_no_python() -> None:
 
 def test_every_package_is_listed_for_the_distribution() -> None:
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    folders = {path.parent for path in sources(*MAY_IMPORT)}
+    folders = {path.parent for path in sources(*PACKAGES)}
     found = sorted(".".join(folder.relative_to(REPOSITORY).parts) for folder in folders)
     assert sorted(settings["tool"]["setuptools"]["packages"]) == found
 
@@ -276,9 +283,7 @@ def test_every_package_of_the_core_is_used() -> None:
     names = [entry.partition(">")[0] for entry in settings["project"]["dependencies"]]
     modules = {name: OTHER_MODULE_NAMES.get(name, name) for name in names}
     used = {
-        found.module.partition(".")[0]
-        for path in sources(*MAY_IMPORT)
-        for found in imports(ast.parse(path.read_bytes()))
+        found.module.partition(".")[0] for path in sources(*PACKAGES) for found in imports(ast.parse(path.read_bytes()))
     }
     assert {name for name, module in modules.items() if module not in used} == READERS_OF_DATASETS
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground import plugins
 from evaluators.runs.measuring import metric_definitions
-from schemas import plugins
 from schemas.lexicon import occupations, pronoun_families
 
 REPOSITORY = Path(__file__).parents[1]

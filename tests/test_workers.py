@@ -54,7 +54,7 @@ def dealt(project: Path, *options: str) -> list[tuple[str, str]]:
     ("nodeid", "portion"),
     [
         ("tests/schemas/test_hub.py::TestX::test_y[a::b]", "tests/schemas/test_hub.py"),
-        ("schemas/files.py::schemas.files.replaced", "schemas/files.py"),
+        ("biasboard/ground/files.py::biasboard.ground.files.replaced", "biasboard/ground/files.py"),
         ("tests/ray/test_faults.py::test_x", "tests/ray"),
         ("tests/rays.py::test_x", "tests/rays.py"),
     ],

@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import Report, steps
 from builders.gifi import BUILDER, drafts
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
-from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError
 from schemas.item_shape import Item
-from schemas.progress import Report, steps
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

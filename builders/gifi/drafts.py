@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from biasboard.ground.progress import Report
 from builders.gifi import BUILDER, embedded_card, published, published_csv, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
 from builders.gifi.embedded import embedded_items
@@ -16,7 +17,6 @@ from builders.output import Draft, DraftSplit, Rule
 from builders.selection import take_units
 from schemas.dataset import Reject, Source
 from schemas.item_shape import Item
-from schemas.progress import Report
 
 _BUILDER_VERSION = "1.0"
 EMBEDDED_VERSION = "2.0.0"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from typing import Any, NamedTuple, TypeVar, cast
 
+from biasboard.ground.errors import DataError
 from builders.gifi.variants import VariantFrame, problem_items, text_items
-from schemas.errors import DataError
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-from schemas.errors import DataError
-from schemas.hub import hub_obstacle
+from biasboard.ground.errors import DataError
+from biasboard.ground.hub import hub_obstacle
 
 
 class SourceFile(NamedTuple):

@@ -14,12 +14,12 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, cast
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from builders.gifi.published_csv import FILES, REMEDY, PromptRow, VariantRows
 from builders.gifi.variants import Repaired, VariantFrame
 from builders.output import Rule
-from schemas import strict_json
 from schemas.dataset import Reject
-from schemas.errors import DataError
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from schemas.errors import DataError
+from biasboard.ground.errors import DataError
 from schemas.lexicon import pronoun_families
 
 ADDRESS = "https://github.com/ZhengyangShan/GIFI/tree/main/data/template"

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable
+from biasboard.ground.progress import Report
 from builders.gifi.hub import SourceFile, source_file
 from builders.gifi.tagging import UncertainError, tagged
 from builders.gifi.variants import Repaired, VariantFrame
 from builders.output import Rule
-from schemas import strict_json
 from schemas.dataset import Reject
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable
 from schemas.lexicon import pronoun_families
-from schemas.progress import Report
 
 GSM8K_ID = "openai/gsm8k"
 GSM8K_REVISION = "e53f048856ff4f594e959d75785d2c2d37b678ee"

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from biasboard.ground.errors import import_extra
 from builders.output import Rule
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
-from schemas.errors import import_extra
 from schemas.lexicon import PronounCase
 from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb
 

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
 from builders.gifi.variants import Repaired, VariantFrame
 from builders.input_files import read_file as read_whole
 from builders.output import Rule
 from schemas.dataset import Reject
-from schemas.errors import DataError
 from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families
 from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb

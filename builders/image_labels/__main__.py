@@ -10,6 +10,9 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import steps
 from builders.description import DATASETS_FOLDER
 from builders.image_labels import BUILDER, drafts
 from builders.image_labels.drafts import Built, Options
@@ -17,10 +20,7 @@ from builders.image_labels.items import N_BIAS, N_POOL, Sizes
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import write_dataset
 from builders.summary import closing_lines
-from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError
-from schemas.progress import steps
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.progress import Report
 from builders.image_labels.content import Candidate, Content
 from builders.image_labels.folder import OTHER_FILE
 from builders.output import Rule
 from schemas.dataset import Reject
-from schemas.errors import DataError
 from schemas.pictures import decoded, pixels_sha256
-from schemas.progress import Report
 
 UNREADABLE = Rule(
     name="unreadable",

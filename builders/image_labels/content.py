@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
 from schemas.dataset import Reject, Source
-from schemas.errors import DataError
 
 MOST_LABELS = 128
 """Largest number of labels, as the schema of the items has it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.progress import Report
 from builders.image_labels import BUILDER
 from builders.image_labels.cards import Texts, image_card
 from builders.image_labels.checking import RULES, check_images
@@ -14,7 +15,6 @@ from builders.image_labels.hub import HUB_ID, read_cifar
 from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, drawn, items_of
 from builders.output import Draft, DraftSplit
 from schemas.item_shape import Item
-from schemas.progress import Report
 
 _BUILDER_VERSION = "1.0"
 _UNKNOWN = "unknown"

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
 from builders.input_files import read_file
 from schemas.dataset import Reject, Source
-from schemas.errors import DataError
-from schemas.files import sha256_file
 
 OTHER_FILE = "other_file"
 OPEN_LICENCES = (

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.image_labels.checking import Checked, Sound
 from schemas import pictures
 from schemas.encoded_image import EncodedImage
-from schemas.errors import ConfigError, DataError
 from schemas.items.image import ImageItem, NoContent
 
 SPLITS = ("test", "bias", "pool", "content_free")

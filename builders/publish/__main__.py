@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.progress import steps
 from builders.publish.hub import HubRepository
 from builders.publish.local import read_dataset
 from builders.publish.sending import plan_lines, publish
-from schemas.command_line import EXIT_STATUS, one_line_errors
-from schemas.progress import steps
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -2,7 +2,8 @@
 
 Failures of the Hub come in three kinds. A mistake of the user, such as a token without the right to write, is an error
 of one line. :class:`TryAgainError` means that the state of the repository is not known any more: it must be
-read again before anything else is sent. A failure that no repetition mends is a :class:`schemas.errors.RunError`.
+read again before anything else is sent. A failure that no repetition mends is a
+:class:`~biasboard.ground.errors.RunError`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
+from biasboard.ground.hub import hub_fault, hub_host, hub_is_off
 from builders.publish.local import LocalFile
-from schemas.errors import BiasboardError, ConfigError, DataError, RunError
-from schemas.hub import hub_fault, hub_host, hub_is_off
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.progress import Report, silent
 from builders.croissant import croissant_problems
 from builders.publish.refusals import check_files, check_listed, check_manifest, check_texts
 from builders.publish.statements import statement_problems
 from builders.version import EXAMPLE, version_key
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.errors import DataError
-from schemas.files import sha256_file
-from schemas.progress import Report, silent
 from schemas.validate import CARD, problems
 
 

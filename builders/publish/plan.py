@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from builders.publish.hub import HubFile, HubRepository, HubState
 from builders.publish.local import LocalDataset, LocalFile
 from builders.version import version_key
-from schemas import strict_json
 from schemas.dataset_folder import MANIFEST
-from schemas.errors import DataError
 from schemas.validate import CARD
 
 _OF_THE_HUB = (".gitattributes",)

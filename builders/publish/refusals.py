@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from biasboard.ground.errors import DataError
 from builders.croissant import CROISSANT_FILE
 from builders.description import Builder, BuilderSource, all_builders
 from builders.hub_benchmark import BENCHMARK_FILE
@@ -14,7 +15,6 @@ from builders.protected import ProtectedSource, digests_of, holds_protected
 from builders.publish.texts import texts_of
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, REJECTS
-from schemas.errors import DataError
 from schemas.validate import CARD
 
 _OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from biasboard.ground.errors import ConfigError, RunError
 from builders.publish.hub import HubRepository, HubState, TryAgainError
 from builders.publish.local import LocalDataset
 from builders.publish.plan import Plan, differences, make_plan
-from schemas.errors import ConfigError, RunError
 
 _MOST_TRIES = 6
 _MOST_SECONDS = 16.0

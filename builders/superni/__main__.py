@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import Report, steps
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import write_dataset
 from builders.summary import closing_lines
 from builders.superni import BUILDER, drafts
 from builders.superni.choosing import FILTER, shortened
 from builders.superni.drafts import Built, Options
-from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError
-from schemas.progress import Report, steps
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 _TASKS_SHOWN = 12

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.superni.content import TaskPlace
 from builders.superni.task_info import TaskInfo, info_refusal, is_candidate
 from builders.superni.task_table import published_tasks
 from schemas.dataset import Reject
-from schemas.errors import ConfigError, DataError
 
 PUBLISHED = "published"
 FILTER = "filter"

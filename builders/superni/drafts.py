@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.progress import Report
 from builders.output import Draft
 from builders.superni import BUILDER, embedded, hub, natural_instructions
 from builders.superni.cards import PAPER, SUPERNI, superni_card
@@ -17,10 +20,7 @@ from builders.superni.survey import Survey, TaskSummary, draft_splits, survey
 from builders.superni.task_info import ALWAYS_RULES, FILTER_RULES, read_task_info
 from builders.superni.task_table import published_tasks
 from schemas.dataset import Parameter, Source, Suite
-from schemas.errors import ConfigError
-from schemas.files import sha256_file
 from schemas.items.label import LabelItem
-from schemas.progress import Report
 
 _BUILDER_VERSION = "1.0"
 SUITE = "tasks"

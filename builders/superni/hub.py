@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.hub import hub_obstacle
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
 from builders.superni.natural_instructions import TASK_NAME, made_id, read_bytes
 from builders.superni.task_table import published_tasks
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.hub import hub_obstacle
 
 HUB_ID = "Muennighoff/natural-instructions"
 ADDRESS = f"https://huggingface.co/datasets/{HUB_ID}"

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable
+from biasboard.ground.strict_json import JsonValue
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
 from builders.superni.task_table import published_tasks
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.files import check_readable
-from schemas.strict_json import JsonValue
 
 ADDRESS = "https://github.com/allenai/natural-instructions"
 REMEDY = f"take the file of {ADDRESS} as it is, or take it out of the folder"

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.progress import Report
 from builders.output import DraftSplit
 from builders.superni.choosing import FILTER, Chosen, shortened
 from builders.superni.content import TaskContent, TaskPlace
@@ -18,9 +20,7 @@ from builders.superni.items import N_BIAS, N_CONTENT_FREE, N_POOL, SPLITS, label
 from builders.superni.task_info import content_refusal
 from builders.superni.task_table import published_tasks
 from schemas.dataset import Reject
-from schemas.errors import ConfigError, DataError
 from schemas.items.label import LabelItem
-from schemas.progress import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable
 from builders.output import Rule
 from builders.superni.content import TaskContent
 from builders.superni.items import N_SUPPORT
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable
 
 COLUMNS = ("Name", "Summary", "Category", "Input Language", "Output Language")
 REMEDY = "name full_task_info.csv of the publication's release with --task-info"

@@ -11,17 +11,17 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import Place, command_group, one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import Report, steps
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import source as generated
-from schemas.command_line import Place, command_group, one_line_errors
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
-from schemas.progress import Report, steps
 
 
 class SourceName(StrEnum):

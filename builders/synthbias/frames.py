@@ -21,8 +21,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, TypeVar, cast
 
+from biasboard.ground.errors import DataError
 from builders.synthbias.frame import CUES, SETTINGS, Frame, Position
-from schemas.errors import DataError
 
 T = TypeVar("T")
 

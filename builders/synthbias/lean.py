@@ -13,11 +13,12 @@ from typing import Annotated, cast
 
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import DataError
 from builders.card import CardTable
 from builders.synthbias.frames import text_of
-from schemas import run_folder, strict_json
-from schemas.command_line import one_line_errors
-from schemas.errors import DataError
+from schemas import run_folder
 from schemas.finding_runs import finished_runs
 from schemas.result import Result
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from biasboard.ground.errors import ConfigError
 from builders.input_files import read_file
 from builders.synthbias.checks.balance import Balance
 from builders.synthbias.checks.catalogue import CATALOGUE
@@ -20,7 +21,6 @@ from builders.synthbias.checks.running import findings_in
 from builders.synthbias.checks.sentence import SampleType, Sentence
 from builders.synthbias.published_csv import COLUMNS, read_rows
 from builders.synthbias.winobias_text import Side, read_lines
-from schemas.errors import ConfigError
 
 _READ = ("broken_file", "broken_row")
 CHECKS = (*_READ, *LINT)

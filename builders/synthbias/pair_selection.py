@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from biasboard.ground.errors import ConfigError
 from builders.output import DraftSplit
 from builders.selection import round_robin
-from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import strict_json
+from biasboard.ground import strict_json
 from schemas.items.coreference import Stereotype
 from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.progress import Report, silent
 from builders.input_files import read_file
 from builders.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import published_card
@@ -26,10 +28,8 @@ from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_k
 from builders.synthbias.published_csv import REMEDY, parse
 from builders.synthbias.published_digests import PROTECTED, SHA256
 from schemas.dataset import Reject, Source
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounGender
-from schemas.progress import Report, silent
 
 FILE_NAME = "synthbias_data.csv"
 

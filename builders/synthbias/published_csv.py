@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
+from biasboard.ground.errors import DataError
 from builders.synthbias.checks.profiles import REFUSED
 from builders.synthbias.checks.reading import Reading, finding_of
 from builders.synthbias.checks.running import first_finding
 from builders.synthbias.checks.sentence import Claims, SampleType, Sentence
 from builders.synthbias.mentions import pronoun_mentions
-from schemas.errors import DataError
 from schemas.lexicon import gender_of_pronoun
 
 COLUMNS = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")

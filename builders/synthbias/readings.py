@@ -13,10 +13,10 @@ from functools import cache
 from io import StringIO
 from typing import Literal, NamedTuple, TypeAlias
 
+from biasboard.ground.errors import DataError
 from builders.card import CardTable
 from builders.synthbias.frame import Frame
 from builders.synthbias.frames import open_frames, settled_frames, text_of
-from schemas.errors import DataError
 
 Lean: TypeAlias = Literal["first", "second", "neither"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import (
     Backend,
     Capability,
@@ -19,7 +20,6 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.baseline import Baseline
 from evaluators.benchmark import benchmarks
-from schemas.errors import ConfigError
 from schemas.result import Model
 
 SUMMARY = "predictors without a model, which each benchmark lists; --model all scores all of the dataset's benchmark"

@@ -18,6 +18,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable
 from evaluators.backend import (
     Backend,
     Capability,
@@ -34,9 +37,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.models.ids import check_model_id
 from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
-from schemas import contract, strict_json
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable
+from schemas import contract
 from schemas.record import ExchangeStatus
 from schemas.result import Model, Result
 from schemas.run_folder import RESULT

@@ -1,5 +1,5 @@
 """The benchmarks, one file each."""
 
-from schemas.plugins import search_path
+from biasboard.ground.plugins import search_path
 
 __path__ = search_path(__name__, __path__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import working
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
@@ -22,8 +24,6 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.unread import check_read
 from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
-from schemas.errors import ConfigError
-from schemas.progress import working
 
 _ALL = "all"
 """Name that stands for every baseline of a benchmark."""

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.progress import working
 from evaluators.commands.options import CACHE_VARIABLE
 from evaluators.stores.maintenance import StoredModel, Summary, find_store, names, prune, summarise
-from schemas import strict_json
-from schemas.command_line import one_line_errors
-from schemas.progress import working
 
 _SECONDS_PER_DAY = 86_400
 _IDENTITY = 12

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
-from schemas.toml_files import read_toml
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.toml_files import read_toml
 
 _NOT_IN_FILES = {"help", "config-file"}
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)

@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
+from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError
+from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from evaluators.commands.installation import Check, extra_of, extras, installation
 from evaluators.commands.options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
-from schemas import strict_json
-from schemas.command_line import EXIT_ERROR, one_line_errors
-from schemas.errors import BiasboardError, ConfigError, MissingExtraError
-from schemas.progress import steps
 
 _MOST_SHOWN = 5
 

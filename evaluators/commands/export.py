@@ -8,6 +8,10 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing_folder
+from biasboard.ground.progress import working
 from evaluators.commands.options import (
     CONFIG_HELP,
     CONTEXTS,
@@ -23,12 +27,8 @@ from evaluators.harness import Harness, ScoresOptions, load_harness
 from evaluators.runs.capabilities import check_askable
 from evaluators.runs.plan import Plan
 from evaluators.runs.questions import Borders, exported_task
-from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError
-from schemas.files import replacing_folder
-from schemas.progress import working
 
 _TOKENIZER = typer.Option(
     help="Folder or Hub id of the model's tokenizer: where it merges context and option, their border is moved to the "

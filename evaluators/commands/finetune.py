@@ -8,11 +8,11 @@ from typing import Annotated, cast, get_args
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
 from evaluators.backend_options import BackendOptions
 from evaluators.commands.options import CONFIG_HELP, CONTEXTS, PART_HELP, PROMPT, TASK_HELP, ItemChoice
 from schemas.adapters import PUBLISHED, Hyperparameters, Schedule
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
 _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASET@VERSION/MODEL.")
@@ -78,11 +78,11 @@ def _finetune(
 ) -> None:
     """Train, and say what was written and what can be done with it."""
     # Imported when a model is trained: the help of this command needs nothing of it.
+    from biasboard.ground.progress import working
     from evaluators.commands.planning import plans_of
     from evaluators.models.ids import check_model_id
     from evaluators.runs.finetuning import finetune
     from evaluators.trainer import open_trainer
-    from schemas.progress import working
 
     if options.name is not None:
         check_model_id(options.name)

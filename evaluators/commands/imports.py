@@ -8,6 +8,10 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.progress import progress, steps
 from evaluators.backend import Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.options import MAX_FAILURES, NORMALISATION, normalisation_named
@@ -20,12 +24,8 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.scorer import SCORER_HELP, open_scorers, with_scorers
 from evaluators.task import task_for
-from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
-from schemas.progress import progress, steps
 from schemas.result import CORRUPTED, Model, Result
 
 _TOKENIZER = typer.Option(

@@ -10,18 +10,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import DataError
+from biasboard.ground.progress import progress, steps
+from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Part, benchmarks, load_benchmark
 from evaluators.runs.example_sets import SetMean, SetTable, set_tables
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.stored_sums import measurement_of
-from schemas import strict_json
-from schemas.command_line import one_line_errors
-from schemas.errors import DataError
 from schemas.finding_runs import finished_runs
-from schemas.progress import progress, steps
 from schemas.result import Metric, Result
 from schemas.run_folder import read_parts, read_result
-from schemas.strict_json import JsonValue
 
 
 @one_line_errors()

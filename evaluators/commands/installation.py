@@ -15,11 +15,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from packaging.requirements import Requirement
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import BiasboardError, ConfigError
+from biasboard.ground.hub import REMEDY, hub_fault, hub_host, hub_is_off
 from evaluators.models.machine import chosen_threads
 from evaluators.stores.maintenance import check_cache, summarise
-from schemas import plugins
-from schemas.errors import BiasboardError, ConfigError
-from schemas.hub import REMEDY, hub_fault, hub_host, hub_is_off
 
 Status: TypeAlias = Literal["ok", "missing", "problem"]
 

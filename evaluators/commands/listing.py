@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from biasboard.ground import plugins
+from biasboard.ground.command_line import one_line_errors
 from evaluators.benchmark import benchmarks
 from evaluators.harness import harness_names, load_harness
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import Task, load_task
-from schemas import plugins
-from schemas.command_line import one_line_errors
 
 
 @one_line_errors()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.progress import steps, working
 from evaluators.backend import Runtime, model_identity
 from evaluators.commands.planning import scorers_of
 from evaluators.commands.report import print_next, report
@@ -20,8 +22,6 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.questions import plan_again
 from evaluators.scorer import with_scorers
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError, DataError
-from schemas.progress import steps, working
 from schemas.result import Model, Normalisation
 
 _ADDED = 32

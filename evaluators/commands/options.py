@@ -9,8 +9,8 @@ from typing import cast, get_args
 
 import typer
 
+from biasboard.ground.errors import ConfigError
 from evaluators.scorer import Opened, open_scorers
-from schemas.errors import ConfigError
 from schemas.result import Normalisation
 
 CACHE_VARIABLE = "BIASBOARD_CACHE"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
 from evaluators.commands.options import ItemChoice, normalisation_named, opened_scorers
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select, shape_listed
@@ -12,7 +13,6 @@ from evaluators.scorer import TextScorer
 from evaluators.task import Prompt, Task, prompt_of, task_for
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError
 from schemas.result import Normalisation
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.progress import steps
 from evaluators.commands.options import normalisation_named, opened_scorers
 from evaluators.commands.report import report
 from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.runs.rescore import Rescored, rescore
-from schemas.command_line import one_line_errors
 from schemas.finding_runs import finished_runs
-from schemas.progress import steps
 
 MOST_CHANGES = 20
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
 from evaluators.backend_options import BackendOptions, with_backend_options
 from evaluators.commands.config_file import take_options
 from evaluators.commands.options import (
@@ -24,7 +25,6 @@ from evaluators.commands.options import (
 )
 from evaluators.runs.options import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP
-from schemas.command_line import one_line_errors
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 

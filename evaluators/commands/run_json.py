@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.unread import is_unreadable
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.result import Result
-from schemas.strict_json import JsonValue
 
 
 @contextmanager

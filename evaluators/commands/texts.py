@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing
+from biasboard.ground.progress import working
 from evaluators.task import load_task
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
-from schemas.files import replacing
-from schemas.progress import working
 from schemas.run_folder import RESULT, read_complete_result, read_parts
 
 

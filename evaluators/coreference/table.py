@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.errors import DataError
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.outcomes import certainty, desirability, predicted_share
 from evaluators.statistics.record_tables import GroupedTable, grouped
-from schemas.errors import DataError
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 

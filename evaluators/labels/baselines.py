@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest
 from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly
 from evaluators.labels.answers import SHOWN
-from schemas.errors import DataError
 
 _LABEL_PRIOR = re.compile(r"label-prior-(0\.\d+)")
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
 from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, open_adapters
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import ModelFiles, find_files
-from schemas.errors import ConfigError
 
 
 class Adapter(NamedTuple):

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from biasboard.ground.errors import ConfigError
 from evaluators.models.chat_probe import CPU_SECONDS
-from schemas.errors import ConfigError
 
 _REMEDY = "leave out --chat, or name a --tokenizer with another template"
 _PROMPTS = (

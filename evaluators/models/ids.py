@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from schemas.errors import ConfigError
+from biasboard.ground.errors import ConfigError
 
 _MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.errors import ConfigError
-from schemas.files import sha256_file
-from schemas.hub import hub_obstacle
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.hub import hub_obstacle
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 

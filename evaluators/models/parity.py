@@ -9,9 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
+from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_backend
 from evaluators.backend_options import BackendOptions
-from schemas.errors import RunError
 
 # Nats per square root of an option's tokens: rounding errors grow like that; a wrong token or mask adds far more.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError, import_extra
 
 _SETTINGS = ("config.json", "tokenizer_config.json", "preprocessor_config.json", "processor_config.json")
 """Files of a model whose ``auto_map`` names its own code."""

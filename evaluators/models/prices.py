@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.errors import ConfigError, DataError
-from schemas.toml_files import read_toml
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.toml_files import read_toml
 
 _PER = 1_000_000
 _FIELDS = ("input", "cached_input", "output", "batch_discount")

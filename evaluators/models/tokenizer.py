@@ -21,12 +21,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.hub import hub_obstacle
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, TokenCount
 from evaluators.models.chat_template import check_rendered, check_template, render_error
 from evaluators.models.pretrained import load_pretrained
-from schemas import strict_json
-from schemas.errors import ConfigError
-from schemas.hub import hub_obstacle
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable, sha256_file
 from evaluators.backend import GenerateRequest, Response
 from evaluators.benchmark import AnswerFile, ImportedAnswers
 from evaluators.pronouns.grouped import FAMILIES
 from evaluators.pronouns.prompts import PUBLISHED
 from evaluators.task import Prompt
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable, sha256_file
 from schemas.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from biasboard.ground.errors import DataError
 from evaluators.detectors.numbers import TOO_LONG, published_number
 from evaluators.pronouns.answers import NO_NUMBER, REFUSED
 from evaluators.pronouns.grouped import FamilyTable
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
-from schemas.errors import DataError
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 

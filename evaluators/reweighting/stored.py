@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from evaluators.reweighting.fitting import SOLVERS, Fit, Settings
 from evaluators.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
 from evaluators.statistics.bootstrap import FloatArray
-from schemas import strict_json
-from schemas.errors import DataError
 from schemas.reweighting import FitReport, Reweighting
 
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
 from evaluators.statistics.bootstrap import IntArray
 from evaluators.task import Prompt, Read, Task
-from schemas.errors import DataError
 from schemas.record import Exchange, Reading
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation

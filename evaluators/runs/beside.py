@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
 from evaluators.adapters import trained_items
 from evaluators.corrected_task import Beside
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
-from schemas.files import sha256_file
 from schemas.result import CorrectionsFile, Result
 from schemas.run_folder import CORRECTIONS, read_corrections
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import Backend, backends_with
 from evaluators.task import Prompt, Task
-from schemas.errors import ConfigError
 
 
 def can_ask(prompt: Prompt, backend: Backend) -> bool:

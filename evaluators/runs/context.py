@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import progress
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request
 from evaluators.runs.capabilities import can_ask
 from evaluators.runs.earlier import StoredAnswers, unanswered
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.task import Prompt, prompt_names
-from schemas.errors import ConfigError
-from schemas.progress import progress
 
 _AT_A_TIME = 1024
 _SHOWN_FROM = 4 * _AT_A_TIME

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import RunError
 from evaluators.backend import Backend, Request, Response, Runtime
 from evaluators.runs.plan import Plan, PlannedPart, like_runs, run_folder, runs_of_prompt
 from evaluators.stores.reading import Pace, kept, known, pace
 from evaluators.stores.store import STORE
-from schemas.errors import RunError
 from schemas.result import Model, Signature
 
 _BUSY_SECONDS = 2.0

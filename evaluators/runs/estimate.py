@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from biasboard.ground import strict_json
 from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
 from evaluators.runs.capabilities import check_unprobed
 from evaluators.runs.earlier import StoredAnswers, pace_of, unanswered
@@ -17,7 +18,6 @@ from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.stores.heads import Heads
 from evaluators.stores.reading import Pace
 from evaluators.stores.store import request_bytes
-from schemas import strict_json
 
 _BYTES_PER_ANSWER = 190
 """Bytes of a response besides its numbers and texts: key, index and other fields."""

@@ -15,21 +15,22 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing_folder, sha256_file
+from biasboard.ground.progress import note, progress
+from biasboard.ground.strict_json import JsonValue
 from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, checked_folder, open_adapters
 from evaluators.backend import ChoiceRequest
 from evaluators.runs.finish import held
 from evaluators.runs.plan import Plan, shown_examples
 from evaluators.runs.selection import SelectedPart
 from evaluators.trainer import Context, Lesson, Trainer
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.adapters import SCHEMA_VERSION, Adapters, TrainedAdapter, TrainingData
 from schemas.conversion import from_values
-from schemas.errors import ConfigError
-from schemas.files import replacing_folder, sha256_file
 from schemas.item_shape import Item
-from schemas.progress import note, progress
 from schemas.run_folder import ADAPTERS
-from schemas.strict_json import JsonValue
 
 _SETUP = "setup.json"
 _ADAPTER = "adapter.json"

@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from biasboard.ground.errors import DataError, RunError
+from biasboard.ground.files import remove_unfinished, sha256_file
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.progress import working
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas.errors import DataError, RunError
-from schemas.files import remove_unfinished, sha256_file
-from schemas.memory import machine_memory
-from schemas.progress import working
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 from schemas.record_counts import Tally
@@ -36,7 +37,6 @@ from schemas.result import (
     Usage,
 )
 from schemas.run_folder import RECORDS, read_result, write_result
-from schemas.strict_json import JsonValue
 
 _LOCK = ".lock"
 _FOLLOWED = "readings that follow from their answers"

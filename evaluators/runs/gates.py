@@ -14,20 +14,21 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from biasboard.ground import strict_json
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition, Source, TableSource
 from evaluators.runs.baseline_answers import BaselineAnswers
 from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Task, load_task, prompt_of
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.conversion import as_row, from_values
-from schemas.memory import Memory, machine_memory
 from schemas.record_columns import RecordColumns
 from schemas.record_hashes import items_sha256, joined_sha256, requests_sha256
 from schemas.result import Metric, Result, Signature
 from schemas.run_folder import StoredParts
-from schemas.strict_json import JsonValue
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12

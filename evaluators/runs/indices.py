@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
 from evaluators.task import load_task
-from schemas.errors import ConfigError
 from schemas.result import Interval, Metric, Result, within
 
 _VERSION = "1.0"

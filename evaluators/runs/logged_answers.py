@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.harness import (
     AskedRequest,
@@ -19,7 +20,6 @@ from evaluators.harness import (
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.questions import question_id, requests_sha256
 from evaluators.runs.records import records_of, whole
-from schemas.errors import DataError
 from schemas.record import Record
 
 _SHOWN = 40

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError
 from evaluators.corrected_task import NOTHING_BESIDE, Beside
 from evaluators.metric import CorrectedTable, MetricDefinition, RecordTable, Source, TableSource, compute_all
 from evaluators.runs.beside import write_corrections
@@ -16,9 +18,7 @@ from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
 from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
-from schemas import plugins
 from schemas.corrections import FittedCorrection
-from schemas.errors import ConfigError
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 from schemas.result import CorrectionsFile, Metric, ScoresFile

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.files import replacing
+from biasboard.ground.progress import Advance, progress
 from evaluators.backend import Backend, Request, Response, RunContext, Runtime, Sent
 from evaluators.runs.context import other_prompts
 from evaluators.runs.earlier import Found, earlier_answers
@@ -21,9 +24,6 @@ from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import AskedPart, FailureCount, early_look, records_of, whole
 from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore
-from schemas.errors import ConfigError, DataError, RunError
-from schemas.files import replacing
-from schemas.progress import Advance, progress
 from schemas.record_columns import RecordColumns
 from schemas.result import AdaptersFile, Result, Usage
 from schemas.run_folder import hash_problems

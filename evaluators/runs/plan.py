@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import (
     Backend,
     GenerateRequest,
@@ -21,7 +22,6 @@ from evaluators.stores.store import store_key
 from evaluators.task import CountTokens, ItemFacts, Prompt, Task
 from schemas import tables
 from schemas.adapters import adapter_name
-from schemas.errors import ConfigError
 from schemas.item_shape import Item
 from schemas.result import Model, Normalisation, Signature
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Question
 from evaluators.runs.capabilities import check_askable
@@ -16,7 +17,6 @@ from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.selection import select, shape_listed
 from evaluators.task import prompt_of, task_for
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError, DataError
 from schemas.result import Normalisation, Signature
 
 

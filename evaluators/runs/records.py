@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.errors import RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.unread import early_warning, shown
-from schemas.errors import RunError
 from schemas.item_shape import Item
 from schemas.record import Exchange, Record
 from schemas.record_columns import RecordColumns

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.progress import steps
 from evaluators.runs.finish import (
     Origin,
     TextScoring,
@@ -23,9 +25,7 @@ from evaluators.runs.records import FailureCount
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas.errors import ConfigError, DataError
 from schemas.metric_comparison import is_close, metric_key, same_interval
-from schemas.progress import steps
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 from schemas.record_counts import Tally

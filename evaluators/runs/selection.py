@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import steps
 from schemas import tables
 from schemas.dataset import Manifest, SplitEntry
 from schemas.dataset_folder import read_split
-from schemas.errors import ConfigError
 from schemas.item_shape import Item, item_shapes
-from schemas.progress import steps
 
 SplitItem: TypeAlias = tuple[str, Item]
 """An item and the split that it comes from."""

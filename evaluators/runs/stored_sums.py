@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biasboard.ground.errors import DataError
 from evaluators.metric import Facts, MetricDefinition, Source
 from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement, metric_definitions
 from evaluators.statistics.record_tables import Statistics
 from evaluators.text_scores import TextScores, read_scores
 from schemas.cluster_sums import ClusterSums
-from schemas.errors import DataError
 from schemas.metric_comparison import label
 from schemas.record_columns import RecordColumns
 from schemas.result import Result

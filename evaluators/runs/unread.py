@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from biasboard.ground.errors import RunError
 from evaluators.task import Prompt, load_task
-from schemas.errors import RunError
 from schemas.record import Exchange, Record
 from schemas.result import Counts, Model, Result
 from schemas.run_folder import StoredParts

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import machine_memory
 from evaluators.benchmark import Gate, load_benchmark
 from evaluators.runs.finish import write_parts
 from evaluators.runs.gates import GateCheck, Reference
@@ -20,9 +23,6 @@ from evaluators.statistics.bootstrap import resample
 from evaluators.task import load_task, prompt_of
 from schemas import tables
 from schemas.cluster_sums import ClusterSums
-from schemas.errors import DataError
-from schemas.files import sha256_file
-from schemas.memory import machine_memory
 from schemas.result import Result, SumsFile, Withheld
 from schemas.run_folder import SUMS, StoredParts, place_of, read_complete_result, read_parts, write_result
 from schemas.withheld_texts import without_texts

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.models.model_files import ModelFiles, find_model
 from evaluators.models.pretrained import load_pretrained
 from evaluators.scorer import plain_name
-from schemas.errors import ConfigError, import_extra
 from schemas.score import Scorer, ScorerKind
 
 SUMMARY = (

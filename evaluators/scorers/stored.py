@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable, sha256_file
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable, sha256_file
 from schemas.score import Scorer, ScorerKind
 
 SUMMARY = "a CSV file with the columns text and score: KIND=stored:FILE.csv@NAME-REVISION, such as perspective-2026-11"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from schemas.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError, import_extra
 from schemas.score import Scorer, ScorerKind
 
 SUMMARY = "VADER's compound score, mean over the sentences (Hutto and Gilbert 2014); extra 'scorers'"

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import Column
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import BoolArray
-from schemas.columns import Column
 from schemas.metric_comparison import TOLERANCE
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation

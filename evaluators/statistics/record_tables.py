@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.columns import Coded
+from biasboard.ground.errors import DataError
 from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
-from schemas.columns import Coded
-from schemas.errors import DataError
 from schemas.record import ExchangeStatus, Record, RecordStatus
 from schemas.record_columns import RecordColumns
 

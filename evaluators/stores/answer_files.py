@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.stores.maintenance import chosen_models
 from evaluators.stores.reading import open_store
 from evaluators.stores.store import request_columns, response_adapter, stored_request
 from schemas import contract
-from schemas.errors import ConfigError
-from schemas.files import replacing
 from schemas.result import Model
-from schemas.strict_json import JsonValue
 
 _ROWS_AT_A_TIME = 10_000
 _SAMPLING = ("max_tokens", "temperature", "top_p", "stop", "sample", "seed")

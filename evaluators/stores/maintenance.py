@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
+from biasboard.ground.errors import ConfigError, RunError
 from evaluators.stores.reading import open_store
 from evaluators.stores.store import STORE, check_format, has_heads, store_errors
-from schemas.errors import ConfigError, RunError
 from schemas.result import Model
 
 _LONGEST_PREFIX = 64

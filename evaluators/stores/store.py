@@ -22,10 +22,11 @@ from typing import NamedTuple, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import RunError
 from evaluators.backend import Request, Response, Runtime, Sent
 from evaluators.stores.heads import MOST_HEADS, Heads
-from schemas import contract, strict_json
-from schemas.errors import RunError
+from schemas import contract
 from schemas.result import Model
 
 STORE = "responses.sqlite"

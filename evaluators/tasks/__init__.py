@@ -1,5 +1,5 @@
 """The tasks, one file each: they turn items into requests, and responses into records."""
 
-from schemas.plugins import search_path
+from biasboard.ground.plugins import search_path
 
 __path__ = search_path(__name__, __path__)

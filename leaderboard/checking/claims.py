@@ -6,11 +6,11 @@ import hashlib
 import re
 from pathlib import Path
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plain_text import printable
 from evaluators.backend import model_identity
 from evaluators.models.ids import check_model_id
 from evaluators.task import load_task, prompt_of
-from schemas.errors import ConfigError, DataError
-from schemas.plain_text import printable
 from schemas.result import Model, Result
 
 _NO_EXAMPLES = hashlib.sha256().hexdigest()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from biasboard.ground.errors import BiasboardError, DataError
+from biasboard.ground.memory import Memory
 from evaluators.runs.withholding import write_without_texts
 from leaderboard.checking.entries import Root
 from leaderboard.checking.intake import MOST_RESULT_BYTES, check_own_file, results_in
@@ -19,8 +21,6 @@ from leaderboard.checking.recomputing import differences
 from leaderboard.checking.submissions import hides_prompts, place_for
 from leaderboard.checking.verification import verified_entry
 from schemas.cluster_sums import ClusterSums
-from schemas.errors import BiasboardError, DataError
-from schemas.memory import Memory
 from schemas.metric_comparison import TOLERANCE
 from schemas.result import Result
 from schemas.run_folder import RESULT, SUBMIT_AGAIN, StoredParts, read_result, read_sums

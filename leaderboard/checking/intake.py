@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.plain_text import printable
 from evaluators.stores.store import STORE
 from schemas import arrow_files
 from schemas.cluster_sums import ClusterSums
-from schemas.errors import DataError
-from schemas.plain_text import printable
 from schemas.record import Record
 from schemas.result import RecordsFile, Result, ScoresFile, SumsFile
 from schemas.run_folder import ADAPTERS, CORRECTIONS, RECORDS, RESULT, SCORES, SUBMISSION, SUMS, TableOfRun

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-from schemas.plugins import PACKAGES
+from biasboard.ground.plugins import ALL_PACKAGES
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -149,7 +149,7 @@ def _start_server(modules: list[str]) -> None:
 def _modules_for(work: Callable[..., object]) -> list[str]:
     """Return the modules that work will need: the one that defines it, and those of this project in use here."""
     function = work.func if isinstance(work, partial) else work
-    own = (name for name in sys.modules if name.partition(".")[0] in PACKAGES and not _is_heavy(name))
+    own = (name for name in sys.modules if name.partition(".")[0] in ALL_PACKAGES and not _is_heavy(name))
     # pyarrow imports pandas when it first computes something.
     return [function.__module__, *sorted(own), "pandas", "numpy.random"]
 

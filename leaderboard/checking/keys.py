@@ -11,6 +11,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable, replacing, sha256_file
+from biasboard.ground.memory import Memory
+from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
 from evaluators.runs.answer_keys import (
     ItemHashes,
@@ -25,15 +30,11 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import load_task, prompt_of
 from leaderboard.checking.entries import Match
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.answer_key import AnswerKey, KeyExtent
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable, replacing, sha256_file
 from schemas.key_secret import VARIABLE, KeySecret, read_key_secret
-from schemas.memory import Memory
-from schemas.plugins import HINT
 from schemas.record_columns import RecordColumns
 from schemas.record_hashes import asked_sha256, items_sha256
 from schemas.result import Signature

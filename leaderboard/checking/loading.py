@@ -10,6 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import BiasboardError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory, machine_memory
 from evaluators.task import load_task
 from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root
 from leaderboard.checking.isolation import Stopped, end_for_lack_of_memory, isolated
@@ -17,10 +20,7 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import acceptances, read_register
 from leaderboard.checking.remembered import entry_to_remember, remembered_entry
 from schemas import contract
-from schemas.errors import BiasboardError
-from schemas.files import sha256_file
 from schemas.finding_runs import find_runs
-from schemas.memory import Memory, machine_memory
 from schemas.result import Result
 from schemas.run_folder import RESULT
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from biasboard.ground.plugins import HINT
 from schemas.metric_comparison import is_close, label, metric_key, same_interval
-from schemas.plugins import HINT
 from schemas.result import Interval, Metric
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from schemas import contract, strict_json
-from schemas.errors import DataError
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from schemas import contract
 from schemas.register import SCHEMA_VERSION, Acceptance, Register
 from schemas.run_folder import REGISTER
 

@@ -10,6 +10,10 @@ from typing import Any, cast
 import numpy as np
 from pydantic import TypeAdapter
 
+from biasboard.ground.errors import BiasboardError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.gates import Standing
 from evaluators.statistics.bootstrap import FloatArray
 from leaderboard.checking.entries import Entry, Match, Root
@@ -20,14 +24,10 @@ from leaderboard.checking.verification import verified_entry
 from schemas import contract
 from schemas.conversion import as_row, from_values
 from schemas.document import Document
-from schemas.errors import BiasboardError
-from schemas.files import sha256_file
-from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
 from schemas.record import Record
 from schemas.result import Metric, Result, SplitCounts
 from schemas.run_folder import FileOfRun, place_of, read_result
-from schemas.strict_json import JsonValue
 
 _VERIFIED = "verified result"
 

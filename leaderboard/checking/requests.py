@@ -10,11 +10,11 @@ from typing import cast
 
 import numpy as np
 
+from biasboard.ground.columns import Column
+from biasboard.ground.errors import DataError
 from evaluators.backend import GenerateRequest, choice_sha256
 from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import Prompt, Task, load_task, prompt_of
-from schemas.columns import Column
-from schemas.errors import DataError
 from schemas.metric_comparison import TOLERANCE
 from schemas.record import Exchange, Record
 from schemas.record_columns import RecordColumns

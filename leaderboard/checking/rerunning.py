@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import Backend, ChoiceRequest, Request, Response
 from evaluators.models.parity import answers, compare, tolerance_for
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import load_task, prompt_of
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.errors import ConfigError, DataError
 from schemas.record import Exchange, Record
 from schemas.register import Rerun
 from schemas.result import Model, Result

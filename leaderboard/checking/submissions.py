@@ -8,13 +8,14 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import replacing_folder, sha256_file
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.plan import run_folder
 from evaluators.runs.withholding import write_without_texts
 from leaderboard.checking.intake import check_own_file
-from schemas import contract, strict_json
-from schemas.errors import DataError
-from schemas.files import replacing_folder, sha256_file
+from schemas import contract
 from schemas.result import Result, Signature
 from schemas.run_folder import RESULT, SUBMISSION, place_of, read_result
 from schemas.submission import SCHEMA_VERSION, Submission

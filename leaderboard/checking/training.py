@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from biasboard.ground.errors import DataError
 from evaluators.adapters import trained_items
 from evaluators.task import load_task
-from schemas.errors import DataError
 from schemas.record_columns import RecordColumns
 from schemas.result import Result
 from schemas.run_folder import ADAPTERS, read_adapters

@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, model_label
 from leaderboard.checking.intake import results_in, strange_files
 from leaderboard.checking.isolation import Limits, Stopped, isolated
@@ -16,10 +19,7 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import verified_outcome
 from leaderboard.checking.register import check_owner
 from leaderboard.checking.submissions import place_for, read_submission
-from schemas.errors import DataError
-from schemas.files import sha256_file
 from schemas.finding_runs import find_runs
-from schemas.memory import Memory
 from schemas.metric_comparison import metric_key
 from schemas.register import Register, Rerun
 from schemas.run_folder import REGISTER, RESULT

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.memory import Memory
 from evaluators.benchmark import Benchmark, load_benchmark
 from evaluators.runs.gates import GateCheck, Standing
 from evaluators.runs.measuring import Measurement
@@ -23,8 +25,6 @@ from leaderboard.checking.keys import KeyBook, KeyCheck
 from leaderboard.checking.recomputing import differences, earlier_metrics
 from leaderboard.checking.requests import brings_options, check_requests
 from leaderboard.checking.training import TrainingCheck
-from schemas.errors import DataError
-from schemas.memory import Memory
 from schemas.metric_comparison import TOLERANCE, key_of, metric_key
 from schemas.record import Record
 from schemas.record_columns import RecordColumns

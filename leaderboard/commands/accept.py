@@ -10,15 +10,15 @@ from typing import Annotated, NamedTuple
 import typer
 from pydantic import ValidationError
 
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.strict_json import JsonValue
 from leaderboard.checking.register import acceptances, check_owner, read_register, write_register
-from schemas import strict_json
-from schemas.command_line import one_line_errors
 from schemas.conversion import from_values
-from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
 from schemas.register import Acceptance, Decision, Rerun
 from schemas.run_folder import RESULT
-from schemas.strict_json import JsonValue
 
 
 @one_line_errors("stopped; the register was not changed")

@@ -8,6 +8,11 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import DataError
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.plain_text import printable
+from biasboard.ground.progress import steps
 from leaderboard.benchmark import check_plug_ins, load_pages
 from leaderboard.checking.entries import Root
 from leaderboard.checking.keys import open_book
@@ -19,11 +24,6 @@ from leaderboard.site import publishing
 from leaderboard.site.dataset_views import built_datasets, cards_of, folders_of, kept_keys
 from leaderboard.site.pages import copies, generate, make_view, parquet_files
 from leaderboard.site.publishing import DEFAULT_SITE
-from schemas.command_line import one_line_errors
-from schemas.errors import DataError
-from schemas.memory import machine_memory
-from schemas.plain_text import printable
-from schemas.progress import steps
 from schemas.result import Metric
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable
+from biasboard.ground.plain_text import printable
+from biasboard.ground.strict_json import JsonValue
 from leaderboard.site.markup import plain_markdown
-from schemas import strict_json
-from schemas.command_line import one_line_errors
-from schemas.errors import DataError
-from schemas.files import check_readable
-from schemas.plain_text import printable
-from schemas.strict_json import JsonValue
 
 _MOST_BYTES = 4 << 20
 _MOST_SHOWN = 50

@@ -10,6 +10,12 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.plain_text import printable
+from biasboard.ground.progress import steps
 from leaderboard.benchmark import check_plug_ins, load_pages
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.intake import results_in
@@ -20,14 +26,8 @@ from leaderboard.checking.withholding import why_withheld
 from leaderboard.commands.options import KeySecretFile
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.site.addresses import permalink
-from schemas.command_line import EXIT_ERROR, one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.errors import BiasboardError, ConfigError, DataError
-from schemas.files import sha256_file
-from schemas.memory import Memory, machine_memory
-from schemas.plain_text import printable
-from schemas.progress import steps
 from schemas.run_folder import RESULT
 
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -8,16 +8,16 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import progress
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.selection import shape_listed
 from evaluators.task import Prompt, load_task, tasks_for
 from leaderboard.checking.keys import dataset_name, key_of_dataset, secret_keys, write_key
-from schemas.command_line import one_line_errors
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError
 from schemas.key_secret import read_key_secret
-from schemas.progress import progress
 
 
 @one_line_errors("stopped; finished keys are kept")

@@ -11,9 +11,10 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from schemas import contract, strict_json
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError, DataError
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError, DataError
+from schemas import contract
 from schemas.run_folder import RESULT
 from schemas.scoring_request import SCHEMA_VERSION, ScoringRequest
 

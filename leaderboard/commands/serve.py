@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
 from leaderboard.site import serving
 from leaderboard.site.publishing import DEFAULT_SITE
-from schemas.command_line import one_line_errors
 
 
 @one_line_errors("stopped")

@@ -13,16 +13,16 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.progress import steps
 from leaderboard.benchmark import check_plug_ins
 from leaderboard.checking.keys import KeyBook, open_book
 from leaderboard.checking.submissions import Prepared, Statement, prepare, write_prepared
 from leaderboard.checking.verdicts import judge
 from leaderboard.commands.options import KeySecretFile
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError, DataError
 from schemas.finding_runs import finished_runs
-from schemas.memory import machine_memory
-from schemas.progress import steps
 
 PullRequest: TypeAlias = Literal["hub", "git"]
 

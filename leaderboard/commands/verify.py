@@ -13,6 +13,11 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.plain_text import printable
+from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from leaderboard.benchmark import check_plug_ins
@@ -23,11 +28,6 @@ from leaderboard.checking.register import read_register
 from leaderboard.checking.rerunning import rerun as repeat
 from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge, owned
 from leaderboard.commands.options import KeySecretFile
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
-from schemas.memory import Memory, machine_memory
-from schemas.plain_text import printable
-from schemas.progress import steps
 from schemas.register import Register
 from schemas.run_folder import RESULT, read_result
 

@@ -1,5 +1,5 @@
 """The formats of others in which results are exported: one file or package for each, found by its name."""
 
-from schemas.plugins import search_path
+from biasboard.ground.plugins import search_path
 
 __path__ = search_path(__name__, __path__)

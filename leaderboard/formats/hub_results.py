@@ -13,13 +13,13 @@ from pathlib import Path
 
 import yaml
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import load_pages
 from leaderboard.checking.entries import why_unranked
 from leaderboard.ranking.gates import Gates
 from leaderboard.result_format import Addresses, VerifiedResult
-from schemas.errors import ConfigError
-from schemas.files import replacing
 from schemas.result import Metric
 
 _FOLDER = ".eval_results"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from biasboard.ground import strict_json
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import Column
 from leaderboard.checking.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
@@ -14,7 +15,6 @@ from leaderboard.ranking.doubles import Duplicate, FirstAnswers, precedence, sin
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
-from schemas import strict_json
 from schemas.result import Metric, Signature
 
 

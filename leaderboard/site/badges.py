@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Row
 from leaderboard.ranking.indices import IndexRow
@@ -13,7 +14,6 @@ from leaderboard.site.addresses import model_page
 from leaderboard.site.index_views import IndexView
 from leaderboard.site.markup import interval_text, metric_number, slug
 from leaderboard.site.sections import Section
-from schemas.plain_text import printable
 from schemas.result import Metric
 
 _FOLDER = "files/badges"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import jinja2
 
+from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import BaselinePanel, pages_of_benchmarks
 from leaderboard.site.index_views import IndexView
 from leaderboard.site.sections import SUMMARY_ROWS, Section
-from schemas.errors import ConfigError
 
 _RANKINGS, _APART = "rankings", "apart"
 

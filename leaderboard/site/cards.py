@@ -7,7 +7,7 @@ import re
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from schemas.plain_text import visible
+from biasboard.ground.plain_text import visible
 
 _HEADING = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 _MOST = 20_000

@@ -11,6 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from biasboard.ground import strict_json
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.progress import Report, silent
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.stored_sums import measurement_of
 from evaluators.statistics.bootstrap import FloatArray
@@ -18,11 +22,7 @@ from leaderboard.checking.entries import Entry
 from leaderboard.site.model_views import ModelView, Placement
 from leaderboard.site.places import address, result_id, table_id
 from leaderboard.site.sections import Section
-from schemas import strict_json
-from schemas.memory import Memory, machine_memory
-from schemas.progress import Report, silent
 from schemas.run_folder import read_parts
-from schemas.strict_json import JsonValue
 
 FOLDER = "files/compare"
 N_RESAMPLES = 200

@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import check_readable
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.progress import Report, silent
 from leaderboard.site.addresses import dataset_page
 from leaderboard.site.cards import card_sections, safe_html
 from leaderboard.site.downloads import Table
@@ -19,13 +23,10 @@ from leaderboard.site.listings import data_lines
 from leaderboard.site.missed import MISSED_COLUMNS, Missed, missed_items
 from leaderboard.site.model_views import ModelView, Placement
 from leaderboard.site.sections import Files, Section
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.answer_key import AnswerKey
 from schemas.dataset import Manifest
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.files import check_readable
-from schemas.memory import machine_memory
-from schemas.progress import Report, silent
 
 DATASET_COLUMNS: Columns = {
     "dataset": str,

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from biasboard.ground import strict_json
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
 from leaderboard.ranking.rank_ranges import Comparison
 from leaderboard.site import exports
 from leaderboard.site.exports import Columns, Line
 from leaderboard.site.index_views import IndexView, index_columns, index_lines
 from leaderboard.site.model_views import Placement
 from leaderboard.site.sections import Files, Section
-from schemas import strict_json
 from schemas.arrow_files import SCALARS, table_bytes
 from schemas.dataset import Manifest
-from schemas.memory import Memory
 from schemas.result import Metric, Signature
-from schemas.strict_json import JsonValue
 
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, so that they are told apart from those of other writers."""

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.columns import Column
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.progress import Report, silent
+from biasboard.ground.strict_json import JsonValue
 from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import KINDS, kinds_of
 from leaderboard.site.model_views import ModelView, Placement
 from leaderboard.site.places import address, result_id, table_id
-from schemas import strict_json
-from schemas.columns import Column
-from schemas.memory import Memory, machine_memory
-from schemas.progress import Report, silent
 from schemas.record_columns import RecordColumns
 from schemas.run_folder import read_parts
-from schemas.strict_json import JsonValue
 
 FOLDER = "files/explorer"
 MOST_RECORDS = 50_000

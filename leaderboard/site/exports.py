@@ -7,13 +7,13 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from biasboard.ground import strict_json
+from biasboard.ground.strict_json import JsonValue
 from leaderboard.checking.entries import Entry, LeftOut
 from leaderboard.ranking.boards import Board, ResultTable, Row
 from leaderboard.ranking.bounds import Bounds
 from leaderboard.ranking.rank_ranges import Comparison, RankRange
-from schemas import strict_json
 from schemas.result import Metric, Model
-from schemas.strict_json import JsonValue
 
 Scalar: TypeAlias = str | int | float | bool | None
 Line: TypeAlias = Mapping[str, Scalar]

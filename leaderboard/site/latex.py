@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from biasboard.ground.plain_text import printable
 from leaderboard.benchmark import Column, Paper
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.site.index_views import IndexView
 from leaderboard.site.markup import number
 from leaderboard.site.sections import Section
-from schemas.plain_text import printable
 from schemas.result import Metric, Signature
 
 _SPECIAL = {

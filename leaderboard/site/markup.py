@@ -8,7 +8,7 @@ import re
 
 from markupsafe import Markup
 
-from schemas.plain_text import visible
+from biasboard.ground.plain_text import visible
 from schemas.result import Interval, Metric, within
 
 _MINUS = "\N{MINUS SIGN}"

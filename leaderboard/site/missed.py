@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from biasboard.ground.memory import Memory
 from leaderboard.benchmark import load_pages
 from leaderboard.checking.examples import KINDS
 from leaderboard.ranking.boards import Row
@@ -18,7 +19,6 @@ from leaderboard.site.exports import Columns, Line
 from leaderboard.site.model_views import Placement
 from leaderboard.site.outcomes import ItemFacts, item_facts, kind_codes, prompts_at
 from leaderboard.site.sections import Files, Picture, Section, make_picture
-from schemas.memory import Memory
 
 MISSED_COLUMNS: Columns = {
     "item": str,

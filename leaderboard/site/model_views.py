@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from biasboard.ground.progress import Report, silent
 from evaluators.runs.measuring import metric_definitions
 from leaderboard.benchmark import Column, ShareChart, SliceChart, SliceFact
 from leaderboard.checking.entries import Entry
@@ -18,7 +19,6 @@ from leaderboard.site.digests import Digest, digest_of_result
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import Files, Picture, Section, make_picture
 from schemas.dataset import Manifest
-from schemas.progress import Report, silent
 from schemas.result import Metric
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree
 
+from biasboard.ground.plain_text import printable
 from leaderboard.checking.entries import LeftOut
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.site.exports import Columns, Line
 from leaderboard.site.model_views import ModelView, Placement
-from schemas.plain_text import printable
 from schemas.register import Acceptance, Register
 
 Event: TypeAlias = Literal["accepted", "asked again", "preferred", "withdrawn", "disputed", "replaced"]

@@ -8,13 +8,13 @@ from typing import NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.columns import Column
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
 from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import KINDS, kinds_of
-from schemas.columns import Column
-from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.run_folder import read_parts
-from schemas.strict_json import JsonValue
 
 _KINDS, _FACTS, _PROMPTS = "kinds of answers", "facts of items", "prompts of items"
 

@@ -10,6 +10,10 @@ from typing import NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import Memory
+from biasboard.ground.plain_text import visible
+from biasboard.ground.progress import Report, silent
 from leaderboard.benchmark import load_pages
 from leaderboard.checking.entries import LeftOut
 from leaderboard.ranking.boards import Board
@@ -42,10 +46,6 @@ from leaderboard.site.sections import Files, Section, make_sections
 from leaderboard.site.suites import Suites, make_suites, suite_page, suite_tables
 from schemas.answer_key import AnswerKey
 from schemas.dataset import Manifest
-from schemas.errors import ConfigError
-from schemas.memory import Memory
-from schemas.plain_text import visible
-from schemas.progress import Report, silent
 from schemas.register import Register
 from schemas.result import Interval, Metric
 

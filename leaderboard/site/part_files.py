@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measuring import metric_definitions
 from leaderboard.site.markup import slug
 from leaderboard.site.model_views import Placement
@@ -12,8 +14,6 @@ from leaderboard.site.part_texts import PartTexts
 from leaderboard.site.part_values import Labels, PartOfResult, PartValue, floors
 from leaderboard.site.places import result_id
 from leaderboard.site.sections import Section
-from schemas import strict_json
-from schemas.strict_json import JsonValue
 
 _DIGITS = 5
 _MOST_SOURCES = 3

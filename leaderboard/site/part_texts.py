@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
 from evaluators.task import Task, load_task
 from leaderboard.site.sections import Section
 from schemas.dataset import Manifest, SplitEntry
 from schemas.dataset_folder import read_split
-from schemas.memory import Memory
-from schemas.strict_json import JsonValue
 
 _KIND = "text of a part"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
 from evaluators.corrected_task import Beside
 from evaluators.metric import Value, compute_all
@@ -13,11 +15,9 @@ from evaluators.runs.measuring import Measurement, metric_definitions
 from evaluators.task import load_task
 from leaderboard.checking.entries import Entry
 from leaderboard.site.sections import Section
-from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.result import Metric
 from schemas.run_folder import read_parts
-from schemas.strict_json import JsonValue
 
 _KIND = "parts of a suite"
 

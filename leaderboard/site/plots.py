@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from schemas.charts import (
+from biasboard.ground.charts import (
     FIRST,
     FONT_SIZE,
     GRID,
@@ -18,10 +18,10 @@ from schemas.charts import (
     svg_of,
     with_style,
 )
-from schemas.label_places import Point, place_labels, shortened
-from schemas.memory import machine_memory
+from biasboard.ground.label_places import Point, place_labels, shortened
+from biasboard.ground.memory import machine_memory
+from biasboard.ground.strict_json import JsonValue
 from schemas.result import Metric
-from schemas.strict_json import JsonValue
 
 _CHART = "chart"
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from schemas.errors import ConfigError, import_extra
-from schemas.files import replacing_folder, sha256_file
-from schemas.memory import Memory
-from schemas.strict_json import JsonValue
+from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.files import replacing_folder, sha256_file
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
 
 DEFAULT_SITE = Path("site/_build")
 """Folder of the built site, unless another is named."""

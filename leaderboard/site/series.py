@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from biasboard.ground.strict_json import JsonValue
 from leaderboard.site.plots import SERIES, Chart, draw
 from schemas.result import Metric
-from schemas.strict_json import JsonValue
 
 _MOST_SERIES = len(SERIES)
 _BASELINE_DASH = [2, 3]

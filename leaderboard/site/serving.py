@@ -6,7 +6,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from schemas.errors import ConfigError
+from biasboard.ground.errors import ConfigError
 
 HOST = "127.0.0.1"
 

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from biasboard.ground import strict_json
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.progress import Report, silent
+from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.benchmark import Column
 from leaderboard.ranking.boards import Row
@@ -21,11 +25,7 @@ from leaderboard.site.part_files import Measured, Suite, context_id, suite_files
 from leaderboard.site.part_texts import part_texts
 from leaderboard.site.part_values import PartOfResult, part_metrics, parts_of, shown_metrics, why_unmeasured
 from leaderboard.site.sections import Files, Section
-from schemas import strict_json
 from schemas.dataset import Manifest
-from schemas.memory import Memory, machine_memory
-from schemas.progress import Report, silent
-from schemas.strict_json import JsonValue
 
 FOLDER = "files/parts"
 

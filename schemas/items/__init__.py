@@ -1,5 +1,5 @@
 """The item shapes: one file each, found by its name. The JSON Schemas beside them are generated."""
 
-from schemas.plugins import search_path
+from biasboard.ground.plugins import search_path
 
 __path__ = search_path(__name__, __path__)

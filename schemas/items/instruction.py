@@ -9,9 +9,9 @@ from typing import Annotated
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas import strict_json
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from schemas.document import Count, Name, Text
-from schemas.errors import DataError
 from schemas.item_shape import Item, ItemShape
 
 

@@ -12,7 +12,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from schemas import strict_json
+from biasboard.ground import strict_json
 
 PronounCase: TypeAlias = Literal[
     "nominative", "accusative", "possessive_dependent", "possessive_independent", "reflexive"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from schemas.errors import DataError
+from biasboard.ground.errors import DataError
 from schemas.lexicon import PronounCase, pronoun_families
 
 CASE_TAGS: Mapping[str, PronounCase] = {

@@ -36,7 +36,7 @@ def verify(folder: Path) -> None:
 
     arguments: list[Any] = [folder / "result.json", Root(folder.parent, "local")]
     if "memory" in inspect.signature(verification.verified_entry).parameters:
-        from schemas.memory import Memory
+        from biasboard.ground.memory import Memory
 
         arguments.append(Memory(None))
     if "keys" in inspect.signature(verification.verified_entry).parameters:
@@ -55,7 +55,7 @@ def _keys(folder: Path) -> Any:
 def main() -> None:
     """Time the work."""
     # As every command does first.
-    importlib.import_module("schemas.command_line")
+    importlib.import_module("biasboard.ground.command_line")
     from schemas import tables
     from schemas.record import Record
     from schemas.run_folder import read_run

@@ -7,17 +7,17 @@ from pathlib import Path
 import mlcroissant
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
+from biasboard.ground.progress import silent
 from builders.croissant import croissant_problems
 from builders.gifi import drafts as gifi
 from builders.output import write_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import embedded
-from schemas import strict_json
 from schemas.dataset import Manifest
 from schemas.dataset_folder import read_manifest, read_split
-from schemas.files import sha256_file
 from schemas.items.coreference import CoreferenceItem
-from schemas.progress import silent
 
 # mlcroissant uses a class of rdflib and an argument of pandas that are going to be removed.
 pytestmark = [

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from builders.description import all_builders
 from builders.options import check_input, target_folder
-from schemas.errors import ConfigError
 
 
 def test_builders_are_found_by_file_name_and_shared_parts_are_not_listed(repository: Path) -> None:

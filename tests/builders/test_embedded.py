@@ -8,11 +8,11 @@ from itertools import product
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from builders.output import Draft
 from builders.synthbias import embedded
 from builders.synthbias.frame import Frame
 from builders.synthbias.frames import open_frames, settled_frames, settled_groups
-from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.tables import content_sha256

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.gifi import drafts, published, published_csv
 from builders.gifi.published import Tags, assignment_items, compat_items, published_tags, repaired_frames
 from builders.gifi.published_csv import FILES, PromptRow, VariantRows, prompt_rows, variant_rows
 from builders.gifi.variants import problem_items, text_items
-from schemas.errors import DataError
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families

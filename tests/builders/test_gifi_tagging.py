@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.progress import silent
 from builders.gifi import published, published_csv, tagged_sources
 from builders.gifi.tagging import UncertainError, tagged
-from schemas.errors import ConfigError, DataError
-from schemas.progress import silent
 
 pytest.importorskip("lemminflect", reason="the extra build is not installed")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.gifi import drafts, published_csv, tango
-from schemas.errors import DataError
 
 MADE = {
     "he": "kim writes and he lives here; the fan asked him whether the pen is his, not his own, by himself.",

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.gifi.embedded import EmbeddedItems, embedded_items
 from builders.gifi.embedded_card import TONES, clear_votes, how_built
 from builders.gifi.variants import VariantFrame, text_items
-from schemas.errors import DataError
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import CASES, pronoun_families

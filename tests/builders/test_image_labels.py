@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError
+from biasboard.ground.progress import silent
 from builders.image_labels import drafts, hub
 from builders.image_labels.content import check_labels, label_words
 from builders.image_labels.drafts import Options
@@ -24,10 +26,8 @@ from builders.output import write_dataset
 from builders.publish.refusals import check_manifest
 from schemas.dataset import Manifest, Reject
 from schemas.dataset_folder import REJECTS, read_manifest, read_split
-from schemas.errors import BiasboardError, ConfigError, DataError
 from schemas.items.image import ImageItem
 from schemas.pictures import decoded
-from schemas.progress import silent
 from schemas.tables import read_rows
 from schemas.validate import problems
 from tests.builders.image_files import cifar_folder, image_folder, noise

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from builders.synthbias.checks.balance import Balance
 from builders.synthbias.lint import Report, lint
 from builders.synthbias.published_csv import COLUMNS, read_rows
-from schemas.errors import ConfigError
 from tests.terminal import without_progress
 
 HE = ("type1", "The cook and the nurse laughed when he arrived.", "cook", "nurse", "he", "ambiguous")

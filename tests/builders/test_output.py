@@ -13,13 +13,14 @@ import datasets
 import pytest
 import yaml
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
 from builders.hub_benchmark import render_benchmark
 from builders.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
 from builders.synthbias import embedded
-from schemas import dataset_folder, strict_json, validate
+from schemas import dataset_folder, validate
 from schemas.contract import load
 from schemas.dataset import Manifest, Reject
-from schemas.errors import ConfigError, DataError
 from schemas.items.coreference import CoreferenceItem
 from schemas.tables import read_rows
 

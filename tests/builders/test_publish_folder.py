@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from builders.output import write_dataset
 from builders.publish.local import read_dataset
 from builders.synthbias import embedded
-from schemas import strict_json
 from schemas.dataset import Manifest
-from schemas.errors import DataError
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:

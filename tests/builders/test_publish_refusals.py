@@ -16,6 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.progress import silent
 from builders.output import Draft, ExtraFile, write_dataset
 from builders.protected import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.publish.local import read_dataset
@@ -26,12 +29,9 @@ from builders.synthbias.generation.cells import Cell
 from builders.synthbias.generation.source import Limits, check
 from builders.synthbias.minimal_pair import Slotted
 from builders.synthbias.published_digests import PROTECTED, SHA256
-from schemas import strict_json
 from schemas.arrow_files import table_bytes
 from schemas.dataset import Reject
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
-from schemas.progress import silent
 
 REPOSITORY = Path(__file__).parents[2]
 PLUG_IN = """
@@ -163,7 +163,7 @@ def say(plug_ins: Path, folder: Path) -> str:
     """Read a folder in a process that has plug-ins, and return what is said against publishing it."""
     program = (
         "import sys\nfrom pathlib import Path\nfrom builders.publish.local import read_dataset\n"
-        "from schemas.errors import DataError\n"
+        "from biasboard.ground.errors import DataError\n"
         "try: print('may be published', len(read_dataset(Path(sys.argv[1])).files))\n"
         "except DataError as error: print(error)\n"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.output import Draft, write_dataset
 from builders.synthbias import published
 from builders.synthbias.checks.collection import Collection
@@ -17,7 +18,6 @@ from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
 from builders.synthbias.checks.running import findings_in
 from builders.synthbias.published_csv import parse
 from builders.synthbias.published_digests import SHA256
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 
 HEADER = ("type", "sample", "occ_1", "occ_2", "pronoun", "is_stereotypical")

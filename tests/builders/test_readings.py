@@ -9,10 +9,10 @@ from io import StringIO
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.synthbias import embedded_card, readings
 from builders.synthbias.checks.occupations import MIN_PERCENT_GAP
 from builders.synthbias.frames import open_frames, settled_frames, text_of
-from schemas.errors import DataError
 
 HEADER = "frame,reader,coherent,first,second,leans\n"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.superni import hub, natural_instructions
 from builders.superni.choosing import choose_filtered, choose_named, choose_published
 from builders.superni.content import TaskContent, TaskPlace
 from builders.superni.items import labels_of
 from builders.superni.task_info import content_refusal, info_refusal, is_candidate, read_task_info
 from builders.superni.task_table import published_tasks
-from schemas.errors import ConfigError, DataError
 from tests.builders.superni_files import instances, text_of, write_hub_task, write_old_task, write_task
 
 INFO_HEADER = "Name,Summary,Category,Domain,Input Language,Output Language\n"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from biasboard.ground import strict_json
 from builders.publish.local import read_dataset
 from builders.synthbias.embedded import DATASET_VERSION
-from schemas import strict_json
 
 REPOSITORY = Path(__file__).parents[2]
 BUILDERS = {

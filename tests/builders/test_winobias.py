@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.output import Draft
 from builders.synthbias import winobias
 from builders.synthbias.winobias_card import MIT_NOTICE
 from builders.synthbias.winobias_text import parse_file, without_markup
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 
 PRO = "[The cook] helped the nurse because [he] had time."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from biasboard.ground import strict_json
 from evaluators.task import Task
-from schemas import contract, strict_json, tables
+from schemas import contract, tables
 from schemas.dataset import SCHEMA_VERSION, Manifest, Source, SplitEntry
 from schemas.item_shape import Item
 from schemas.items.coreference import CoreferenceItem

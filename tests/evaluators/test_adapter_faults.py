@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import BiasboardError, ConfigError
+from biasboard.ground.errors import BiasboardError, ConfigError
 from tests.evaluators.adapted import NO_EXAMPLES, asked, opened, train, twin_dataset, twin_plans
 from tests.evaluators.label_data import planned
 from tests.evaluators.made_data import save_tiny_llama

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
 from evaluators.adapters import open_adapters, trained_items
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
@@ -19,7 +20,6 @@ from evaluators.runs.rescore import rescore
 from evaluators.stores.answer_files import export
 from evaluators.stores.store import store_key
 from schemas import validate
-from schemas.errors import ConfigError, DataError
 from schemas.record_columns import RecordColumns
 from schemas.run_folder import read_parts, read_result, read_run
 from tests.evaluators.adapted import (

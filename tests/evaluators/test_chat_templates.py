@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from biasboard.ground.errors import ConfigError
 from evaluators.__main__ import app
 from evaluators.models.tokenizer import load_tokenizer
-from schemas.errors import ConfigError
 from tests.evaluators.fake_endpoint import save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from schemas import contract, strict_json
+from biasboard.ground import strict_json
+from schemas import contract
 from schemas.dataset_folder import read_manifest
 from schemas.run_folder import read_run
 from tests.evaluators.made_data import made_items, write_dataset

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, choice_sha256, image_prompt, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends import clip
@@ -23,7 +24,6 @@ from evaluators.runs.records import exchange_of
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.tasks.image_classification import TASK
 from schemas import pictures
-from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.tiny_clip import (

@@ -10,6 +10,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.coreference.columns import certain_readings
 from evaluators.coreference.table import UNDETERMINED
@@ -18,7 +19,6 @@ from evaluators.statistics.bootstrap import cluster_draws, exact_product, quanti
 from evaluators.statistics.option_columns import option_probabilities_of
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
-from schemas.errors import DataError
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.result import Normalisation

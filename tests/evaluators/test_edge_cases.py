@@ -7,10 +7,10 @@ from math import inf
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
 from evaluators.runs.measuring import Measurement, compute_metrics
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
-from schemas.errors import ConfigError, DataError
 from schemas.record import Exchange, Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.result import Metric, Normalisation

@@ -16,14 +16,15 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import BiasboardError, ConfigError
 from evaluators.backend_options import BackendOptions
 from evaluators.labels.examples import training_items
 from evaluators.runs.plan import PlannedPart
 from evaluators.tasks.classification import TASK
 from evaluators.trainer import open_trainer
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.adapters import PUBLISHED, Adapters
-from schemas.errors import BiasboardError, ConfigError
 from schemas.items.label import LabelItem
 from tests.evaluators.adapted import (
     CONFIGS,

@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from evaluators.__main__ import app
 from evaluators.backend import (
     Backend,
@@ -34,12 +38,9 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.verification import verified_entry
-from schemas import contract, strict_json, tables
+from schemas import contract, tables
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError, DataError
-from schemas.files import sha256_file
 from schemas.items.coreference import CoreferenceItem
-from schemas.memory import Memory
 from schemas.record import Exchange, Record
 from schemas.result import Model
 from schemas.run_folder import read_run

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from builders.gifi.drafts import draft_of, split_of
 from builders.output import write_dataset
 from evaluators.pronouns.published_generations import generation_files
@@ -17,7 +18,6 @@ from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import make_view
 from schemas.dataset import Source
-from schemas.errors import ConfigError
 from schemas.run_folder import read_run
 from schemas.validate import problems
 from tests.evaluators.pronoun_records import problems as word_problems

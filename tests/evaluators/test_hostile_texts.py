@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from evaluators.coreference.answers import read_answer
 from evaluators.detectors.numbers import TOO_LONG, final_number, published_number
 from evaluators.detectors.pronouns import first_families, plain_text
 from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.scorers.stored import open_scorer
 from evaluators.tasks.word_problem import TASK
-from schemas.errors import DataError
 from schemas.record import Reading
 from tests.evaluators.pronoun_records import problems, recorded
 

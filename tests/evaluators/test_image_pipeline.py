@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground.files import sha256_file
 from evaluators.backends.clip.backend import BATCH
 from evaluators.runs.measuring import metric_definitions
 from schemas.dataset_folder import read_manifest, read_split
-from schemas.files import sha256_file
 from schemas.items.image import ImageItem
 from schemas.pictures import decoded
 from schemas.record import Record

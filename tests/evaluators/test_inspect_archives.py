@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
 from evaluators.harness import load_harness
 from evaluators.harnesses.inspect_ai.archive import Archive
-from schemas.errors import ConfigError, DataError
 from tests.evaluators.inspect_logs import Entry, zipped
 
 TEXT = json.dumps({"a": ["some text"] * 500}).encode()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import ConfigError, DataError
+from biasboard.ground.errors import ConfigError, DataError
 from tests.evaluators.inspect_logs import (
     STARTED,
     Answered,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground import strict_json
 from builders.card import Card, CardTable
 from builders.output import Draft, DraftSplit, write_dataset
 from evaluators.backend import GenerateRequest, Response
@@ -23,7 +24,6 @@ from evaluators.tasks.instruction import TASK
 from leaderboard.checking.entries import Root
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
-from schemas import strict_json
 from schemas.dataset import Source
 from schemas.dataset_folder import read_manifest
 from schemas.items.instruction import InstructionItem

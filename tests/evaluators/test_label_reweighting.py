@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from biasboard.ground.errors import DataError
 from evaluators.calibration.gini import CALIBRATION
 from evaluators.calibrator import Correction, LabelAnswers
 from evaluators.corrected_task import Beside
@@ -18,7 +19,6 @@ from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.class_accuracies import sen_welfare
 from evaluators.statistics.outcomes import predicted_share
 from schemas.corrections import FittedCorrection
-from schemas.errors import DataError
 from schemas.record import Record
 from schemas.record_columns import RecordColumns
 from tests.evaluators.label_data import drawn_answer, made_dataset, made_records, measured, planned, simple

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from evaluators.labels.table import LabelTable
 from evaluators.metric import TableSource
 from evaluators.runs.measuring import metric_definitions
 from evaluators.tasks.image_classification import TASK
-from schemas.errors import DataError
 from schemas.record import Record
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import simple

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
+from biasboard.ground.errors import ConfigError
 from evaluators.models.model_files import find_files, find_model, folder_revision
-from schemas.errors import ConfigError
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.batch import BatchLimits
-from schemas import strict_json
-from schemas.errors import ConfigError, RunError
 from tests.evaluators.fake_batch_api import FakeBatchEndpoint
 from tests.evaluators.fake_endpoint import MODEL
 

@@ -12,13 +12,13 @@ import pytest
 from tokenizers import Tokenizer
 from typer.testing import CliRunner
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from evaluators.__main__ import app
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.models.prices import Price, read_price
-from schemas import strict_json
-from schemas.errors import BiasboardError, ConfigError, DataError, RunError
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 

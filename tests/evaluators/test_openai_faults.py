@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import open_backend
-from schemas.errors import ConfigError, RunError
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received, save_tokenizer
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.reading import logprob, token_id, usage
-from schemas.errors import ConfigError, RunError
 from tests.evaluators.fake_endpoint import MODEL
 from tests.evaluators.openai_runs import Asked
 from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain

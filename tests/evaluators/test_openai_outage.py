@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import open_backend
 from evaluators.backends.openai.pacing import Patience
-from schemas.errors import ConfigError, RunError
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received, save_tokenizer
 from tests.evaluators.openai_runs import SERVES, Asked, error, number_in, opened
 
@@ -127,7 +127,7 @@ def test_a_server_that_is_not_there_is_one_error_in_seconds(kind: str) -> None:
 
 def test_a_line_does_not_garble_the_bar() -> None:
     program = (
-        "import time\nfrom schemas.progress import note, progress\n"
+        "import time\nfrom biasboard.ground.progress import note, progress\n"
         "with progress('asking', 30) as advance:\n"
         "    for number in range(30):\n        advance(1)\n        time.sleep(0.01)\n"
         "        if number % 10 == 5:\n            note(f'a line of its own, number {number}')\n"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, GenerateRequest
 from evaluators.backends.openai.pacing import Patience
-from schemas.errors import RunError
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received, save_tokenizer
 from tests.evaluators.openai_runs import SERVES, Asked, error, number_in, opened
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
-from schemas.errors import ConfigError
 from tests.evaluators.fake_endpoint import CHAT_TOP, MODEL, FakeEndpoint, Received, save_tokenizer, token_logprob
 
 OPTIONS = (" the engineer", " the nurse", " he", " the engineer could")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, BlockLimits, ChoiceRequest, RunContext
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import open_backend
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.store import ResponseStore
-from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.single_passes import ROUNDING, plain_logprob
 

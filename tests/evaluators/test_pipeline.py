@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+from biasboard.ground.errors import ConfigError, DataError, RunError
 from evaluators.backend import Request, Response, Sent
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import run
@@ -29,7 +30,6 @@ from evaluators.stores.store import ResponseStore
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError, DataError, RunError
 from schemas.record import ExchangeStatus
 from schemas.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend, ask

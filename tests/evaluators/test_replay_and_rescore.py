@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.files import sha256_file
 from evaluators.backend import ChoiceRequest
 from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
@@ -23,8 +25,6 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas import tables
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError, DataError, RunError
-from schemas.files import sha256_file
 from schemas.record import Record
 from schemas.run_folder import RECORDS, read_run, write_result
 from tests.evaluators.logging_backend import LoggingBackend, ask

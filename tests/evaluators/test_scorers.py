@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError, DataError
 from evaluators.scorer import NONE, REFERENCE, open_scorers, wanted_scorers
 from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
-from schemas import plugins
-from schemas.errors import ConfigError, DataError
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from evaluators.task import task_for
-from schemas.errors import ConfigError
 from tests.evaluators.made_data import save_tiny_llama
 
 REPOSITORY = Path(__file__).parents[2]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
@@ -19,7 +20,6 @@ from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError
 from schemas.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, groups_of
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset

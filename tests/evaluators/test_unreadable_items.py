@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import RunError
 from evaluators.backend import Request, Response
 from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import run
@@ -17,7 +18,6 @@ from evaluators.stores.reading import read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from schemas.dataset_folder import read_manifest
-from schemas.errors import RunError
 from schemas.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset

@@ -65,7 +65,7 @@ def test_a_missing_vllm_names_its_extra() -> None:
         "import sys\n"
         "sys.modules['vllm'] = None\n"
         "from evaluators.backends.vllm.engine import EngineSettings, look\n"
-        "from schemas.errors import MissingExtraError\n"
+        "from biasboard.ground.errors import MissingExtraError\n"
         "settings = EngineSettings(model='m', commit=None, tokenizer='m', tokenizer_commit=None, dtype=None)\n"
         "try:\n    look(settings)\n"
         "except MissingExtraError as error:\n    print(error)\n"

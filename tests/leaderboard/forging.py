@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from evaluators.backend import ChoiceRequest, Request, Response, choice_sha256
 from evaluators.runs.measuring import compute_metrics
 from evaluators.task import load_task
@@ -17,9 +20,7 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
 from leaderboard.checking.verdicts import Verdict, judge
 from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
-from schemas import contract, strict_json
-from schemas.files import sha256_file
-from schemas.memory import Memory
+from schemas import contract
 from schemas.record import Exchange, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_counts import count

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
 from evaluators.runs.measuring import score_records
 from evaluators.task import load_task
-from schemas import contract, strict_json, tables
-from schemas.files import sha256_file
+from schemas import contract, tables
 from schemas.lexicon import pronoun_families
 from schemas.record import Record
 from schemas.record_columns import RecordColumns

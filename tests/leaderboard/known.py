@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from biasboard.ground.errors import BiasboardError
+from biasboard.ground.memory import Memory
 from evaluators.runs.answer_keys import MadeKey, key_of_parts
 from leaderboard.checking import claims
 from leaderboard.checking.entries import Entry, LeftOut, Root
 from leaderboard.checking.keys import KeyBook, KnownKey, write_key
 from leaderboard.checking.loading import Loaded, load, verified_outcome
-from schemas.errors import BiasboardError
 from schemas.finding_runs import find_runs
-from schemas.memory import Memory
 from schemas.record_files import read_parts_unchecked
 from schemas.result import Result, Signature
 from schemas.run_folder import RESULT, read_result

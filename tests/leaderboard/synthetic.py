@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
 from evaluators.runs.measuring import compute_metrics
 from evaluators.task import load_task
-from schemas import contract, strict_json, tables
-from schemas.files import sha256_file
+from schemas import contract, tables
 from schemas.lexicon import occupations
 from schemas.record import Exchange, Reading, Record
 from schemas.result import Counts, Endpoint, Environment, Model, RecordsFile, Result, Signature, Usage

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Root
 from leaderboard.checking.intake import strange_files
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.checking.submissions import place_for, read_submission
 from leaderboard.ranking.boards import assemble
-from schemas.memory import Memory
 from schemas.record_files import read_records
 from schemas.run_folder import RESULT
 from schemas.withheld_texts import REASON, is_hashed

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
 from evaluators.backend_options import BackendOptions
 from evaluators.runs.options import RunOptions
@@ -22,8 +24,6 @@ from leaderboard.checking.loading import load
 from leaderboard.checking.rerunning import rerun
 from leaderboard.checking.submissions import Statement, prepare, write_prepared
 from leaderboard.checking.verdicts import judge
-from schemas.errors import ConfigError
-from schemas.memory import Memory
 from tests.evaluators.adapted import NO_EXAMPLES, SOME_EXAMPLES, train, twin_dataset, twin_plans
 from tests.evaluators.made_data import save_tiny_llama
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
+from biasboard.ground.memory import Memory
 from evaluators.metric import TableSource
 from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.task import load_task
@@ -20,7 +21,6 @@ from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site import publishing
 from leaderboard.site.pages import View, copies, generate, make_view
-from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_records
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit

@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from leaderboard.checking.complete_runs import CompleteRuns
 from leaderboard.checking.entries import TEXTS_ELSEWHERE
 from leaderboard.checking.verdicts import UNCOMPARED
@@ -20,11 +24,8 @@ from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import compared, verdicts_as_json
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.apart import make_apart
-from schemas import contract, strict_json
-from schemas.errors import DataError
-from schemas.files import sha256_file
+from schemas import contract
 from schemas.finding_runs import find_runs
-from schemas.memory import Memory
 from schemas.record_files import read_records, write_records
 from schemas.result import Result
 from schemas.run_folder import read_result

@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.memory import Memory
 from evaluators.task import load_task
 from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
@@ -25,11 +28,8 @@ from leaderboard.site.cards import safe_html
 from leaderboard.site.dataset_views import BuiltDataset, built_datasets, cards_of, kept_keys, make_datasets
 from leaderboard.site.outcomes import item_facts, kind_codes, prompts_at
 from leaderboard.site.pages import View, copies, generate, make_view
-from schemas import strict_json
 from schemas.dataset import Manifest, RuleCount
-from schemas.errors import DataError
 from schemas.lexicon import pronoun_families
-from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_records
 from tests.leaderboard.browsing import served, visit

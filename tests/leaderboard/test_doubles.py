@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Match, Root
 from leaderboard.checking.loading import load
 from leaderboard.ranking.gates import Gates
-from schemas.memory import Memory
 from schemas.result import Result
 from schemas.run_folder import read_result
 from tests.leaderboard.forging import (

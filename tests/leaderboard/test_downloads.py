@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.downloads import Table, remembered_parquet
@@ -22,8 +24,6 @@ from leaderboard.site.pages import View, generate, make_view, parquet_files, tab
 from leaderboard.site.publishing import site_address
 from leaderboard.site.sections import Files
 from schemas.dataset import Manifest, Source
-from schemas.errors import ConfigError
-from schemas.memory import Memory
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Root
 from leaderboard.checking.examples import KINDS
 from leaderboard.ranking.boards import assemble
@@ -20,7 +21,6 @@ from leaderboard.site import publishing
 from leaderboard.site.pages import copies, generate, make_view
 from schemas.dataset import Manifest
 from schemas.lexicon import pronoun_families
-from schemas.memory import Memory
 from schemas.record_files import read_records
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.forging import Places

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground import strict_json
 from evaluators.backend import choice_sha256
-from schemas import strict_json
 from schemas.record import Exchange, Record
 from schemas.record_files import read_records
 from schemas.result import Result

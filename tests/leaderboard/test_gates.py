@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.memory import Memory
 from builders.gifi import drafts
 from builders.output import write_dataset as write_draft
 from evaluators.backend import Request, Response, open_backend
@@ -27,7 +28,6 @@ from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import Board, assemble
 from schemas.dataset_folder import read_manifest
 from schemas.lexicon import occupations
-from schemas.memory import Memory
 from schemas.run_folder import StoredParts, read_run, write_result
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset

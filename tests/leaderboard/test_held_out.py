@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.memory import Memory
 from evaluators.runs.answer_keys import KeyHashes
 from leaderboard.checking.entries import Entry, Root, why_unranked
 from leaderboard.checking.keys import KeyBook, open_book
@@ -26,9 +28,7 @@ from leaderboard.checking.withholding import why_withheld
 from leaderboard.ranking.boards import assemble
 from schemas import contract
 from schemas.answer_key import AnswerKey
-from schemas.errors import ConfigError, DataError
 from schemas.key_secret import read_key_secret
-from schemas.memory import Memory
 from schemas.record import Record
 from schemas.record_files import read_records
 from schemas.record_hashes import item_hashes

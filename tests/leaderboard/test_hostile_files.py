@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Root
 from leaderboard.checking.loading import load
 from schemas.conversion import from_values
-from schemas.files import sha256_file
-from schemas.memory import Memory
 from schemas.record import Record
 from schemas.result import Result
 from tests.leaderboard.forging import Places, forge, judged, signed

@@ -16,15 +16,16 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser
 
+from biasboard.ground import strict_json
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Entry, LeftOut, Match, Root
 from leaderboard.checking.register import read_register
 from leaderboard.ranking.boards import assemble
 from leaderboard.site import publishing
 from leaderboard.site.dataset_views import built_datasets, cards_of, kept_keys
 from leaderboard.site.pages import copies, generate, make_view, parquet_files
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.dataset import Manifest, RuleCount, Source
-from schemas.memory import Memory
 from schemas.register import Register
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.browsing import serious_violations, served, visit, visit_all

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
 from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.rescore import rescore
 from evaluators.scorer import quick_scorers
@@ -21,8 +23,7 @@ from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.site.index_views import index_placements, index_views
 from leaderboard.site.pages import generate, make_view
-from schemas import strict_json, tables
-from schemas.files import sha256_file
+from schemas import tables
 from schemas.run_folder import read_run, write_result
 from schemas.score import TextScore
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model

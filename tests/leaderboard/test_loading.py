@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
 from evaluators.runs.measuring import compute_metrics
 from leaderboard.checking.entries import Root
-from schemas import strict_json, tables
-from schemas.files import sha256_file
+from schemas import tables
 from schemas.record import Record
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import (

@@ -12,13 +12,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from leaderboard.checking.entries import LeftOut, Root
 from leaderboard.checking.register import read_register
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.news import News
 from leaderboard.site.pages import View, generate, make_view
-from schemas import contract, strict_json
-from schemas.errors import DataError
+from schemas import contract
 from schemas.result import Metric, Result
 from schemas.run_folder import read_result
 from tests.leaderboard.forging import accepted

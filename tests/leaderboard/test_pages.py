@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import LeftOut, Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import View, generate, make_view, parquet_files
-from schemas.errors import ConfigError
-from schemas.memory import Memory
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.command_line import _raises
+from biasboard.ground.errors import ConfigError, DataError
 from leaderboard.commands.queue import add_command, done_command, list_command, next_command
-from schemas.command_line import _raises
-from schemas.errors import ConfigError, DataError
 
 
 @pytest.fixture

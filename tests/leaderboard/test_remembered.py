@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from evaluators.runs import gates
 from leaderboard.checking import requests, verification
 from leaderboard.checking.entries import Entry, Root
 from schemas import tables
-from schemas.files import sha256_file
-from schemas.memory import Memory
 from schemas.record import Record
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known

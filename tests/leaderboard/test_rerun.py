@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, Response
 from evaluators.task import load_task
 from leaderboard.checking.entries import Root
@@ -17,9 +20,6 @@ from leaderboard.checking.loading import load
 from leaderboard.checking.rerunning import _agree, rerun
 from leaderboard.commands.accept import accept
 from schemas.dataset_folder import read_manifest
-from schemas.errors import ConfigError
-from schemas.files import sha256_file
-from schemas.memory import Memory
 from schemas.record import Record
 from schemas.result import Model
 from tests.evaluators.logging_backend import ask

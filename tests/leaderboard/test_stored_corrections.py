@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.memory import Memory
 from evaluators.runs.rescore import rescore
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.refitting import refit
 from leaderboard.checking.submissions import Statement, prepare, write_prepared
 from leaderboard.checking.verdicts import judge
-from schemas.memory import Memory
 from tests.evaluators.label_data import made_dataset
 from tests.suites.commands import ask, run
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import huggingface_hub
 import pytest
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
 from leaderboard.checking.submissions import Statement, prepare, write_prepared
 from leaderboard.commands import submit as command
-from schemas.errors import DataError
-from schemas.files import sha256_file
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.gates import GateCheck
 from leaderboard.checking.keys import KeyCheck, KnownKey, key_of_dataset
 from schemas.dataset_folder import read_manifest
-from schemas.errors import DataError
-from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.run_folder import StoredParts, read_parts, read_result
 from tests.suites.commands import REPOSITORY, run, told

@@ -13,6 +13,10 @@ import numpy as np
 import pytest
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
 from evaluators.runs.rescore import rescore
@@ -22,13 +26,10 @@ from leaderboard.checking.loading import load
 from leaderboard.checking.rerunning import _agree
 from leaderboard.checking.submissions import prepare, write_prepared
 from leaderboard.checking.verdicts import judge
-from schemas import contract, strict_json, tables
+from schemas import contract, tables
 from schemas.cluster_sums import ClusterSums
 from schemas.conversion import as_row
-from schemas.errors import DataError
-from schemas.files import sha256_file
 from schemas.finding_runs import find_runs
-from schemas.memory import Memory
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_records, write_records
 from schemas.run_folder import read_result

@@ -10,17 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
 from leaderboard.checking.complete_runs import CompleteRuns
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
 from leaderboard.checking.submissions import Statement, prepare, write_prepared
 from leaderboard.checking.verdicts import Verdict, judge
-from schemas import contract, strict_json, tables
+from schemas import contract, tables
 from schemas.cluster_sums import ClusterSums
-from schemas.files import sha256_file
 from schemas.finding_runs import find_runs
-from schemas.memory import Memory
 from schemas.result import Result
 from schemas.run_folder import read_result, read_sums
 from tests.leaderboard.gifi_results import write_gifi_model

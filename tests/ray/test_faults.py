@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, RunError
 from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
-from schemas.errors import ConfigError, RunError
 from schemas.run_folder import read_run
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
 

@@ -178,7 +178,7 @@ def test_a_worker_elsewhere_says_where_it_is(repository: Path, address: str) -> 
         "import sys\n"
         "from evaluators.backend import open_backend\n"
         "from evaluators.backend_options import BackendOptions\n"
-        "from schemas.errors import ConfigError\n"
+        "from biasboard.ground.errors import ConfigError\n"
         f"options = BackendOptions(engine='transformers', address='{address}', device='cpu')\n"
         "try: open_backend('ray', './nowhere', options)\n"
         "except ConfigError as error: sys.exit(str(error))\n"

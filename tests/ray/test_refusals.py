@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.backend import ENGINES
-from schemas.errors import ConfigError
 from tests.terminal import without_progress
 
 
@@ -33,7 +33,7 @@ def test_options_that_no_cluster_has(options: BackendOptions, message: str) -> N
 
 
 def test_every_engine_is_a_backend() -> None:
-    from schemas import plugins
+    from biasboard.ground import plugins
 
     assert set(ENGINES.values()) <= set(plugins.names("evaluators.backends"))
 
@@ -58,7 +58,7 @@ def open_in_own_process(repository: Path, before: str, options: str) -> subproce
         f"import os, sys\n{before}\n"
         "from evaluators.backend import open_backend\n"
         "from evaluators.backend_options import BackendOptions\n"
-        "from schemas.errors import BiasboardError\n"
+        "from biasboard.ground.errors import BiasboardError\n"
         f"try: open_backend('ray', 'org/model', BackendOptions(engine='http', {options}))\n"
         "except BiasboardError as error: sys.exit(f'{type(error).__name__}: {error}')\n"
     )

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from schemas import contract, strict_json, tables
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
+from schemas import contract, tables
 from schemas.dataset import SCHEMA_VERSION, Manifest, Reject, RuleCount, Source, SplitEntry
-from schemas.files import sha256_file
 from schemas.items.coreference import CoreferenceItem
 from schemas.record import Exchange, Reading, Record
 from schemas.result import (

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from schemas import contract, strict_json, tables
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from schemas import contract, tables
 from schemas.contract import D
 from schemas.dataset import Manifest, Reject
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record
 from schemas.record_files import write_records

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from schemas import contract, dataset_folder, strict_json, tables
-from schemas.errors import DataError
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from schemas import contract, dataset_folder, tables
 from schemas.items.coreference import CoreferenceItem
 from tests.schemas import examples
 

@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from builders.gifi.published_csv import variant_rows
 from builders.gifi.tango import frames
 from builders.input_files import read_files
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
-from schemas import arrow_files, strict_json, tables
+from schemas import arrow_files, tables
 from schemas.dataset import Reject
 from schemas.dataset_folder import read_manifest, read_split
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 from tests.evaluators.made_data import made_items, write_dataset
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import ConfigError, DataError
+from biasboard.ground.errors import ConfigError, DataError
 from schemas.key_secret import KeySecret, read_key_secret
 
 SECRET = bytes(range(100, 132))

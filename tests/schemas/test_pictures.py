@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from biasboard.ground.errors import DataError
 from schemas import contract, tables
 from schemas.encoded_image import EncodedImage
-from schemas.errors import DataError
 from schemas.items.image import ImageItem
 from schemas.pictures import MOST_PIXELS, decoded, pixels_sha256, png
 

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from biasboard.ground.errors import DataError
 from schemas import arrow_files, contract, tables
 from schemas.arrow_files import arrow_schema
 from schemas.conversion import as_row
-from schemas.errors import DataError
 from schemas.record import Reading, Record
 from schemas.record_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
 from schemas.record_columns import RecordColumns

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
 from schemas import tables
-from schemas.errors import DataError
-from schemas.files import sha256_file
 from schemas.finding_runs import find_runs, finished_runs
 from schemas.record import Record
 from schemas.result import ScoresFile

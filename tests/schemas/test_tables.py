@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground.errors import DataError
 from schemas import tables
 from schemas.arrow_files import arrow_schema
 from schemas.dataset import Reject
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record
 from tests.schemas import examples

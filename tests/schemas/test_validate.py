@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas import contract, strict_json, tables
+from biasboard.ground import strict_json
+from schemas import contract, tables
 from schemas.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
 from schemas.record import Record

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from biasboard.ground.files import sha256_file
 from evaluators.backend import ChoiceRequest
 from evaluators.statistics.option_scores import option_probabilities
-from schemas.files import sha256_file
 from schemas.record import Reading, Record
 from schemas.record_columns import RecordColumns
 from schemas.record_files import read_parts, read_records, write_records, writing_records

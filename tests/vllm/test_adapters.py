@@ -12,15 +12,16 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import sha256_file
 from evaluators.adapters import base_identity
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.backend import open_backend
 from evaluators.models.model_files import find_model
 from evaluators.models.tokenizer import Rows
-from schemas import contract, strict_json
+from schemas import contract
 from schemas.adapters import PUBLISHED, SCHEMA_VERSION, Adapters, BaseModel, TrainedAdapter, TrainingData
-from schemas.errors import ConfigError
-from schemas.files import sha256_file
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import HEAD_SIZE
 from tests.vllm.made_requests import choices

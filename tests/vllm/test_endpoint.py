@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
-from schemas.errors import ConfigError
 from tests.evaluators.asking import all_answers_of
 from tests.vllm.conftest import SERVED, Served
 

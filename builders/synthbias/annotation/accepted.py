@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from biasboard.ground.errors import DataError
 from builders.licence_files import is_licence_file
 from builders.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias.annotation import accepted_card
@@ -26,7 +27,6 @@ from builders.synthbias.cards import synthbias_card
 from schemas import tables
 from schemas.dataset import Reject, Source
 from schemas.dataset_folder import REJECTS
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 
 BUILDER_VERSION = "1.0"

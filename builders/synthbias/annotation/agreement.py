@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from biasboard.ground.errors import MissingExtraError, import_extra
+from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, Policy, counting_ballots, rule_counts
 from builders.synthbias.annotation.sentences import Annotated, expected_reading
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, Question, ballots_of
-from schemas.errors import MissingExtraError, import_extra
-from schemas.strict_json import JsonValue
 
 ItemType: TypeAlias = Literal["type1", "type2"]
 Ballots: TypeAlias = Mapping[str, Mapping[str, Ballot]]

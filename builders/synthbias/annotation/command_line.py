@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.command_line import Place, command_group
+from biasboard.ground.command_line import Place, command_group
 
 _PACKAGE = "builders.synthbias.annotation.commands"
 HELP = "Have people judge the sentences of a dataset, and keep the pairs that they accept."

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.entrance import TEST_PAIRS
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State
-from schemas.errors import ConfigError, DataError
 
 
 def check_exists(state_folder: Path) -> None:

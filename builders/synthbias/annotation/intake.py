@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from biasboard.ground.errors import DataError
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, entrance_score
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State
@@ -23,7 +24,6 @@ from builders.synthbias.annotation.votes import (
     VoteKey,
     ballots_of,
 )
-from schemas.errors import DataError
 
 
 class Refusal(StrEnum):

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.intake import Refusal, Submission, utc_time
 from builders.synthbias.annotation.sentences import Sentence
 from builders.synthbias.annotation.votes import Answer, Question
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.strict_json import JsonValue
 
 _Object: TypeAlias = dict[str, JsonValue]
 _REMEDY = "export the project as JSON (not JSON-MIN or CSV)"

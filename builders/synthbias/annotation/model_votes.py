@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
 from builders.card import Card, CardTable
 from builders.output import Draft, DraftSplit
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
 from builders.synthbias.annotation.intake import Refusal, Submission
 from builders.synthbias.annotation.sentences import Annotated, Sentence
 from builders.synthbias.annotation.votes import Answer, Question
-from schemas import strict_json
-from schemas.errors import DataError
 from schemas.finding_runs import finished_runs
 from schemas.items.instruction import InstructionItem
 from schemas.json_answers import NoJsonError, find_json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from biasboard.ground.errors import ConfigError
 from schemas.dataset_folder import MANIFEST
-from schemas.errors import ConfigError
 
 
 def check_outside_datasets(option: str, folder: Path, *, is_dataset: bool = False) -> None:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, fields
 from itertools import chain, zip_longest
 from pathlib import Path
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import replacing
 from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, undecided_items
 from builders.synthbias.annotation.safe_csv import read_rows, render
 from builders.synthbias.annotation.sentences import Group
 from builders.synthbias.annotation.state import BATCHES, State
-from schemas.errors import ConfigError, DataError
-from schemas.files import replacing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

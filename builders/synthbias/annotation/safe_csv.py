@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from schemas.errors import DataError
-from schemas.files import check_readable
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _PROTECTED = re.compile(r"'+[=+\-@\t\r]")

@@ -17,11 +17,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError
+from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.session import Session, Turn, instructions_json, turn_json
 from builders.synthbias.annotation.votes import Answer, Question
-from schemas import strict_json
-from schemas.errors import BiasboardError, ConfigError, DataError
-from schemas.strict_json import JsonValue
 
 HOST = "127.0.0.1"
 MOST_BYTES = 10_000

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, TEST_PAIRS, Solved
 from builders.synthbias.annotation.intake import EntranceRule, Submission, take_in, utc_text
@@ -27,8 +29,6 @@ from builders.synthbias.annotation.votes import (
     ballots_of,
 )
 from builders.synthbias.mentions import occupation_mentions
-from schemas.errors import ConfigError, DataError
-from schemas.strict_json import JsonValue
 
 SOURCE = "serve"
 Phase: TypeAlias = Literal["entrance", "items", "failed", "excluded", "done"]

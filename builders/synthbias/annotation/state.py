@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import replacing
 from builders.synthbias.annotation.places import check_outside_datasets
 from builders.synthbias.annotation.safe_csv import Row, read_rows, render
 from builders.synthbias.annotation.votes import (
@@ -27,8 +29,6 @@ from builders.synthbias.annotation.votes import (
     VoteKey,
     standing_votes,
 )
-from schemas.errors import ConfigError, DataError
-from schemas.files import replacing
 
 VOTES = "votes.csv"
 ANNOTATORS = "annotators.csv"

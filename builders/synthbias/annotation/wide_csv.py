@@ -6,12 +6,12 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.intake import Refusal, Submission, utc_time
 from builders.synthbias.annotation.label_studio import is_complete
 from builders.synthbias.annotation.safe_csv import Row, read_rows, render
 from builders.synthbias.annotation.sentences import Sentence
 from builders.synthbias.annotation.votes import Answer, Question
-from schemas.errors import ConfigError, DataError
 
 COLUMNS: Mapping[str, str] = {
     "item_id": "Input.item_id",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from schemas.errors import import_extra
+from biasboard.ground.errors import import_extra
 
 SHINGLE_WORDS = 2
 """Number of neighbouring words in a shingle. Exchanging one of 13 words leaves a similarity of 0.71."""

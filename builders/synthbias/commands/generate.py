@@ -20,6 +20,9 @@ from typing import Annotated, NamedTuple
 import typer
 from filelock import FileLock, Timeout
 
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
+from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.progress import silent, steps
 from builders.options import DatasetVersion
 from builders.output import check_target, write_dataset
 from builders.summary import closing_lines
@@ -29,10 +32,7 @@ from builders.synthbias.generation.cells import Cell
 from builders.synthbias.generation.design import Filled, design_cells, filled
 from builders.synthbias.generation.requests import Wanted, default_folder, requests_draft, wanted
 from builders.synthbias.generation.source import DEFAULT_PER_CELL, NAME, Limits, draft
-from schemas.command_line import EXIT_STATUS, one_line_errors
 from schemas.dataset_folder import read_manifest, read_split
-from schemas.errors import ConfigError, DataError, RunError
-from schemas.progress import silent, steps
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _PILOT = 20

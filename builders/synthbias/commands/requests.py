@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
 from builders.output import check_target, write_dataset
 from builders.synthbias.generation.design import design_cells, still_wanted
 from builders.synthbias.generation.requests import DATASET, requests_draft
 from builders.synthbias.generation.source import DEFAULT_PER_CELL, Limits
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
 
 PER_CELL = typer.Option(min=1, help="Number of minimal pairs that each cell of the design needs.")
 PER_REQUEST = typer.Option(min=1, max=20, help="Number of sentences that one instruction asks for.")

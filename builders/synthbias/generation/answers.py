@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.progress import Report
 from builders.output import Rule
 from builders.synthbias.generation.cells import Cell, cell_of
 from builders.synthbias.generation.requests import DATASET
 from builders.synthbias.minimal_pair import Slotted
 from schemas.dataset import Reject
-from schemas.errors import DataError
 from schemas.finding_runs import finished_runs
 from schemas.json_answers import NoJsonError, find_json
 from schemas.lexicon import CASES
-from schemas.progress import Report
 from schemas.record import Record
 from schemas.result import Model, Result
 from schemas.run_folder import RECORDS, RESULT, read_result, read_run

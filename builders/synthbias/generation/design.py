@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import silent
 from builders.synthbias.embedded import occupation_pairs
 from builders.synthbias.generation.answers import Answers, read_answers
 from builders.synthbias.generation.cells import Cell, cells_of
 from builders.synthbias.generation.requests import Wanted, pairs_by_cell, wanted
 from builders.synthbias.generation.source import CELL_FULL, Limits, check
-from schemas.errors import ConfigError
-from schemas.progress import silent
 
 
 class Filled(NamedTuple):

@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import Report
 from builders.output import Draft, ExtraFile, Rule
 from builders.protected import digests_of, holds_protected
 from builders.synthbias.cards import synthbias_card
@@ -28,9 +30,7 @@ from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.published_digests import PROTECTED
 from schemas.dataset import Reject, Source
 from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.errors import ConfigError
 from schemas.items.coreference import CoreferenceItem
-from schemas.progress import Report
 from schemas.result import Model
 from schemas.run_folder import RECORDS
 

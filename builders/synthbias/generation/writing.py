@@ -9,10 +9,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.generation.cells import Cell
-from schemas import strict_json
 from schemas.lexicon import CASES
-from schemas.strict_json import JsonValue
 
 
 class Example(NamedTuple):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from biasboard.ground.errors import DataError, import_extra
 from evaluators.backend import (
     Backend,
     Capability,
@@ -34,7 +35,6 @@ from evaluators.backends.transformers.load import DTYPES, torch_dtype, usable_de
 from evaluators.backends.transformers.threads import import_torch, set_threads
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
-from schemas.errors import DataError, import_extra
 from schemas.pictures import decoded
 from schemas.result import Model
 

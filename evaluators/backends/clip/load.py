@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backends.transformers.load import load_network
 from evaluators.models.model_files import ModelFiles
 from evaluators.models.pretrained import load_pretrained
-from schemas.errors import ConfigError
 from schemas.pictures import check_library
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from biasboard.ground.errors import import_extra
 from evaluators.backend import ChoiceRequest, Request
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from transformers import CLIPModel, PreTrainedTokenizerBase

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from schemas.errors import ConfigError
+from biasboard.ground.errors import ConfigError
 
 OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "no-key-needed"

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import note
 from evaluators.backend import (
     Backend,
     Capability,
@@ -45,8 +47,6 @@ from evaluators.backends.openai.ways import Ways
 from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
-from schemas.errors import ConfigError
-from schemas.progress import note
 from schemas.result import Model
 
 _OPTIONS = (

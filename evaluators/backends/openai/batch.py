@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, RunError
+from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Connection, Tally, run_apart
 from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Call, Client, FaultError, RejectedError, quiet_logs
 from evaluators.backends.openai.ways import Ways, failed, rejected
-from schemas import strict_json
-from schemas.errors import ConfigError, RunError
-from schemas.progress import note
 
 _HAND_OVER = 1024
 _KEY_LENGTH = 40

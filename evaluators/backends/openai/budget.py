@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from biasboard.ground.errors import RunError
 from evaluators.backends.openai.client import Call
 from evaluators.backends.openai.reading import usage
 from evaluators.models.prices import Price
-from schemas.errors import RunError
 
 _FRAME = 64
 """Largest number of tokens that a chat template is assumed to add to a prompt."""

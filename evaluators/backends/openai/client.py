@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager, contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, Self
 
+from biasboard.ground.errors import import_extra
 from evaluators.backends.openai.address import Address
-from schemas.errors import import_extra
 
 _CONNECT_SECONDS = 4.0
 _FILE_SECONDS = 1800.0

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from biasboard.ground.progress import note
 from evaluators.backends.openai.client import RejectedError
-from schemas.progress import note
 
 _WAYS = ("json_schema", "json_object", "none")
 _NAMES = ("response_format", "json_schema", "json_object", "schema", "structured", "guided", "grammar")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from biasboard.ground.progress import note
 from evaluators.backends.openai.pacing import Pacer
-from schemas.progress import note
 
 _PATIENT = 3.0
 """Number of times the longest wait so far that an endpoint may take before it counts as silent."""

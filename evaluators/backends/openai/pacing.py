@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from biasboard.ground.errors import RunError
 from evaluators.backends.openai.client import FaultError
-from schemas.errors import RunError
 
 _START = 8
 _SHORTEST_PAUSE = 0.25

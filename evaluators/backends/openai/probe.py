@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from biasboard.ground.errors import ConfigError, RunError
+from biasboard.ground.progress import note
 from evaluators.backends.openai.address import Address
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally, run_apart
@@ -20,8 +22,6 @@ from evaluators.backends.openai.pacing import Pacer, Patience
 from evaluators.backends.openai.reading import AnswerError, choices, count, echo, logprob, token_id, usage
 from evaluators.backends.openai.scoring import CHAT, COMPLETIONS, ONE_TOKEN, echoes, first_tokens, n_echoed
 from evaluators.models.tokenizer import ModelTokenizer
-from schemas.errors import ConfigError, RunError
-from schemas.progress import note
 
 _TEXT = "The clock on the wall showed"
 # A feature that fails three times while others work is missing. If the endpoint is down, the first call fails.

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from biasboard.ground.errors import RunError
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.backends.openai.client import Call, RejectedError
 from evaluators.backends.openai.generation import Generation
 from evaluators.backends.openai.reading import AnswerError, RefusalError, total_usage
 from evaluators.backends.openai.scoring import Way
-from schemas.errors import RunError
 
 _FILTERED = ("content_filter", "content_policy_violation")
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend import Backend, Capability, Events, Request, Runtime, TokenCount
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs, join
 from evaluators.backends.ray.fleet import Fleet
 from evaluators.backends.ray.worker import EngineOpener
-from schemas.errors import ConfigError
 from schemas.result import Model
 
 ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}

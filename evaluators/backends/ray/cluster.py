@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.backend import Backend, Request
 from evaluators.backends.ray.worker import Message, Worker
-from schemas.errors import ConfigError, import_extra
 
 # Variables that backends read. They are sent along because a Ray worker has the environment of its own machine.
 _VARIABLES = (

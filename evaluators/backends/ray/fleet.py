@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from biasboard.ground.errors import ConfigError, MissingExtraError, RunError
 from evaluators.backend import Answers, Backend, Events, Request, Response, Runtime, Sent, TokenCount
 from evaluators.backends.ray.cluster import Call, Cluster, Ended, Lost, Needs, RemoteWorker
 from evaluators.backends.ray.worker import Counted, Finished, Here, Message, Opened, Progress, Trouble, versions
 from evaluators.models.blocks import in_run, plan_blocks
-from schemas.errors import ConfigError, MissingExtraError, RunError
 
 logger = logging.getLogger(__name__)
 

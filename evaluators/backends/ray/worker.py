@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import (
     Answers,
     Backend,
@@ -29,7 +30,6 @@ from evaluators.backend import (
     open_backend,
 )
 from evaluators.backend_options import BackendOptions
-from schemas.errors import BiasboardError, ConfigError, RunError
 from schemas.result import Model
 
 _OTHERS = BlockLimits(n_texts=256, n_characters=1_000_000)

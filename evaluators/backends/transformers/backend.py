@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.adapters import AdapterSet
 from evaluators.backend import (
     Answers,
@@ -50,8 +52,6 @@ from evaluators.models.adapter_files import NO_ADAPTERS, ChosenAdapters, chosen_
 from evaluators.models.blocks import ask_in_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.tokenizer import ModelTokenizer, Rows, local_name
-from schemas import strict_json
-from schemas.errors import ConfigError, import_extra
 from schemas.result import Model
 
 if TYPE_CHECKING:

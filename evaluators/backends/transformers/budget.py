@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from biasboard.ground.errors import import_extra
 from evaluators.models.machine import free_memory
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from biasboard.ground.errors import import_extra
 from evaluators.backend import GenerateRequest, Response
 from evaluators.backends.transformers.sampling import Drawn, draw, n_choices
 from evaluators.models.tokenizer import ModelTokenizer
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.transformers.budget import Room
 from evaluators.backends.transformers.decoding import Draft, next_tokens, start
@@ -22,7 +23,6 @@ from evaluators.backends.transformers.single import SingleDecoder, difference_of
 from evaluators.backends.transformers.slots import Slots
 from evaluators.backends.transformers.vocabulary import Vocabulary
 from evaluators.models.tokenizer import ModelTokenizer
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

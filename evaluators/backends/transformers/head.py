@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.last import last_layer_at
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

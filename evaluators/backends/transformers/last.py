@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import import_extra
+from biasboard.ground.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from biasboard.ground.errors import ConfigError, import_extra
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.threads import import_torch, set_threads
 from evaluators.models.model_files import ModelFiles, find_model
 from evaluators.models.pretrained import load_pretrained
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
-from schemas.errors import ConfigError, import_extra
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.strict_json import JsonValue
 from evaluators.adapters import SETTINGS, WEIGHTS
-from schemas import strict_json
 from schemas.adapters import Hyperparameters
-from schemas.errors import ConfigError, import_extra
-from schemas.strict_json import JsonValue
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.head import Wanted, last_position_only, wanted_logprobs
 from evaluators.backends.transformers.plain import Batch, Score
 from evaluators.backends.transformers.token_tree import TokenTree, prefix_groups, trees_of
 from evaluators.models.tokenizer import Rows
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

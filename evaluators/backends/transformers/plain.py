@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.head import Wanted, wanted_logprobs
 from evaluators.models.tokenizer import Rows
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

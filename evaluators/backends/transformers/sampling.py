@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from schemas.errors import import_extra
+from biasboard.ground.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.decoding import Draft, next_tokens
 from evaluators.backends.transformers.head import last_position_only
 from evaluators.backends.transformers.packed import obstacle
 from evaluators.backends.transformers.slots import Slots
 from evaluators.backends.transformers.vocabulary import Vocabulary
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

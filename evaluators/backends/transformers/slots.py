@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.decoding import Draft
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

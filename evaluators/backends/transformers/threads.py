@@ -7,8 +7,8 @@ import os
 import sys
 from typing import Any
 
+from biasboard.ground.errors import import_extra
 from evaluators.models.machine import chosen_threads
-from schemas.errors import import_extra
 
 logger = logging.getLogger(__name__)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.adapters import base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
@@ -27,7 +28,6 @@ from evaluators.backends.transformers.plain import PlainScorer
 from evaluators.models.tokenizer import Rows
 from evaluators.trainer import Context, Lesson, Likelihoods
 from schemas.adapters import BaseModel, Hyperparameters
-from schemas.errors import ConfigError, RunError, import_extra
 
 _USED = ("name", "revision", "dtype", "tokenizer", "chat", "device")
 _BATCH_TOKENS = 2048

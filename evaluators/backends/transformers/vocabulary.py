@@ -11,9 +11,9 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.decoding import end_tokens
 from evaluators.models.tokenizer import ModelTokenizer
-from schemas.errors import import_extra
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from biasboard.ground.errors import ConfigError
 from evaluators.adapters import AdapterSet
 from evaluators.backend import (
     Answers,
@@ -53,7 +54,6 @@ from evaluators.models.blocks import plan_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import ModelFiles, find_files, find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
-from schemas.errors import ConfigError
 from schemas.result import Model
 
 _OPTIONS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from biasboard.ground.errors import ConfigError
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import Looked
-from schemas.errors import ConfigError
 
 
 def environments_of(looked: Looked, options: BackendOptions) -> list[dict[str, str]]:

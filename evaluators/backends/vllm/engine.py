@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.backend import Runtime
 from evaluators.backends.vllm.trie import Node, Question, paths, split_wide
 from evaluators.models.pretrained import SERVE_IT
-from schemas.errors import ConfigError, RunError, import_extra
 
 OptionScoring: TypeAlias = Literal["option_trie", "prompt_logprobs"]
 MOST_TOKEN_IDS = 128

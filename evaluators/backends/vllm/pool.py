@@ -19,9 +19,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple, Protocol, TypeAlias
 
+from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import Runtime
 from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, Work
-from schemas.errors import BiasboardError, ConfigError, RunError
 
 _GRACE_SECONDS = 5
 MOST_DEATHS = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.command_line import Place, command_group
+from biasboard.ground.command_line import Place, command_group
 
 HELP = "Measure how evenly class probabilities are right over their classes, and fit and apply corrections."
 COMMANDS = {

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evaluators.commands.reweight.report import Measured
-from evaluators.reweighting.fitting import Fit
-from evaluators.reweighting.summary import Summary
-from schemas.charts import (
+from biasboard.ground.charts import (
     FIRST,
     FONT_SIZE,
     LABEL_PADDING,
@@ -20,10 +17,13 @@ from schemas.charts import (
     svg_of,
     with_style,
 )
-from schemas.errors import ConfigError
-from schemas.files import replacing
-from schemas.label_places import shortened
-from schemas.strict_json import JsonValue
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing
+from biasboard.ground.label_places import shortened
+from biasboard.ground.strict_json import JsonValue
+from evaluators.commands.reweight.report import Measured
+from evaluators.reweighting.fitting import Fit
+from evaluators.reweighting.summary import Summary
 
 # Height of a class, and that in charts of so many classes.
 _STEP, _SMALL_STEP, _MANY = 22, 14, 30

@@ -13,6 +13,13 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.columns import FloatArray
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import replacing
+from biasboard.ground.progress import working
+from biasboard.ground.strict_json import JsonValue
 from evaluators.commands.reweight.charts import check_plots, draw_candidates, draw_measured
 from evaluators.commands.reweight.inputs import (
     CLASSES,
@@ -31,13 +38,6 @@ from evaluators.reweighting.fitting import PAPER, SOLVERS, UNCORRECTED, Settings
 from evaluators.reweighting.problem import OBJECTIVES
 from evaluators.reweighting.rules import GRIDS, MAPS, prepared
 from evaluators.reweighting.stored import StoredRules
-from schemas import strict_json
-from schemas.columns import FloatArray
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError, DataError
-from schemas.files import replacing
-from schemas.progress import working
-from schemas.strict_json import JsonValue
 
 Input: TypeAlias = Annotated[
     Path,

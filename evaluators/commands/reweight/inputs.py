@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable
 from evaluators.adapters import trained_items
 from evaluators.reweighting.inputs import first_fault
 from evaluators.task import load_task
 from schemas import arrow_files
-from schemas.columns import BoolArray, FloatArray, IntArray
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable
 from schemas.finding_runs import finished_runs
 from schemas.record_columns import RecordColumns
 from schemas.run_folder import RESULT, read_complete_result, read_parts

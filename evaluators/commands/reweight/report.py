@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from biasboard.ground.columns import IntArray
+from biasboard.ground.plain_text import visible
+from biasboard.ground.strict_json import JsonValue
 from evaluators.commands.reweight.inputs import Rows, listed
 from evaluators.reweighting.rules import prepared
 from evaluators.reweighting.stored import StoredRules
 from evaluators.reweighting.summary import TITLES, ClassRow, Range, Summary, changes, losses, shown, summarise
-from schemas.columns import IntArray
-from schemas.plain_text import visible
-from schemas.strict_json import JsonValue
 
 _N_RESAMPLES = 1000
 # Of more classes the table shows the least accurate ones and some of the most accurate.

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.files import check_readable
-from schemas.strict_json import JsonValue
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable
+from biasboard.ground.strict_json import JsonValue
 
 AGAIN = "import the log as inspect_ai wrote it"
 _ZSTANDARD = 93

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from biasboard.ground.errors import DataError
 from evaluators.harness import FACTS, validated
 from evaluators.harnesses.inspect_ai.archive import AGAIN
-from schemas.errors import DataError
 
 VERSION = 2
 """Version of the format of logs."""

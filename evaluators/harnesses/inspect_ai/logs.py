@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.strict_json import JsonValue
 from evaluators.harness import FoundLogs, HarnessLog, check_logs, exported_facts
 from evaluators.harnesses.inspect_ai.archive import AGAIN, Archive
 from evaluators.harnesses.inspect_ai.header import Header, check_asked_plainly, facts_of, read_header
 from evaluators.harnesses.inspect_ai.models import logged_model, logged_runtime
 from evaluators.harnesses.inspect_ai.samples import ReadSample, read_sample
-from schemas import strict_json
-from schemas.errors import ConfigError, DataError
-from schemas.strict_json import JsonValue
 
 _ASK = "ask with inspect eval --log-dir FOLDER"
 _HEADER = "header.json"

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import sha256_file
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Runtime
 from evaluators.harness import LoggedModel, without_path
 from evaluators.harnesses.inspect_ai.header import Header
-from schemas import strict_json
-from schemas.files import sha256_file
-from schemas.strict_json import JsonValue
 
 _TOLD = (
     *("attn_implementation", "chat_template", "device", "dtype", "enable_thinking", "gguf_file", "max_model_len"),

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from biasboard.ground.errors import DataError
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest, Response
 from evaluators.harness import LoggedText, validated
 from evaluators.harnesses.inspect_ai.archive import AGAIN
 from evaluators.harnesses.inspect_ai.tasks import SETTINGS
-from schemas.errors import DataError
-from schemas.strict_json import JsonValue
 
 _HARMLESS = frozenset(
     (

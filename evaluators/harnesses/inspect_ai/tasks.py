@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest
 from evaluators.harness import ExportedTask, Question, write_questions
-from schemas import strict_json
-from schemas.errors import ConfigError
-from schemas.strict_json import JsonValue
 
 _MANIFEST = "biasboard.json"
 SETTINGS = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop": "stop_seqs"}

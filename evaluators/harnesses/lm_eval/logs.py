@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable
 from evaluators.harness import FACTS, FoundLogs, HarnessLog, check_logs, exported_facts
 from evaluators.harnesses.lm_eval.models import logged_model, logged_runtime
 from evaluators.harnesses.lm_eval.samples import read_samples
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl")
 _ASK = "ask with lm_eval run --log_samples --output_path FOLDER"

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
 from evaluators.backend import Runtime
 from evaluators.harness import LoggedModel, without_path
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.files import sha256_file
 
 _TOLD = (
     *("add_bos_token", "attn_implementation", "autogptq", "backend", "delta", "dtype", "gguf_file", "gptqmodel"),

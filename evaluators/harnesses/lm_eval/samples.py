@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable
 from evaluators.harness import LoggedChoice, validated
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.files import check_readable
 
 _AGAIN = "import the file as lm-eval wrote it"
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest
 from evaluators.harness import FACTS, ExportedTask, Question, write_questions
-from schemas import strict_json
-from schemas.errors import ConfigError
-from schemas.strict_json import JsonValue
 
 NO_TARGET = -1
 """Index that stands for no right option; the harness cannot leave it open."""

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from biasboard.ground import strict_json
+from biasboard.ground.files import replacing
 from leaderboard.formats.every_eval_ever.aggregate import evaluation_log
 from leaderboard.formats.every_eval_ever.identity import identity_of
 from leaderboard.formats.every_eval_ever.samples import write_samples
 from leaderboard.result_format import Addresses, VerifiedResult
-from schemas import strict_json
-from schemas.files import replacing
 
 
 @dataclass(frozen=True)

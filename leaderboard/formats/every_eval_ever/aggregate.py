@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measuring import metric_definitions
 from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark import load_pages
@@ -15,7 +16,6 @@ from leaderboard.formats.every_eval_ever.samples import Samples
 from leaderboard.result_format import Addresses, VerifiedResult
 from schemas.metric_comparison import label
 from schemas.result import Metric
-from schemas.strict_json import JsonValue
 
 _LIBRARY = "biasboard"
 _UNKNOWN = "unknown"

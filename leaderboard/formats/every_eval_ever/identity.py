@@ -6,12 +6,12 @@ import hashlib
 import uuid
 from typing import NamedTuple
 
+from biasboard.ground import strict_json
+from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
 from leaderboard.result_format import VerifiedResult
-from schemas import strict_json
 from schemas.metric_comparison import label
 from schemas.result import Metric
-from schemas.strict_json import JsonValue
 
 SCHEMA_VERSION = "0.3.0"
 _UNKNOWN = "unknown"

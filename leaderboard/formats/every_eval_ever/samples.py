@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from biasboard.ground.files import sha256_file
+from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
 from leaderboard.result_format import VerifiedResult
-from schemas.files import sha256_file
 from schemas.record import Exchange, Reading, Record
 from schemas.run_folder import read_parts
-from schemas.strict_json import JsonValue
 from schemas.withheld_texts import as_hash, hashed
 
 

@@ -10,12 +10,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from biasboard.ground import strict_json
 from builders.synthbias.annotation.agreement import agreement_on, as_json, make_report
 from builders.synthbias.annotation.deciding import Policy, decide
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Question
-from schemas import strict_json
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous, votes
 
 

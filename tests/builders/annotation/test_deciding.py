@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.output import ensure_publishable, write_dataset
 from builders.synthbias.annotation.accepted import Release, accepted_draft
 from builders.synthbias.annotation.deciding import PairDecision, Policy, are_decided_by_people, counting_ballots, decide
@@ -19,7 +20,6 @@ from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
 from schemas import tables, validate
 from schemas.dataset import Manifest, Reject
 from schemas.dataset_folder import read_manifest, read_split
-from schemas.errors import DataError
 from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, active, right, state, unanimous, votes
 

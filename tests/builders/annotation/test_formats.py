@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.deciding import Policy, counting_ballots, decide, tally_of
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.exchange import Format, batch_files, entrance_files, read_submissions
@@ -20,7 +21,6 @@ from builders.synthbias.annotation.sentences import Annotated, sentence_of
 from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
 from builders.synthbias.annotation.wide_csv import COLUMNS, column_map
-from schemas.errors import ConfigError, DataError
 from tests.builders.annotation.made_votes import BALLOTS, active, right, unanimous
 
 WORDS = {True: "yes", False: "no"}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.output import write_dataset
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft, read_submissions
@@ -18,7 +19,6 @@ from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Question, Status
 from evaluators.tasks.instruction import TASK
 from schemas.dataset_folder import read_manifest, read_split
-from schemas.errors import DataError
 from schemas.items.instruction import InstructionItem
 
 SAYS = (

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.deciding import Policy, decide
 from builders.synthbias.annotation.exchange import Format, batch_files
 from builders.synthbias.annotation.planning import (
@@ -22,7 +23,6 @@ from builders.synthbias.annotation.planning import (
 from builders.synthbias.annotation.sentences import Annotated, sentence_of
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import Ballot, Vote
-from schemas.errors import ConfigError, DataError
 from tests.builders.annotation.made_votes import BALLOTS, active, right, state, unanimous, votes
 
 EMPTY = State((), {})

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.safe_csv import protected, read_rows, render, unprotected
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, pseudonyms, read_state, write_state
 from builders.synthbias.annotation.votes import Annotator, AnnotatorKind, Answer, Question, Vote, standing_votes
-from schemas.errors import ConfigError, DataError
 from tests.builders.annotation.made_votes import BALLOTS, active, votes
 
 

@@ -15,9 +15,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from biasboard.ground.errors import DataError
 from evaluators.reweighting.estimator import Reweighter, paper_preset
 from evaluators.reweighting.fitting import Settings
-from schemas.errors import DataError
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import biased
 

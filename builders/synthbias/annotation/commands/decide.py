@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
 from builders.description import DATASETS_FOLDER
 from builders.output import check_target, write_dataset
 from builders.summary import closing_lines
@@ -29,7 +30,6 @@ from builders.synthbias.annotation.sentences import read_annotated
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.thresholds import StopRule
 from builders.synthbias.annotation.votes import Status
-from schemas.command_line import one_line_errors
 
 
 @one_line_errors()

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
 from builders.synthbias.annotation.commands.options import EntrancePercent, StateFolder
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, Score
 from builders.synthbias.annotation.state import State, locked, read_state, write_state
 from builders.synthbias.annotation.votes import Annotator, Status
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
 
 
 @one_line_errors()

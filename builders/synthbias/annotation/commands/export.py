@@ -9,6 +9,9 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import replacing
 from builders.output import write_dataset
 from builders.synthbias.annotation.commands.options import DatasetFolder, StateFolder
 from builders.synthbias.annotation.entrance import TEST
@@ -17,9 +20,6 @@ from builders.synthbias.annotation.model_votes import questions_draft
 from builders.synthbias.annotation.places import check_outside_datasets
 from builders.synthbias.annotation.planning import Request, chosen_batch, read_batch
 from builders.synthbias.annotation.sentences import read_annotated, sentence_of
-from schemas.command_line import one_line_errors
-from schemas.errors import DataError
-from schemas.files import replacing
 
 
 @one_line_errors()

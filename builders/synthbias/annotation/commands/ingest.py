@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
 from builders.synthbias.annotation.commands.options import DatasetFolder, EntranceBy, EntrancePercent, StateFolder
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, EntranceUnit
 from builders.synthbias.annotation.exchange import Format, read_submissions
@@ -15,8 +17,6 @@ from builders.synthbias.annotation.sentences import read_annotated
 from builders.synthbias.annotation.state import locked, read_state, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Status
 from builders.synthbias.annotation.wide_csv import COLUMNS, column_map
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
 
 
 @one_line_errors()

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError
 from builders.synthbias.annotation.commands.options import (
     CountModels,
     CountUntested,
@@ -24,8 +26,6 @@ from builders.synthbias.annotation.sentences import read_annotated
 from builders.synthbias.annotation.state import State, locked, read_state
 from builders.synthbias.annotation.thresholds import StopRule
 from builders.synthbias.annotation.votes import Status
-from schemas.command_line import one_line_errors
-from schemas.errors import ConfigError
 
 
 @one_line_errors()

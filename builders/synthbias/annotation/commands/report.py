@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground import strict_json
+from biasboard.ground.command_line import one_line_errors
 from builders.synthbias.annotation.agreement import Report, as_json, make_report
 from builders.synthbias.annotation.commands.options import (
     CountModels,
@@ -22,8 +24,6 @@ from builders.synthbias.annotation.fitting import check_exists, check_fits
 from builders.synthbias.annotation.sentences import read_annotated
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.thresholds import StopRule
-from schemas import strict_json
-from schemas.command_line import one_line_errors
 
 
 @one_line_errors()

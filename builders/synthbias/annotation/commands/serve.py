@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from biasboard.ground.command_line import one_line_errors
 from builders.synthbias.annotation.commands.options import (
     CountUntested,
     DatasetFolder,
@@ -23,7 +24,6 @@ from builders.synthbias.annotation.serving import open_server
 from builders.synthbias.annotation.session import Session, check_annotator, sampled_pairs
 from builders.synthbias.annotation.state import locked, read_state, write_state
 from builders.synthbias.annotation.thresholds import StopRule
-from schemas.command_line import one_line_errors
 
 
 @one_line_errors("stopped; every vote is kept")

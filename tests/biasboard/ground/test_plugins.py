@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas import plugins
-from schemas.errors import ConfigError, MissingExtraError, import_extra
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
 
 
 @pytest.fixture

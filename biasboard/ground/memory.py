@@ -16,11 +16,11 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.files import replacing
-from schemas.plugins import PACKAGES, added_folders
-from schemas.strict_json import JsonValue
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import replacing
+from biasboard.ground.plugins import ALL_PACKAGES, added_folders
+from biasboard.ground.strict_json import JsonValue
 
 VARIABLE = "BIASBOARD_MEMORY"
 """Name of the environment variable with the folder of the memory; ``off`` to remember nothing."""
@@ -117,7 +117,7 @@ def _digest(key: str, text: bytes) -> bytes:
 def code_sha256() -> str:
     """Return a hash of the code: this distribution, the added plug-ins, and the versions of Python and of packages."""
     digest = hashlib.sha256(sys.version.encode())
-    for root in (Path(__file__).parents[1], *added_folders()):
+    for root in (Path(__file__).parents[2], *added_folders()):
         for path in sorted(_files(root)):
             digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
     for installed in sorted(_installed()):
@@ -128,7 +128,7 @@ def code_sha256() -> str:
 def _files(root: Path) -> Iterator[Path]:
     """Yield every file of the packages in a folder, also behind links: a plug-in may read any of them."""
     seen: set[Path] = set()
-    for package in PACKAGES:
+    for package in ALL_PACKAGES:
         for folder, folders, names in os.walk(root / package, followlinks=True):
             real = Path(folder).resolve()
             # A link to a folder above would be followed for ever.

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from schemas.memory import VARIABLE, Memory, machine_memory
-from schemas.strict_json import JsonValue
+from biasboard.ground.memory import VARIABLE, Memory, machine_memory
+from biasboard.ground.strict_json import JsonValue
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 PARTS: dict[str, JsonValue] = {"file": "abc", "n": 3}
 VALUE: JsonValue = {"numbers": [1.5, -0.25], "text": "é", "nothing": None}
 
@@ -93,7 +93,7 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 def code_hash(plug_ins: Path, packages: Path) -> str:
     """Hash of the code as another process sees it, with plug-ins and a folder of installed packages."""
     done = subprocess.run(
-        [sys.executable, "-c", "from schemas.memory import code_sha256; print(code_sha256())"],
+        [sys.executable, "-c", "from biasboard.ground.memory import code_sha256; print(code_sha256())"],
         env={**os.environ, "BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{packages}"},
         capture_output=True,
         text=True,

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from schemas.progress import duration, progress, steps, working
+from biasboard.ground.progress import duration, progress, steps, working
 from tests.terminal import on_terminal
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def test_a_silent_command_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_an_error_ends_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_terminal_shows_a_bar_with_the_time_left() -> None:
     program = (
         "import time\n"
-        "from schemas.progress import progress, working\n"
+        "from biasboard.ground.progress import progress, working\n"
         "with working('opening lab/model'), progress('type2', 1_000_000, done=10) as advance:\n"
         "    while True:\n"
         "        advance(1); time.sleep(0.01)\n"
@@ -74,7 +74,7 @@ def test_a_terminal_shows_a_bar_with_the_time_left() -> None:
 
 def test_results_reach_standard_output_beside_a_bar(tmp_path: Path) -> None:
     program = (
-        "from schemas.progress import steps\n"
+        "from biasboard.ground.progress import steps\n"
         "with steps() as step:\n"
         "    step('computing', 1, 2); print('a result')\n"
         f"open({str(tmp_path / 'ended')!r}, 'w').close()\n"

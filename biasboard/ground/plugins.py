@@ -16,11 +16,13 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from schemas.errors import BiasboardError, ConfigError
+from biasboard.ground.errors import BiasboardError, ConfigError
 
 VARIABLE = "BIASBOARD_PLUGINS"
 HINT = f"if a plug-in defines it, name its folder in {VARIABLE}"
 PACKAGES = ("schemas", "builders", "evaluators", "leaderboard")
+"""The packages that plug-ins can add files to."""
+ALL_PACKAGES = ("biasboard", *PACKAGES)
 
 
 @cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from schemas.errors import ConfigError, import_extra
-from schemas.strict_json import JsonValue
+from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.strict_json import JsonValue
 
 FONT_SIZE = 12
 LABEL_PADDING = 10

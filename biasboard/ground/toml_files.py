@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import ConfigError, DataError
-from schemas.files import check_readable
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable
 
 _MOST_BYTES = 2**20
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import strict_json
-from schemas.errors import DataError
-from schemas.strict_json import JsonValue
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.strict_json import JsonValue
 
 GOLDENS: list[tuple[JsonValue, bytes, str]] = [
     (None, b"null", "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"),

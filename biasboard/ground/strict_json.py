@@ -11,8 +11,8 @@ import math
 from pathlib import Path
 from typing import TypeAlias
 
-from schemas.errors import DataError
-from schemas.files import check_readable, replacing
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import check_readable, replacing
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.evaluators.fake_endpoint import save_tokenizer
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -81,7 +81,7 @@ def online(endpoint: str, home: Path, *arguments: str, **more: str) -> subproces
 
 def found_model(endpoint: str, home: Path) -> subprocess.CompletedProcess[str]:
     program = (
-        "from schemas.errors import BiasboardError\nfrom evaluators.models.model_files import find_model\n"
+        "from biasboard.ground.errors import BiasboardError\nfrom evaluators.models.model_files import find_model\n"
         "try:\n    print(find_model('made-org/made-model', None))\n"
         "except BiasboardError as error:\n    print(error)\n"
     )
@@ -118,7 +118,7 @@ def test_a_hub_that_answers_is_asked_by_the_client(tmp_path: Path) -> None:
 
 
 def test_the_hub_is_looked_for_behind_a_proxy(tmp_path: Path) -> None:
-    program = "from schemas.hub import hub_fault\nprint(hub_fault())\n"
+    program = "from biasboard.ground.hub import hub_fault\nprint(hub_fault())\n"
     with hub() as proxy:
         behind = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
         assert Hub.asked == ["http://hub.invalid/"] or Hub.asked == ["http://hub.invalid"]
@@ -155,7 +155,7 @@ def test_a_source_of_a_dataset_says_the_same(tmp_path: Path) -> None:
     )
     endpoint = nobody()
     done = online(endpoint, tmp_path, "-c", program)
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("schemas.errors.DataError")]
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("biasboard.ground.errors.DataError")]
     for part in (
         "--input made-org/made: a.csv",
         f"{endpoint.removeprefix('http://')} cannot be reached",

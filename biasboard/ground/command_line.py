@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from schemas.errors import BiasboardError, ConfigError, RunError
+from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 
 EXIT_ERROR = 1
 """Exit status for bad input, or for a check that found a problem; nothing was written."""

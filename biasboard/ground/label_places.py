@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.columns import FloatArray
-from schemas.plain_text import visible
+from biasboard.ground.columns import FloatArray
+from biasboard.ground.plain_text import visible
 
 
 class Point(NamedTuple):

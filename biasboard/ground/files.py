@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from schemas.errors import DataError
+from biasboard.ground.errors import DataError
 
 
 @contextmanager

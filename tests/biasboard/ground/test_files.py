@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.files import replacing, replacing_folder, sha256_file
+from biasboard.ground.files import replacing, replacing_folder, sha256_file
 
 
 class WriterError(Exception):
