@@ -14,7 +14,7 @@ from biasboard.backend_choices import BackendChoices
 if TYPE_CHECKING:
     from evaluators.backend_options import BackendOptions
     from evaluators.runs.pipeline import Finished
-    from schemas.result import Result
+    from schemas.documents.result import Result
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -164,7 +164,7 @@ def load_result(path: PathLike) -> Result:
     Raises:
         DataError: there is no finished run, a file is invalid, or the records are not those of the result.
     """
-    from schemas.run_folder import RESULT, read_parts, read_result
+    from schemas.folders.run_folder import RESULT, read_parts, read_result
 
     place = Path(path)
     folder = place.parent if place.name == RESULT else place

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from schemas.dataset import Manifest, RuleCount, Source
+from schemas.documents.dataset import Manifest, RuleCount, Source
 
 SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _EVALUATED = "test"

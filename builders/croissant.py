@@ -15,8 +15,8 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from builders.card import Card
-from schemas.dataset import Manifest, SplitEntry
-from schemas.item_shape import shape_of
+from schemas.documents.dataset import Manifest, SplitEntry
+from schemas.documents.item_shape import shape_of
 
 CROISSANT_FILE = "croissant.json"
 _REMEDY = "build the dataset again"
@@ -132,7 +132,7 @@ def _record_set(entry: SplitEntry) -> JsonValue:
 def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
     """Yield a field for each column of a split; columns with parts of their own have no type here and are left out."""
     # Loading pyarrow takes as long as many a command needs in all.
-    from schemas.arrow_files import IMAGE, arrow_schema
+    from schemas.files.arrow_files import IMAGE, arrow_schema
 
     for column in arrow_schema(shape_of(entry.item_shape, where=entry.path).row_type):
         if column.type == IMAGE:

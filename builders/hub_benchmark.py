@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 
 BENCHMARK_FILE = "eval.yaml"
 FRAMEWORK = "biasboard"

@@ -19,10 +19,20 @@ from biasboard.ground.progress import Report, silent
 from builders.card import Card, render_card
 from builders.croissant import CROISSANT_FILE, render_croissant
 from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
-from schemas import contract, tables
-from schemas.dataset import SCHEMA_VERSION, FileEntry, Manifest, Parameter, Reject, RuleCount, Source, SplitEntry, Suite
-from schemas.dataset_folder import MANIFEST, REJECTS
-from schemas.item_shape import Item, shape_of
+from schemas.documents.dataset import (
+    SCHEMA_VERSION,
+    FileEntry,
+    Manifest,
+    Parameter,
+    Reject,
+    RuleCount,
+    Source,
+    SplitEntry,
+    Suite,
+)
+from schemas.documents.item_shape import Item, shape_of
+from schemas.files import contract, tables
+from schemas.folders.dataset_folder import MANIFEST, REJECTS
 
 VERSION_PARAMETER = "dataset_version"
 """Parameter of a manifest whose dataset was built under another version than its builder gives by itself."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from biasboard.ground.errors import ConfigError
 from builders.output import DraftSplit
-from schemas.item_shape import Item
+from schemas.documents.item_shape import Item
 
 
 def take_units(splits: Sequence[DraftSplit[Item]], limit: int | None) -> tuple[DraftSplit[Item], ...]:

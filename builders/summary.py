@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from schemas.dataset import Manifest, RuleCount
+from schemas.documents.dataset import Manifest, RuleCount
 
 
 def closing_lines(manifest: Manifest, folder: Path, *, n_items: int) -> Iterator[str]:

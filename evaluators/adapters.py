@@ -15,11 +15,11 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
-from schemas import contract
-from schemas.adapters import Adapters, TrainedAdapter, adapter_name
-from schemas.dataset import Manifest
-from schemas.result import AdaptersFile, Result
-from schemas.run_folder import ADAPTERS, read_adapters
+from schemas.documents.adapters import Adapters, TrainedAdapter, adapter_name
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import AdaptersFile, Result
+from schemas.files import contract
+from schemas.folders.run_folder import ADAPTERS, read_adapters
 
 WEIGHTS = "adapter_model.safetensors"
 SETTINGS = "adapter_config.json"

@@ -35,8 +35,8 @@ from biasboard.ground import plugins, strict_json
 from biasboard.ground.errors import ConfigError
 from evaluators.adapters import AdapterSet
 from evaluators.backend_options import BackendOptions
-from schemas.record import ExchangeStatus
-from schemas.result import Model
+from schemas.documents.record import ExchangeStatus
+from schemas.documents.result import Model
 
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
 """Abilities of a backend: to score options that continue a text, to generate a text, and to score options that describe

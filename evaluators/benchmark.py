@@ -18,8 +18,8 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import GenerateRequest, Response
 from evaluators.baseline import Baseline
 from evaluators.task import Prompt, load_task
-from schemas.item_shape import Item
-from schemas.result import Signature
+from schemas.documents.item_shape import Item
+from schemas.documents.result import Signature
 
 _PACKAGE = "evaluators.benchmarks"
 

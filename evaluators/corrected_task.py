@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from schemas.corrections import FittedCorrection
+from schemas.documents.corrections import FittedCorrection
 
 
 class Beside(NamedTuple):

@@ -25,7 +25,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime
 from evaluators.task import Prompt
-from schemas.result import Signature
+from schemas.documents.result import Signature
 
 _PACKAGE = "evaluators.harnesses"
 FORMAT = "1"

@@ -11,11 +11,11 @@ import numpy as np
 
 from evaluators.statistics.bootstrap import N_RESAMPLES, PERCENTILE, FloatArray, interval_of, resample, resampled_sums
 from evaluators.statistics.record_tables import BoolArray, GroupedTable, Statistics, mean
-from schemas.metric_comparison import TOLERANCE
-from schemas.result import Interval, Metric, within
+from schemas.documents.metric_comparison import TOLERANCE
+from schemas.documents.result import Interval, Metric, within
 
 if TYPE_CHECKING:
-    from schemas.corrections import FittedCorrection
+    from schemas.documents.corrections import FittedCorrection
 
 
 class RecordTable(Protocol):

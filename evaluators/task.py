@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from biasboard.ground import plugins, strict_json
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import Capability, Request
-from schemas.item_shape import shape_of
-from schemas.record import Exchange, Reading, RecordStatus
-from schemas.result import Normalisation, ScoringMode
+from schemas.documents.item_shape import shape_of
+from schemas.documents.record import Exchange, Reading, RecordStatus
+from schemas.documents.result import Normalisation, ScoringMode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evaluators.metric import CorrectedTable, RecordTable
     from evaluators.part_report import PartReport
     from evaluators.text_scores import TextScores
-    from schemas.record_columns import RecordColumns
+    from schemas.files.record_columns import RecordColumns
 
 _PACKAGE = "evaluators.tasks"
 _OPTIONAL = frozenset(
@@ -245,7 +245,7 @@ class Task(ABC):
             parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
             metrics: Names of the metrics that are needed; None for all.
         """
-        from schemas.record_columns import RecordColumns
+        from schemas.files.record_columns import RecordColumns
 
         return self.table(RecordColumns.joined(parts))
 

@@ -19,10 +19,10 @@ from biasboard.ground.progress import progress
 from biasboard.ground.strict_json import JsonValue
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import FloatArray
-from schemas import contract, tables
-from schemas.result import ScoresFile
-from schemas.run_folder import SCORES, read_score_rows
-from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.documents.result import ScoresFile
+from schemas.documents.score import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.files import contract, tables
+from schemas.folders.run_folder import SCORES, read_score_rows
 
 _PENDING = "pending-scores-*.parquet"
 _SCORED = "scores of texts"

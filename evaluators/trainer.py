@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from biasboard.ground import plugins
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
-from schemas.adapters import BaseModel, Hyperparameters, adapter_name
+from schemas.documents.adapters import BaseModel, Hyperparameters, adapter_name
 
 _TRAINS = "transformers"
 """Name of the backend that trains."""

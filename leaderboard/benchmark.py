@@ -17,8 +17,8 @@ from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measuring import metric_definitions
 from leaderboard.checking.entries import Entry
-from schemas.item_shape import item_shapes
-from schemas.result import Metric
+from schemas.documents.item_shape import item_shapes
+from schemas.documents.result import Metric
 
 _PACKAGE = "leaderboard.benchmarks"
 

@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol
 from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError
 from leaderboard.checking.entries import Entry
-from schemas.dataset import Manifest
-from schemas.metric_comparison import metric_key
-from schemas.result import Metric, Result
-from schemas.submission import Submission
+from schemas.documents.dataset import Manifest
+from schemas.documents.metric_comparison import metric_key
+from schemas.documents.result import Metric, Result
+from schemas.documents.submission import Submission
 
 _PACKAGE = "leaderboard.formats"
 

@@ -15,9 +15,9 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
-from schemas import contract
-from schemas.contract import Kind
-from schemas.document import Document
+from schemas.documents.base import Document
+from schemas.files import contract
+from schemas.files.contract import Kind
 
 
 class _Untitled(GenerateJsonSchema):

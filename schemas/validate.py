@@ -19,18 +19,21 @@ from biasboard.ground import strict_json
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, steps
-from schemas import contract, tables
-from schemas.adapters import Adapters
-from schemas.cluster_sums import ClusterSums
-from schemas.contract import D
-from schemas.corrections import Corrections
-from schemas.dataset import Manifest, Reject, SplitEntry
-from schemas.dataset_folder import MANIFEST, REJECTS, content_problems, file_problems
-from schemas.item_shape import Item, shape_of
-from schemas.record_counts import RepeatedItems, repeated_items
-from schemas.register import Register
-from schemas.result import Result, ScoresFile
-from schemas.run_folder import (
+from schemas.documents.adapters import Adapters
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.corrections import Corrections
+from schemas.documents.dataset import Manifest, Reject, SplitEntry
+from schemas.documents.item_shape import Item, shape_of
+from schemas.documents.register import Register
+from schemas.documents.result import Result, ScoresFile
+from schemas.documents.score import TextScore
+from schemas.documents.submission import Submission
+from schemas.files import contract, tables
+from schemas.files.contract import D
+from schemas.files.record_counts import RepeatedItems, repeated_items
+from schemas.files.tables import Row
+from schemas.folders.dataset_folder import MANIFEST, REJECTS, content_problems, file_problems
+from schemas.folders.run_folder import (
     ADAPTERS,
     RECORDS,
     REGISTER,
@@ -45,12 +48,9 @@ from schemas.run_folder import (
     score_problems,
     sums_problems,
 )
-from schemas.score import TextScore
-from schemas.submission import Submission
-from schemas.tables import Row
 
 if TYPE_CHECKING:
-    from schemas.record_columns import RecordColumns
+    from schemas.files.record_columns import RecordColumns
 
 CARD = "README.md"
 KNOWN_FILES = (
@@ -244,7 +244,7 @@ def _parts(path: Path) -> Iterator[_Part]:
         DataError: the file, or what follows in it, cannot be read.
     """
     # Loading pyarrow takes as long as the help of this command needs in all.
-    from schemas.record_files import read_parts_unchecked, row_problems
+    from schemas.files.record_files import read_parts_unchecked, row_problems
 
     for records in read_parts_unchecked(path):
         yield _Part(records, tuple(row_problems(path, records)))

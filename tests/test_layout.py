@@ -29,7 +29,14 @@ PACKAGES = tuple(package for package in MAY_IMPORT if package != GROUND)
 # Inside a package each folder may import only those named here; "." is its root. Plug-ins are found by name, so that no
 # folder but their own imports them: commands and runs reach tasks, metrics and benchmarks through their interfaces.
 FOLDERS: dict[str, dict[str, set[str]]] = {
-    "schemas": {".": set(), "lexicon": {"."}, "items": {".", "lexicon"}},
+    "schemas": {
+        "documents": set(),
+        "lexicon": set(),
+        "items": {"documents", "lexicon", "files"},
+        "files": {"documents"},
+        "folders": {"documents", "files"},
+        ".": {"documents", "files", "folders"},
+    },
     "builders": {
         ".": set(),
         "gifi": {"."},

@@ -16,8 +16,8 @@ from builders.gifi import BUILDER, drafts
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import Draft, write_dataset
 from builders.summary import closing_lines
-from schemas.dataset import Manifest
-from schemas.item_shape import Item
+from schemas.documents.dataset import Manifest
+from schemas.documents.item_shape import Item
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

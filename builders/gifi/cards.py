@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from builders.card import Annotation, Card, CardTable
 from builders.output import DraftSplit
-from schemas.item_shape import Item
+from schemas.documents.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem

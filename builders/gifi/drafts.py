@@ -15,8 +15,8 @@ from builders.gifi.variants import FLAG_RULES, problem_items, text_items
 from builders.input_files import check_hashes, read_files
 from builders.output import Draft, DraftSplit, Rule
 from builders.selection import take_units
-from schemas.dataset import Reject, Source
-from schemas.item_shape import Item
+from schemas.documents.dataset import Reject, Source
+from schemas.documents.item_shape import Item
 
 _BUILDER_VERSION = "1.0"
 EMBEDDED_VERSION = "2.0.0"

@@ -19,7 +19,7 @@ from biasboard.ground.errors import DataError
 from builders.gifi.published_csv import FILES, REMEDY, PromptRow, VariantRows
 from builders.gifi.variants import Repaired, VariantFrame
 from builders.output import Rule
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem

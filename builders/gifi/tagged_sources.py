@@ -17,7 +17,7 @@ from builders.gifi.hub import SourceFile, source_file
 from builders.gifi.tagging import UncertainError, tagged
 from builders.gifi.variants import Repaired, VariantFrame
 from builders.output import Rule
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
 from schemas.lexicon import pronoun_families
 
 GSM8K_ID = "openai/gsm8k"

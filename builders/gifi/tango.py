@@ -19,7 +19,7 @@ from biasboard.ground.errors import DataError
 from builders.gifi.variants import Repaired, VariantFrame
 from builders.input_files import read_file as read_whole
 from builders.output import Rule
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families
 from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb

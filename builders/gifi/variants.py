@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from builders.output import Rule
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import PronounFamilyName, pronoun_families

@@ -20,7 +20,7 @@ from builders.image_labels.items import N_BIAS, N_POOL, Sizes
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.output import write_dataset
 from builders.summary import closing_lines
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

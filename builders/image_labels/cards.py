@@ -21,7 +21,7 @@ Labels are the names of the source with spaces in place of underscores, sorted. 
 read is rejected, and so are images whose pixels stand twice, whatever their file formats; `test` goes before the other
 splits. The images of a label are permuted by the seed of the build and the name of the label; of those that are not set
 apart to evaluate on, the first are `bias` and the next are `pool`. What a model sees is the picture upright, in three
-channels of 8 bits, on white where it is transparent (`schemas/pictures.py`)."""
+channels of 8 bits, on white where it is transparent (`schemas/files/pictures.py`)."""
 
 _INTENDED_USE = """\
 To measure how evenly a model recognises classes of images without training on them, beside how often it is right, and

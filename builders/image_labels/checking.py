@@ -11,8 +11,8 @@ from biasboard.ground.progress import Report
 from builders.image_labels.content import Candidate, Content
 from builders.image_labels.folder import OTHER_FILE
 from builders.output import Rule
-from schemas.dataset import Reject
-from schemas.pictures import decoded, pixels_sha256
+from schemas.documents.dataset import Reject
+from schemas.files.pictures import decoded, pixels_sha256
 
 UNREADABLE = Rule(
     name="unreadable",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from schemas.dataset import Reject, Source
+from schemas.documents.dataset import Reject, Source
 
 MOST_LABELS = 128
 """Largest number of labels, as the schema of the items has it."""

@@ -14,7 +14,7 @@ from builders.image_labels.folder import OPEN_LICENCES, read_folder
 from builders.image_labels.hub import HUB_ID, read_cifar
 from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, drawn, items_of
 from builders.output import Draft, DraftSplit
-from schemas.item_shape import Item
+from schemas.documents.item_shape import Item
 
 _BUILDER_VERSION = "1.0"
 _UNKNOWN = "unknown"

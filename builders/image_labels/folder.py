@@ -12,7 +12,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
 from builders.input_files import read_file
-from schemas.dataset import Reject, Source
+from schemas.documents.dataset import Reject, Source
 
 OTHER_FILE = "other_file"
 OPEN_LICENCES = (

@@ -17,7 +17,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.hub import hub_obstacle
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
-from schemas.dataset import Source
+from schemas.documents.dataset import Source
 
 HUB_ID = "uoft-cs/cifar100"
 REVISION = "aadb3af77e9048adbea6b47c21a81e47dd092ae5"

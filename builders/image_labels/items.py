@@ -11,8 +11,8 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.image_labels.checking import Checked, Sound
-from schemas import pictures
-from schemas.encoded_image import EncodedImage
+from schemas.documents.encoded_image import EncodedImage
+from schemas.files import pictures
 from schemas.items.image import ImageItem, NoContent
 
 SPLITS = ("test", "bias", "pool", "content_free")

@@ -14,8 +14,8 @@ from builders.croissant import croissant_problems
 from builders.publish.refusals import check_files, check_listed, check_manifest, check_texts
 from builders.publish.statements import statement_problems
 from builders.version import EXAMPLE, version_key
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST, read_manifest
+from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.validate import CARD, problems
 
 

@@ -10,7 +10,7 @@ from biasboard.ground.errors import DataError
 from builders.publish.hub import HubFile, HubRepository, HubState
 from builders.publish.local import LocalDataset, LocalFile
 from builders.version import version_key
-from schemas.dataset_folder import MANIFEST
+from schemas.folders.dataset_folder import MANIFEST
 from schemas.validate import CARD
 
 _OF_THE_HUB = (".gitattributes",)

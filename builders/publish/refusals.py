@@ -13,8 +13,8 @@ from builders.licence_files import is_licence_file
 from builders.output import ensure_publishable
 from builders.protected import ProtectedSource, digests_of, holds_protected
 from builders.publish.texts import texts_of
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST, REJECTS
+from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import MANIFEST, REJECTS
 from schemas.validate import CARD
 
 _OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)

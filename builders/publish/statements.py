@@ -9,8 +9,8 @@ import yaml
 
 from builders.card import front_matter_facts, stated_parts
 from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST
+from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import MANIFEST
 from schemas.validate import CARD
 
 _MARK = "---\n"

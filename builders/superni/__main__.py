@@ -18,7 +18,7 @@ from builders.summary import closing_lines
 from builders.superni import BUILDER, drafts
 from builders.superni.choosing import FILTER, shortened
 from builders.superni.drafts import Built, Options
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 _TASKS_SHOWN = 12

@@ -10,7 +10,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from builders.superni.content import TaskPlace
 from builders.superni.task_info import TaskInfo, info_refusal, is_candidate
 from builders.superni.task_table import published_tasks
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
 
 PUBLISHED = "published"
 FILTER = "filter"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from builders.output import Rule
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
 
 EMPTY_INPUT = Rule(name="empty_input", description="the item has an input of more than spaces")
 EMPTY_OUTPUT = Rule(name="empty_output", description="the first output of the item is more than spaces")

@@ -19,7 +19,7 @@ from builders.superni.items import N_TEST
 from builders.superni.survey import Survey, TaskSummary, draft_splits, survey
 from builders.superni.task_info import ALWAYS_RULES, FILTER_RULES, read_task_info
 from builders.superni.task_table import published_tasks
-from schemas.dataset import Parameter, Source, Suite
+from schemas.documents.dataset import Parameter, Source, Suite
 from schemas.items.label import LabelItem
 
 _BUILDER_VERSION = "1.0"

@@ -19,7 +19,7 @@ from builders.superni.content import TaskContent, TaskPlace
 from builders.superni.items import N_BIAS, N_CONTENT_FREE, N_POOL, SPLITS, labels_of, n_test_of, split_items
 from builders.superni.task_info import content_refusal
 from builders.superni.task_table import published_tasks
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
 from schemas.items.label import LabelItem
 
 

@@ -20,7 +20,7 @@ from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import source as generated
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
 
 

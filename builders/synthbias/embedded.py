@@ -27,7 +27,7 @@ from builders.synthbias.frames import OPEN, SETTLED, open_groups, settled_groups
 from builders.synthbias.latin_square import two_of_three
 from builders.synthbias.minimal_pair import Config, Slotted, items_of, split_of
 from builders.synthbias.pair_selection import take_pairs
-from schemas.dataset import Reject, Source
+from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 

@@ -18,9 +18,9 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
 from builders.card import CardTable
 from builders.synthbias.frames import text_of
-from schemas import run_folder
-from schemas.finding_runs import finished_runs
-from schemas.result import Result
+from schemas.documents.result import Result
+from schemas.folders import run_folder
+from schemas.folders.finding_runs import finished_runs
 
 LEAN = "lean.json"
 _DATASET = "synthbias"

@@ -27,7 +27,7 @@ from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key
 from builders.synthbias.published_csv import REMEDY, parse
 from builders.synthbias.published_digests import PROTECTED, SHA256
-from schemas.dataset import Reject, Source
+from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounGender
 

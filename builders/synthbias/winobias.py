@@ -23,7 +23,7 @@ from builders.synthbias.checks.sentence import SampleType, Sentence, required
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, stereotype_of, template_key
 from builders.synthbias.winobias_text import REMEDY, Side, check_same_length, parse_file
-from schemas.dataset import Source
+from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, PronounGender
 

@@ -20,7 +20,7 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.baseline import Baseline
 from evaluators.benchmark import benchmarks
-from schemas.result import Model
+from schemas.documents.result import Model
 
 SUMMARY = "predictors without a model, which each benchmark lists; --model all scores all of the dataset's benchmark"
 EXTRA = None

@@ -37,10 +37,10 @@ from evaluators.backend_options import BackendOptions
 from evaluators.models.ids import check_model_id
 from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
-from schemas import contract
-from schemas.record import ExchangeStatus
-from schemas.result import Model, Result
-from schemas.run_folder import RESULT
+from schemas.documents.record import ExchangeStatus
+from schemas.documents.result import Model, Result
+from schemas.files import contract
+from schemas.folders.run_folder import RESULT
 
 SUMMARY = "answers that were stored before: --model is the folder of a run, or a .jsonl file of answers"
 EXTRA = None

@@ -27,8 +27,8 @@ from evaluators.harness import Harness, ScoresOptions, load_harness
 from evaluators.runs.capabilities import check_askable
 from evaluators.runs.plan import Plan
 from evaluators.runs.questions import Borders, exported_task
-from schemas.dataset import Manifest
-from schemas.dataset_folder import read_manifest
+from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import read_manifest
 
 _TOKENIZER = typer.Option(
     help="Folder or Hub id of the model's tokenizer: where it merges context and option, their border is moved to the "

@@ -12,7 +12,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from evaluators.backend_options import BackendOptions
 from evaluators.commands.options import CONFIG_HELP, CONTEXTS, PART_HELP, PROMPT, TASK_HELP, ItemChoice
-from schemas.adapters import PUBLISHED, Hyperparameters, Schedule
+from schemas.documents.adapters import PUBLISHED, Hyperparameters, Schedule
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
 _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASET@VERSION/MODEL.")

@@ -24,9 +24,9 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.scorer import SCORER_HELP, open_scorers, with_scorers
 from evaluators.task import task_for
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.result import CORRUPTED, Model, Result
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import CORRUPTED, Model, Result
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
 _TOKENIZER = typer.Option(
     help="Folder or Hub id of the model's tokenizer, which counts the tokens of options. Only for logs of a harness."

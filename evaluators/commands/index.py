@@ -19,9 +19,9 @@ from evaluators.benchmark import Part, benchmarks, load_benchmark
 from evaluators.runs.example_sets import SetMean, SetTable, set_tables
 from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.stored_sums import measurement_of
-from schemas.finding_runs import finished_runs
-from schemas.result import Metric, Result
-from schemas.run_folder import read_parts, read_result
+from schemas.documents.result import Metric, Result
+from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import read_parts, read_result
 
 
 @one_line_errors()

@@ -21,8 +21,8 @@ from evaluators.runs.logged_answers import Matched, match_log
 from evaluators.runs.plan import Plan
 from evaluators.runs.questions import plan_again
 from evaluators.scorer import with_scorers
-from schemas.dataset_folder import read_manifest
-from schemas.result import Model, Normalisation
+from schemas.documents.result import Model, Normalisation
+from schemas.folders.dataset_folder import read_manifest
 
 _ADDED = 32
 """Number of tokens that a tokenizer may add to a text; all others have at least one byte."""

@@ -11,7 +11,7 @@ import typer
 
 from biasboard.ground.errors import ConfigError
 from evaluators.scorer import Opened, open_scorers
-from schemas.result import Normalisation
+from schemas.documents.result import Normalisation
 
 CACHE_VARIABLE = "BIASBOARD_CACHE"
 CONFIG_HELP = (

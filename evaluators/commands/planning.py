@@ -11,9 +11,9 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer
 from evaluators.task import Prompt, Task, prompt_of, task_for
-from schemas.dataset import Manifest
-from schemas.dataset_folder import read_manifest
-from schemas.result import Normalisation
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Normalisation
+from schemas.folders.dataset_folder import read_manifest
 
 
 def plans_of(choice: ItemChoice) -> list[Plan]:

@@ -12,8 +12,8 @@ from rich.table import Table
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.gates import why_no_rank
 from evaluators.runs.unread import notes
-from schemas.result import Metric, Result
-from schemas.run_folder import RESULT
+from schemas.documents.result import Metric, Result
+from schemas.folders.run_folder import RESULT
 
 _MOST_SPLITS = 3
 _MOST_NAMES = 4

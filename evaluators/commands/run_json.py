@@ -10,8 +10,8 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.unread import is_unreadable
-from schemas import contract
-from schemas.result import Result
+from schemas.documents.result import Result
+from schemas.files import contract
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from biasboard.ground.progress import working
 from evaluators.task import load_task
-from schemas.run_folder import RESULT, read_complete_result, read_parts
+from schemas.folders.run_folder import RESULT, read_complete_result, read_parts
 
 
 @one_line_errors()

@@ -8,9 +8,9 @@ from evaluators.coreference.table import UNDETERMINED
 from evaluators.statistics.option_columns import option_probabilities_of
 from evaluators.statistics.outcomes import TIE_TOLERANCE
 from evaluators.statistics.record_tables import BoolArray
-from schemas.metric_comparison import TOLERANCE
-from schemas.record_columns import RecordColumns
-from schemas.result import Normalisation
+from schemas.documents.metric_comparison import TOLERANCE
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 
 
 def are_right(records: RecordColumns) -> list[bool | None]:

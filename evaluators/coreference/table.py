@@ -14,8 +14,8 @@ from biasboard.ground.errors import DataError
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.outcomes import certainty, desirability, predicted_share
 from evaluators.statistics.record_tables import GroupedTable, grouped
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
 
 UNDETERMINED = "undetermined"
 """Outcome of the option which says that the sentence does not determine the referent."""

@@ -11,7 +11,7 @@ import numpy as np
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import LabelAnswers
 from evaluators.statistics.bootstrap import IntArray
-from schemas.record_columns import RecordColumns
+from schemas.files.record_columns import RecordColumns
 
 CONTENT_FREE = "content_free"
 """Group of a record: the kind of input, if it has no content."""

@@ -17,9 +17,9 @@ from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import Read, Task
-from schemas.record import Exchange, Reading, Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Normalisation
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 
 
 class ReadsLabels(Task):

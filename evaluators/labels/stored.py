@@ -7,7 +7,7 @@ import numpy as np
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
 from evaluators.corrected_task import Beside
-from schemas.corrections import FittedCorrection
+from schemas.documents.corrections import FittedCorrection
 
 _NOT_STORED = "no correction is stored beside the records; rescore the run"
 

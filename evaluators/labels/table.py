@@ -35,8 +35,8 @@ from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray, Statistics, mean
-from schemas.corrections import FittedCorrection
-from schemas.record_columns import RecordColumns
+from schemas.documents.corrections import FittedCorrection
+from schemas.files.record_columns import RecordColumns
 
 SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}

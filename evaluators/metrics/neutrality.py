@@ -22,7 +22,7 @@ from evaluators.pronouns.continuation_table import ContinuationTable
 from evaluators.scorer import default_of
 from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import BoolArray, Statistics, mean
-from schemas.score import ScorerKind
+from schemas.documents.score import ScorerKind
 
 _PAPER = "Shan et al. 2025, arXiv:2506.15568"
 _CAREFUL, _PUBLISHED = "1.0+careful-1", "1.0+gifi-repo-1"

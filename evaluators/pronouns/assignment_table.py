@@ -12,7 +12,7 @@ from evaluators.pronouns.answers import NONE, REFUSED, families_in
 from evaluators.pronouns.grouped import FAMILIES
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import GroupedTable, grouped
-from schemas.record import Record
+from schemas.documents.record import Record
 
 THEY = FAMILIES.index("they")
 

@@ -15,9 +15,9 @@ from evaluators.pronouns.answers import REFUSED
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, GroupedTable, answers_of, grouped
 from evaluators.text_scores import NO_SCORES, TextScores
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.score import text_sha256
+from schemas.documents.record import Record
+from schemas.documents.score import text_sha256
+from schemas.files.record_columns import RecordColumns
 
 
 def own_words(answer: Answer) -> str:

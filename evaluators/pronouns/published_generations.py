@@ -22,7 +22,7 @@ from evaluators.benchmark import AnswerFile, ImportedAnswers
 from evaluators.pronouns.grouped import FAMILIES
 from evaluators.pronouns.prompts import PUBLISHED
 from evaluators.task import Prompt
-from schemas.item_shape import Item
+from schemas.documents.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 
 _TEXT, _FAMILY, _ANSWER = "template", "pronoun_family", "generated_sentences"

@@ -9,8 +9,8 @@ from evaluators.detectors.refusals import is_refusal
 from evaluators.pronouns.answers import FAILED, NO_NUMBER, REFUSED, spelt
 from evaluators.statistics.record_tables import Answer, answers_of
 from evaluators.task import Read
+from schemas.documents.record import Exchange, Reading, Record
 from schemas.lexicon import pronoun_families
-from schemas.record import Exchange, Reading, Record
 
 _MOST_SHOWN = 60
 

@@ -14,8 +14,8 @@ from evaluators.pronouns.answers import NONE, REFUSED, families_in
 from evaluators.pronouns.grouped import FamilyTable
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
 
 
 @dataclass(frozen=True, eq=False)

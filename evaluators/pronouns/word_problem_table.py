@@ -15,8 +15,8 @@ from evaluators.pronouns.answers import NO_NUMBER, REFUSED
 from evaluators.pronouns.grouped import FamilyTable
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
 
 TOLERANCE = Fraction(1, 1_000_000)
 # Without exponents, whose numbers can fill any memory, and with no more digits than Python converts.

@@ -14,7 +14,7 @@ from biasboard.ground.errors import DataError
 from evaluators.reweighting.fitting import SOLVERS, Fit, Settings
 from evaluators.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
 from evaluators.statistics.bootstrap import FloatArray
-from schemas.reweighting import FitReport, Reweighting
+from schemas.documents.reweighting import FitReport, Reweighting
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class StoredRules:
         """
         if not path.is_file():
             raise DataError(f"{path}: no such file; fit rules first, and name the file that was written")
-        from schemas import contract  # It brings every document of ours, which a fit in Python has no use for.
+        from schemas.files import contract  # It brings every document of ours, which a fit in Python has no use for.
 
         return cls(contract.read(path, Reweighting))
 
@@ -83,7 +83,7 @@ class StoredRules:
         Raises:
             DataError: the rules break the contract of the file; nothing is written.
         """
-        from schemas import contract
+        from schemas.files import contract
 
         contract.check(self.document, where=str(path))
         strict_json.write(path, contract.dump(self.document))

@@ -17,11 +17,11 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.records import records_of
 from evaluators.runs.selection import SelectedPart, Selection
 from evaluators.task import load_task, prompt_of
-from schemas.answer_key import SCHEMA_VERSION, AnswerKey, KeyExtent, KeyPart
-from schemas.key_secret import KeySecret
-from schemas.record_columns import RecordColumns
-from schemas.record_hashes import asked_sha256, item_hashes, items_sha256
-from schemas.result import Signature
+from schemas.documents.answer_key import SCHEMA_VERSION, AnswerKey, KeyExtent, KeyPart
+from schemas.documents.result import Signature
+from schemas.files.key_secret import KeySecret
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_hashes import asked_sha256, item_hashes, items_sha256
 
 ItemHashes: TypeAlias = npt.NDArray[np.uint8]
 """SHA-256 of each item, or HMAC-SHA-256 under a secret, shape (n, 32)."""

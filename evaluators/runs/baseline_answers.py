@@ -15,9 +15,9 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
 from evaluators.statistics.bootstrap import IntArray
 from evaluators.task import Prompt, Read, Task
-from schemas.record import Exchange, Reading
-from schemas.record_columns import RecordColumns
-from schemas.result import Normalisation
+from schemas.documents.record import Exchange, Reading
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 
 _ANSWER_FIELDS = tuple(field.name for field in fields(Response) if field.name in Exchange.__dataclass_fields__)
 

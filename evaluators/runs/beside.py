@@ -9,10 +9,10 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.adapters import trained_items
 from evaluators.corrected_task import Beside
-from schemas import contract
-from schemas.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
-from schemas.result import CorrectionsFile, Result
-from schemas.run_folder import CORRECTIONS, read_corrections
+from schemas.documents.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
+from schemas.documents.result import CorrectionsFile, Result
+from schemas.files import contract
+from schemas.folders.run_folder import CORRECTIONS, read_corrections
 
 
 def beside_of(folder: Path, result: Result, *, may_fit: bool = False) -> Beside:

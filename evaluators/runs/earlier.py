@@ -15,7 +15,7 @@ from evaluators.backend import Backend, Request, Response, Runtime
 from evaluators.runs.plan import Plan, PlannedPart, like_runs, run_folder, runs_of_prompt
 from evaluators.stores.reading import Pace, kept, known, pace
 from evaluators.stores.store import STORE
-from schemas.result import Model, Signature
+from schemas.documents.result import Model, Signature
 
 _BUSY_SECONDS = 2.0
 """Seconds to wait for another run's store; it is left out then, since its answers only save time."""

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 
 from evaluators.backend import Runtime
-from schemas.result import Environment
+from schemas.documents.result import Environment
 
 
 def environment(runtimes: Sequence[Runtime]) -> Environment:

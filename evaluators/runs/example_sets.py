@@ -16,7 +16,7 @@ from evaluators.benchmark import Source
 from evaluators.runs.indices import ModelResults
 from evaluators.statistics.bootstrap import FloatArray, IntArray, interval_of, ratio, resample
 from evaluators.statistics.record_tables import BoolArray, mean
-from schemas.result import Interval
+from schemas.documents.result import Interval
 
 _LEAST_SETS = 2
 

@@ -26,11 +26,11 @@ from evaluators.runs.finish import held
 from evaluators.runs.plan import Plan, shown_examples
 from evaluators.runs.selection import SelectedPart
 from evaluators.trainer import Context, Lesson, Trainer
-from schemas import contract
-from schemas.adapters import SCHEMA_VERSION, Adapters, TrainedAdapter, TrainingData
-from schemas.conversion import from_values
-from schemas.item_shape import Item
-from schemas.run_folder import ADAPTERS
+from schemas.documents.adapters import SCHEMA_VERSION, Adapters, TrainedAdapter, TrainingData
+from schemas.documents.conversion import from_values
+from schemas.documents.item_shape import Item
+from schemas.files import contract
+from schemas.folders.run_folder import ADAPTERS
 
 _SETUP = "setup.json"
 _ADAPTER = "adapter.json"

@@ -20,11 +20,8 @@ from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.record_counts import Tally
-from schemas.record_files import read_parts_unchecked, writing_records
-from schemas.result import (
+from schemas.documents.record import Record
+from schemas.documents.result import (
     SCHEMA_VERSION,
     AdaptersFile,
     CorrectionsFile,
@@ -36,7 +33,10 @@ from schemas.result import (
     Signature,
     Usage,
 )
-from schemas.run_folder import RECORDS, read_result, write_result
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import Tally
+from schemas.files.record_files import read_parts_unchecked, writing_records
+from schemas.folders.run_folder import RECORDS, read_result, write_result
 
 _LOCK = ".lock"
 _FOLLOWED = "readings that follow from their answers"

@@ -23,12 +23,12 @@ from evaluators.runs.baseline_answers import BaselineAnswers
 from evaluators.runs.measuring import metric_definitions, table_of
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Task, load_task, prompt_of
-from schemas import contract
-from schemas.conversion import as_row, from_values
-from schemas.record_columns import RecordColumns
-from schemas.record_hashes import items_sha256, joined_sha256, requests_sha256
-from schemas.result import Metric, Result, Signature
-from schemas.run_folder import StoredParts
+from schemas.documents.conversion import as_row, from_values
+from schemas.documents.result import Metric, Result, Signature
+from schemas.files import contract
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_hashes import items_sha256, joined_sha256, requests_sha256
+from schemas.folders.run_folder import StoredParts
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12

@@ -15,8 +15,8 @@ from evaluators.runs.pipeline import Finished
 from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import records_of
 from evaluators.scorer import TextScorer
-from schemas.record import Record
-from schemas.result import Model, Usage
+from schemas.documents.record import Record
+from schemas.documents.result import Model, Usage
 
 BACKEND = "import"
 """Name that stands in results for the backend of answers that were given elsewhere."""

@@ -20,7 +20,7 @@ from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
 from evaluators.task import load_task
-from schemas.result import Interval, Metric, Result, within
+from schemas.documents.result import Interval, Metric, Result, within
 
 _VERSION = "1.0"
 _ROLLED = 499

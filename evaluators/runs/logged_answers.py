@@ -20,7 +20,7 @@ from evaluators.harness import (
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.questions import question_id, requests_sha256
 from evaluators.runs.records import records_of, whole
-from schemas.record import Record
+from schemas.documents.record import Record
 
 _SHOWN = 40
 """Number of characters of two texts that are shown where they differ."""

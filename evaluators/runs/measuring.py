@@ -18,10 +18,10 @@ from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
 from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
-from schemas.corrections import FittedCorrection
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.result import CorrectionsFile, Metric, ScoresFile
+from schemas.documents.corrections import FittedCorrection
+from schemas.documents.record import Record
+from schemas.documents.result import CorrectionsFile, Metric, ScoresFile
+from schemas.files.record_columns import RecordColumns
 
 _METRICS = "evaluators.metrics"
 

@@ -24,9 +24,9 @@ from evaluators.runs.plan import Plan, run_folder
 from evaluators.runs.records import AskedPart, FailureCount, early_look, records_of, whole
 from evaluators.runs.unread import are_many, is_chat, remedy
 from evaluators.stores.store import STORE, ResponseStore
-from schemas.record_columns import RecordColumns
-from schemas.result import AdaptersFile, Result, Usage
-from schemas.run_folder import hash_problems
+from schemas.documents.result import AdaptersFile, Result, Usage
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import hash_problems
 
 _STATE = "pending.json"
 

@@ -20,10 +20,10 @@ from evaluators.runs.capabilities import check_capability
 from evaluators.runs.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
 from evaluators.task import CountTokens, ItemFacts, Prompt, Task
-from schemas import tables
-from schemas.adapters import adapter_name
-from schemas.item_shape import Item
-from schemas.result import Model, Normalisation, Signature
+from schemas.documents.adapters import adapter_name
+from schemas.documents.item_shape import Item
+from schemas.documents.result import Model, Normalisation, Signature
+from schemas.files import tables
 
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""

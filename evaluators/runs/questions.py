@@ -16,8 +16,8 @@ from evaluators.runs.capabilities import check_askable
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.selection import select, shape_listed
 from evaluators.task import prompt_of, task_for
-from schemas.dataset import Manifest
-from schemas.result import Normalisation, Signature
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Normalisation, Signature
 
 
 def question_id(part: PlannedPart, item_id: str, number: int) -> str:

@@ -14,10 +14,10 @@ from biasboard.ground.errors import RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.unread import early_warning, shown
-from schemas.item_shape import Item
-from schemas.record import Exchange, Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Model
+from schemas.documents.item_shape import Item
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Model
+from schemas.files.record_columns import RecordColumns
 
 _N_LOOKED_AT = 20
 """Number of items that a run looks at. If a model could be read in one answer of five, the first twenty would all be

@@ -25,12 +25,12 @@ from evaluators.runs.records import FailureCount
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import Task, load_task
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
-from schemas.metric_comparison import is_close, metric_key, same_interval
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.record_counts import Tally
-from schemas.result import Metric, Normalisation, Result, Signature
-from schemas.run_folder import read_complete_result, read_parts
+from schemas.documents.metric_comparison import is_close, metric_key, same_interval
+from schemas.documents.record import Record
+from schemas.documents.result import Metric, Normalisation, Result, Signature
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import Tally
+from schemas.folders.run_folder import read_complete_result, read_parts
 
 
 class Rescored(NamedTuple):

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import steps
-from schemas import tables
-from schemas.dataset import Manifest, SplitEntry
-from schemas.dataset_folder import read_split
-from schemas.item_shape import Item, item_shapes
+from schemas.documents.dataset import Manifest, SplitEntry
+from schemas.documents.item_shape import Item, item_shapes
+from schemas.files import tables
+from schemas.folders.dataset_folder import read_split
 
 SplitItem: TypeAlias = tuple[str, Item]
 """An item and the split that it comes from."""

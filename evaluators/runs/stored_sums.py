@@ -14,11 +14,11 @@ from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement, metric_definitions
 from evaluators.statistics.record_tables import Statistics
 from evaluators.text_scores import TextScores, read_scores
-from schemas.cluster_sums import ClusterSums
-from schemas.metric_comparison import label
-from schemas.record_columns import RecordColumns
-from schemas.result import Result
-from schemas.run_folder import SUBMIT_AGAIN, read_sums
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.metric_comparison import label
+from schemas.documents.result import Result
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import SUBMIT_AGAIN, read_sums
 
 _MOST_UNITS = 1_000
 """Maximum number of units, such as pairs of answers to one text, for each answer."""

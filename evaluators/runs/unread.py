@@ -11,9 +11,9 @@ import numpy as np
 
 from biasboard.ground.errors import RunError
 from evaluators.task import Prompt, load_task
-from schemas.record import Exchange, Record
-from schemas.result import Counts, Model, Result
-from schemas.run_folder import StoredParts
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Counts, Model, Result
+from schemas.folders.run_folder import StoredParts
 
 _MANY = 0.05
 """Share of items from which the console mentions them; a model with more of them unread gets no rank."""

@@ -21,11 +21,11 @@ from evaluators.runs.measuring import metric_definitions
 from evaluators.runs.stored_sums import StoredSums, measurement_of, rows_of
 from evaluators.statistics.bootstrap import resample
 from evaluators.task import load_task, prompt_of
-from schemas import tables
-from schemas.cluster_sums import ClusterSums
-from schemas.result import Result, SumsFile, Withheld
-from schemas.run_folder import SUMS, StoredParts, place_of, read_complete_result, read_parts, write_result
-from schemas.withheld_texts import without_texts
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.result import Result, SumsFile, Withheld
+from schemas.files import tables
+from schemas.files.withheld_texts import without_texts
+from schemas.folders.run_folder import SUMS, StoredParts, place_of, read_complete_result, read_parts, write_result
 
 
 def write_without_texts(run: Path, target: Path, *, with_prompts: bool) -> Result:

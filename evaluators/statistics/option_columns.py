@@ -10,9 +10,9 @@ import numpy as np
 from biasboard.ground.columns import Column
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.record_tables import BoolArray
-from schemas.metric_comparison import TOLERANCE
-from schemas.record_columns import RecordColumns
-from schemas.result import Normalisation
+from schemas.documents.metric_comparison import TOLERANCE
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 
 _MOST_OPTIONS = 128
 """Number of options up to which records are compared as arrays; a stranger's file may hold any number."""

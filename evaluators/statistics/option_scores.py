@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.record import Exchange
-from schemas.result import Normalisation
+from schemas.documents.record import Exchange
+from schemas.documents.result import Normalisation
 
 _MERGED = (
     "the tokenizer merges prompt and options, or it is unknown whether it does, so that an option has no length of "

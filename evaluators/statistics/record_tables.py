@@ -13,8 +13,8 @@ import numpy.typing as npt
 from biasboard.ground.columns import Coded
 from biasboard.ground.errors import DataError
 from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
-from schemas.record import ExchangeStatus, Record, RecordStatus
-from schemas.record_columns import RecordColumns
+from schemas.documents.record import ExchangeStatus, Record, RecordStatus
+from schemas.files.record_columns import RecordColumns
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -19,8 +19,8 @@ from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.stores.maintenance import chosen_models
 from evaluators.stores.reading import open_store
 from evaluators.stores.store import request_columns, response_adapter, stored_request
-from schemas import contract
-from schemas.result import Model
+from schemas.documents.result import Model
+from schemas.files import contract
 
 _ROWS_AT_A_TIME = 10_000
 _SAMPLING = ("max_tokens", "temperature", "top_p", "stop", "sample", "seed")

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.stores.reading import open_store
 from evaluators.stores.store import STORE, check_format, has_heads, store_errors
-from schemas.result import Model
+from schemas.documents.result import Model
 
 _LONGEST_PREFIX = 64
 _SHORTEST_PREFIX = 8

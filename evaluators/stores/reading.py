@@ -18,7 +18,7 @@ from evaluators.stores.store import (
     store_errors,
     stored_request,
 )
-from schemas.result import Model
+from schemas.documents.result import Model
 
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60

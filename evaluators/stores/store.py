@@ -26,8 +26,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import RunError
 from evaluators.backend import Request, Response, Runtime, Sent
 from evaluators.stores.heads import MOST_HEADS, Heads
-from schemas import contract
-from schemas.result import Model
+from schemas.documents.result import Model
+from schemas.files import contract
 
 STORE = "responses.sqlite"
 _FORMAT = 3

@@ -14,9 +14,9 @@ from evaluators.pronouns.assignment_table import AssignmentTable
 from evaluators.pronouns.prompts import generation_prompts, generation_requests
 from evaluators.pronouns.reading import pronoun_of, read_texts
 from evaluators.task import ItemFacts, Prompt, Read, Task
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation
 from schemas.items.assignment import AssignmentItem
-from schemas.record import Exchange, Record
-from schemas.result import Normalisation
 
 N_SAMPLES = 11
 _PROMPTS = generation_prompts("{text}", n_samples=N_SAMPLES)

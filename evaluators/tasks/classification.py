@@ -22,8 +22,8 @@ from evaluators.labels.examples import examples_by_rule, training_items
 from evaluators.labels.prompts import filled, label_prompts
 from evaluators.labels.reading import ReadsLabels
 from evaluators.task import CountTokens, ItemFacts, Prompt
+from schemas.files.record_columns import RecordColumns
 from schemas.items.label import LabelItem
-from schemas.record_columns import RecordColumns
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from evaluators.pronouns.reading import family_groups, read_texts
 from evaluators.statistics.record_tables import answers_of
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.text_scores import TextScores
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation
 from schemas.items.pronoun_text import PronounTextItem
-from schemas.record import Exchange, Record
-from schemas.result import Normalisation
 
 CONTINUED = "continued"
 """Reading of an answer that continues the text."""

@@ -24,11 +24,11 @@ from evaluators.coreference.table import UNDETERMINED, CoreferenceTable
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import ItemFacts, Prompt, Read, Task
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
-from schemas.record import Exchange, Reading, Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Normalisation
 
 _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
 _OCCUPATIONS = ("the {first}", "the {second}")

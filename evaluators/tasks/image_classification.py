@@ -18,9 +18,9 @@ from evaluators.backend import ChoiceRequest, Request, image_prompt
 from evaluators.labels.answers import CONTENT_FREE
 from evaluators.labels.reading import ReadsLabels
 from evaluators.task import ItemFacts, Prompt, Read
+from schemas.documents.record import Exchange
+from schemas.documents.result import Normalisation
 from schemas.items.image import ImageItem
-from schemas.record import Exchange
-from schemas.result import Normalisation
 
 _LABEL = "{label}"
 _PHOTO = "a photo of a {label}."

@@ -13,10 +13,10 @@ from evaluators.backend import GenerateRequest, Request
 from evaluators.detectors.refusals import is_refusal
 from evaluators.metric import RecordTable
 from evaluators.task import ItemFacts, Prompt, Read, Task
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
+from schemas.files.json_answers import NoJsonError, find_json
 from schemas.items.instruction import InstructionItem
-from schemas.json_answers import NoJsonError, find_json
-from schemas.record import Exchange, Reading, Record
-from schemas.result import Normalisation
 
 JSON = "json"
 """Outcome of a request for JSON, and the reading of an answer that holds some."""

@@ -16,9 +16,9 @@ from evaluators.pronouns.prompts import generation_prompts, generation_requests
 from evaluators.pronouns.reading import all_or_none, family_groups, pronoun_of, read_texts
 from evaluators.pronouns.recognition_table import RecognitionTable, is_right_family
 from evaluators.task import ItemFacts, Prompt, Read, Task
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation
 from schemas.items.pronoun_text import PronounTextItem
-from schemas.record import Exchange, Record
-from schemas.result import Normalisation
 
 _PROMPTS = generation_prompts("{text} and")
 

@@ -23,11 +23,11 @@ from evaluators.pronouns.prompts import generation_prompts, generation_requests
 from evaluators.pronouns.reading import all_or_none, family_groups, read_texts
 from evaluators.pronouns.word_problem_table import WordProblemTable, is_right_number
 from evaluators.task import ItemFacts, Prompt, Read, Task
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
-from schemas.record import Exchange, Record
-from schemas.result import Normalisation
 
 _SHOT = "Q: {text}\nA: {solution} The answer is {answer}.\n\n"
 _FRAME = "{shots}Q: {text}\nA:"

@@ -11,7 +11,7 @@ from biasboard.ground.plain_text import printable
 from evaluators.backend import model_identity
 from evaluators.models.ids import check_model_id
 from evaluators.task import load_task, prompt_of
-from schemas.result import Model, Result
+from schemas.documents.result import Model, Result
 
 _NO_EXAMPLES = hashlib.sha256().hexdigest()
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@-]*")

@@ -20,10 +20,10 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.recomputing import differences
 from leaderboard.checking.submissions import hides_prompts, place_for
 from leaderboard.checking.verification import verified_entry
-from schemas.cluster_sums import ClusterSums
-from schemas.metric_comparison import TOLERANCE
-from schemas.result import Result
-from schemas.run_folder import RESULT, SUBMIT_AGAIN, StoredParts, read_result, read_sums
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.metric_comparison import TOLERANCE
+from schemas.documents.result import Result
+from schemas.folders.run_folder import RESULT, SUBMIT_AGAIN, StoredParts, read_result, read_sums
 
 _COMPARED_APART = ("records", "scores", "metrics", "withheld")
 """Fields of a result that differ between both forms, or whose numbers may differ in the last digits."""

@@ -13,9 +13,9 @@ from evaluators.statistics.bootstrap import FloatArray
 from evaluators.task import load_task
 from leaderboard.checking.commands import plain_command
 from leaderboard.checking.examples import Examples
-from schemas.metric_comparison import MetricKey, key_of
-from schemas.register import Acceptance
-from schemas.result import Metric, Result, SplitCounts
+from schemas.documents.metric_comparison import MetricKey, key_of
+from schemas.documents.register import Acceptance
+from schemas.documents.result import Metric, Result, SplitCounts
 
 MIN_COVERAGE = 0.95
 """Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from evaluators.task import load_task
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
 
 Kind: TypeAlias = Literal["right", "wrong", "answered", "refused", "unparsed", "failed"]
 KINDS: tuple[Kind, ...] = ("right", "wrong", "answered", "refused", "unparsed", "failed")

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from biasboard.ground.errors import DataError
 from biasboard.ground.plain_text import printable
 from evaluators.stores.store import STORE
-from schemas import arrow_files
-from schemas.cluster_sums import ClusterSums
-from schemas.record import Record
-from schemas.result import RecordsFile, Result, ScoresFile, SumsFile
-from schemas.run_folder import ADAPTERS, CORRECTIONS, RECORDS, RESULT, SCORES, SUBMISSION, SUMS, TableOfRun
-from schemas.score import TextScore
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.record import Record
+from schemas.documents.result import RecordsFile, Result, ScoresFile, SumsFile
+from schemas.documents.score import TextScore
+from schemas.files import arrow_files
+from schemas.folders.run_folder import ADAPTERS, CORRECTIONS, RECORDS, RESULT, SCORES, SUBMISSION, SUMS, TableOfRun
 
 MOST_RESULT_BYTES = 16 << 20
 """Maximum size of a ``result.json``; that of a suite of 279 parts has a quarter of a megabyte."""

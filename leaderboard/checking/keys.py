@@ -30,14 +30,14 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import load_task, prompt_of
 from leaderboard.checking.entries import Match
-from schemas import contract
-from schemas.answer_key import AnswerKey, KeyExtent
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.key_secret import VARIABLE, KeySecret, read_key_secret
-from schemas.record_columns import RecordColumns
-from schemas.record_hashes import asked_sha256, items_sha256
-from schemas.result import Signature
+from schemas.documents.answer_key import AnswerKey, KeyExtent
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Signature
+from schemas.files import contract
+from schemas.files.key_secret import VARIABLE, KeySecret, read_key_secret
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_hashes import asked_sha256, items_sha256
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
 _MADE = "answer key of a dataset"
 

@@ -19,10 +19,10 @@ from leaderboard.checking.isolation import Stopped, end_for_lack_of_memory, isol
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.register import acceptances, read_register
 from leaderboard.checking.remembered import entry_to_remember, remembered_entry
-from schemas import contract
-from schemas.finding_runs import find_runs
-from schemas.result import Result
-from schemas.run_folder import RESULT
+from schemas.documents.result import Result
+from schemas.files import contract
+from schemas.folders.finding_runs import find_runs
+from schemas.folders.run_folder import RESULT
 
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
 _MUCH_TO_READ = 2_000_000

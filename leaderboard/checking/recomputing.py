@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from biasboard.ground.plugins import HINT
-from schemas.metric_comparison import is_close, label, metric_key, same_interval
-from schemas.result import Interval, Metric
+from schemas.documents.metric_comparison import is_close, label, metric_key, same_interval
+from schemas.documents.result import Interval, Metric
 
 
 def differences(stored: Iterable[Metric], computed: Iterable[Metric]) -> Iterator[str]:

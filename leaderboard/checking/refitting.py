@@ -9,8 +9,8 @@ from typing import NamedTuple
 from evaluators.corrected_task import Beside
 from evaluators.runs.beside import beside_of
 from evaluators.runs.measuring import Measurement
-from schemas.corrections import FittedCorrection
-from schemas.run_folder import read_corrections, read_parts, read_result
+from schemas.documents.corrections import FittedCorrection
+from schemas.folders.run_folder import read_corrections, read_parts, read_result
 
 _SAME = 1e-6
 """Largest difference of the logarithms of two weights that are one: processors round differently."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from schemas import contract
-from schemas.register import SCHEMA_VERSION, Acceptance, Register
-from schemas.run_folder import REGISTER
+from schemas.documents.register import SCHEMA_VERSION, Acceptance, Register
+from schemas.files import contract
+from schemas.folders.run_folder import REGISTER
 
 
 def read_register(results: Path) -> Register:

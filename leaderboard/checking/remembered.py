@@ -21,13 +21,13 @@ from leaderboard.checking.examples import Example, Examples, Kind
 from leaderboard.checking.intake import MOST_RESULT_BYTES, check_own_file, check_tables
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.verification import verified_entry
-from schemas import contract
-from schemas.conversion import as_row, from_values
-from schemas.document import Document
-from schemas.metric_comparison import metric_key
-from schemas.record import Record
-from schemas.result import Metric, Result, SplitCounts
-from schemas.run_folder import FileOfRun, place_of, read_result
+from schemas.documents.base import Document
+from schemas.documents.conversion import as_row, from_values
+from schemas.documents.metric_comparison import metric_key
+from schemas.documents.record import Record
+from schemas.documents.result import Metric, Result, SplitCounts
+from schemas.files import contract
+from schemas.folders.run_folder import FileOfRun, place_of, read_result
 
 _VERIFIED = "verified result"
 

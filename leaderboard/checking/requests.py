@@ -15,12 +15,12 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import GenerateRequest, choice_sha256
 from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import Prompt, Task, load_task, prompt_of
-from schemas.metric_comparison import TOLERANCE
-from schemas.record import Exchange, Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Model, Result, Signature
-from schemas.run_folder import SUBMIT_AGAIN
-from schemas.withheld_texts import is_hashed
+from schemas.documents.metric_comparison import TOLERANCE
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Model, Result, Signature
+from schemas.files.record_columns import RecordColumns
+from schemas.files.withheld_texts import is_hashed
+from schemas.folders.run_folder import SUBMIT_AGAIN
 
 _MOST_TOGETHER = 1.02
 """Maximum sum of the probabilities of options that exclude each other: 1, and what half precision adds."""

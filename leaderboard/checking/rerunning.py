@@ -14,12 +14,12 @@ from evaluators.models.parity import answers, compare, tolerance_for
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import load_task, prompt_of
-from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.record import Exchange, Record
-from schemas.register import Rerun
-from schemas.result import Model, Result
-from schemas.run_folder import StoredParts, read_result
-from schemas.withheld_texts import as_hash
+from schemas.documents.record import Exchange, Record
+from schemas.documents.register import Rerun
+from schemas.documents.result import Model, Result
+from schemas.files.withheld_texts import as_hash
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.run_folder import StoredParts, read_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

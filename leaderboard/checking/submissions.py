@@ -15,10 +15,10 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.plan import run_folder
 from evaluators.runs.withholding import write_without_texts
 from leaderboard.checking.intake import check_own_file
-from schemas import contract
-from schemas.result import Result, Signature
-from schemas.run_folder import RESULT, SUBMISSION, place_of, read_result
-from schemas.submission import SCHEMA_VERSION, Submission
+from schemas.documents.result import Result, Signature
+from schemas.documents.submission import SCHEMA_VERSION, Submission
+from schemas.files import contract
+from schemas.folders.run_folder import RESULT, SUBMISSION, place_of, read_result
 
 _MOST_BYTES = 1 << 16
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from evaluators.adapters import trained_items
 from evaluators.task import load_task
-from schemas.record_columns import RecordColumns
-from schemas.result import Result
-from schemas.run_folder import ADAPTERS, read_adapters
+from schemas.documents.result import Result
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import ADAPTERS, read_adapters
 
 
 class TrainingCheck:

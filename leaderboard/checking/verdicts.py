@@ -19,10 +19,10 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import verified_outcome
 from leaderboard.checking.register import check_owner
 from leaderboard.checking.submissions import place_for, read_submission
-from schemas.finding_runs import find_runs
-from schemas.metric_comparison import metric_key
-from schemas.register import Register, Rerun
-from schemas.run_folder import REGISTER, RESULT
+from schemas.documents.metric_comparison import metric_key
+from schemas.documents.register import Register, Rerun
+from schemas.folders.finding_runs import find_runs
+from schemas.folders.run_folder import REGISTER, RESULT
 
 UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"
 """Warning about a result that its texts, which are kept elsewhere, were not compared with."""

@@ -25,14 +25,14 @@ from leaderboard.checking.keys import KeyBook, KeyCheck
 from leaderboard.checking.recomputing import differences, earlier_metrics
 from leaderboard.checking.requests import brings_options, check_requests
 from leaderboard.checking.training import TrainingCheck
-from schemas.metric_comparison import TOLERANCE, key_of, metric_key
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.record_counts import Tally
-from schemas.record_hashes import answers_sha256, items_sha256, joined_sha256
-from schemas.result import Result, Signature
-from schemas.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
-from schemas.score import text_sha256
+from schemas.documents.metric_comparison import TOLERANCE, key_of, metric_key
+from schemas.documents.record import Record
+from schemas.documents.result import Result, Signature
+from schemas.documents.score import text_sha256
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import Tally
+from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha256
+from schemas.folders.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
 
 _MOST_UNKNOWN = 5_000
 """Maximum number of records of a stranger's result on a dataset that the board does not know."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leaderboard.checking.entries import Entry
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 
 
 def why_withheld(entry: Entry, manifest: Manifest | None) -> str | None:

@@ -16,9 +16,9 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.checking.register import acceptances, check_owner, read_register, write_register
-from schemas.conversion import from_values
-from schemas.register import Acceptance, Decision, Rerun
-from schemas.run_folder import RESULT
+from schemas.documents.conversion import from_values
+from schemas.documents.register import Acceptance, Decision, Rerun
+from schemas.folders.run_folder import RESULT
 
 
 @one_line_errors("stopped; the register was not changed")

@@ -24,7 +24,7 @@ from leaderboard.site import publishing
 from leaderboard.site.dataset_views import built_datasets, cards_of, folders_of, kept_keys
 from leaderboard.site.pages import copies, generate, make_view, parquet_files
 from leaderboard.site.publishing import DEFAULT_SITE
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 
 @one_line_errors("stopped; the site was not changed")

@@ -26,9 +26,9 @@ from leaderboard.checking.withholding import why_withheld
 from leaderboard.commands.options import KeySecretFile
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
 from leaderboard.site.addresses import permalink
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST, read_manifest
-from schemas.run_folder import RESULT
+from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.run_folder import RESULT
 
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")

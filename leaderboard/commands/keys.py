@@ -15,9 +15,9 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.selection import shape_listed
 from evaluators.task import Prompt, load_task, tasks_for
 from leaderboard.checking.keys import dataset_name, key_of_dataset, secret_keys, write_key
-from schemas.dataset import Manifest
-from schemas.dataset_folder import read_manifest
-from schemas.key_secret import read_key_secret
+from schemas.documents.dataset import Manifest
+from schemas.files.key_secret import read_key_secret
+from schemas.folders.dataset_folder import read_manifest
 
 
 @one_line_errors("stopped; finished keys are kept")

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from schemas.key_secret import VARIABLE
+from schemas.files.key_secret import VARIABLE
 
 KeySecretFile: TypeAlias = Annotated[
     Path | None,

@@ -14,9 +14,9 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
-from schemas import contract
-from schemas.run_folder import RESULT
-from schemas.scoring_request import SCHEMA_VERSION, ScoringRequest
+from schemas.documents.scoring_request import SCHEMA_VERSION, ScoringRequest
+from schemas.files import contract
+from schemas.folders.run_folder import RESULT
 
 app = typer.Typer(
     help="Keep requests to score a model, and turn the next one into a run.",

@@ -22,7 +22,7 @@ from leaderboard.checking.keys import KeyBook, open_book
 from leaderboard.checking.submissions import Prepared, Statement, prepare, write_prepared
 from leaderboard.checking.verdicts import judge
 from leaderboard.commands.options import KeySecretFile
-from schemas.finding_runs import finished_runs
+from schemas.folders.finding_runs import finished_runs
 
 PullRequest: TypeAlias = Literal["hub", "git"]
 

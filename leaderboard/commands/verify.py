@@ -28,8 +28,8 @@ from leaderboard.checking.register import read_register
 from leaderboard.checking.rerunning import rerun as repeat
 from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge, owned
 from leaderboard.commands.options import KeySecretFile
-from schemas.register import Register
-from schemas.run_folder import RESULT, read_result
+from schemas.documents.register import Register
+from schemas.folders.run_folder import RESULT, read_result
 
 Format: TypeAlias = Literal["text", "json", "github"]
 

@@ -20,7 +20,7 @@ from leaderboard.benchmark import load_pages
 from leaderboard.checking.entries import why_unranked
 from leaderboard.ranking.gates import Gates
 from leaderboard.result_format import Addresses, VerifiedResult
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 _FOLDER = ".eval_results"
 

@@ -15,7 +15,7 @@ from leaderboard.ranking.doubles import Duplicate, FirstAnswers, precedence, sin
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
-from schemas.result import Metric, Signature
+from schemas.documents.result import Metric, Signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_u
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
-from schemas.result import Metric, Model, Result
-from schemas.score import Scorer
+from schemas.documents.result import Metric, Model, Result
+from schemas.documents.score import Scorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leaderboard.site.markup import slug
-from schemas.result import Result, Signature
+from schemas.documents.result import Result, Signature
 
 
 def plain(part: str) -> str:

@@ -11,8 +11,8 @@ from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import PER_KIND, Kind
 from leaderboard.checking.withholding import why_withheld
 from leaderboard.site.markup import number
-from schemas.dataset import Manifest
-from schemas.record import Exchange, Record
+from schemas.documents.dataset import Manifest
+from schemas.documents.record import Exchange, Record
 
 _KINDS: dict[Kind, str] = {
     "right": "Right",

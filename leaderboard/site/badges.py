@@ -14,7 +14,7 @@ from leaderboard.site.addresses import model_page
 from leaderboard.site.index_views import IndexView
 from leaderboard.site.markup import interval_text, metric_number, slug
 from leaderboard.site.sections import Section
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 _FOLDER = "files/badges"
 _MOST_LEFT = 40

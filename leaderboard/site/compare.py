@@ -22,7 +22,7 @@ from leaderboard.checking.entries import Entry
 from leaderboard.site.model_views import ModelView, Placement
 from leaderboard.site.places import address, result_id, table_id
 from leaderboard.site.sections import Section
-from schemas.run_folder import read_parts
+from schemas.folders.run_folder import read_parts
 
 FOLDER = "files/compare"
 N_RESAMPLES = 200

@@ -23,10 +23,10 @@ from leaderboard.site.listings import data_lines
 from leaderboard.site.missed import MISSED_COLUMNS, Missed, missed_items
 from leaderboard.site.model_views import ModelView, Placement
 from leaderboard.site.sections import Files, Section
-from schemas import contract
-from schemas.answer_key import AnswerKey
-from schemas.dataset import Manifest
-from schemas.dataset_folder import MANIFEST, read_manifest
+from schemas.documents.answer_key import AnswerKey
+from schemas.documents.dataset import Manifest
+from schemas.files import contract
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
 DATASET_COLUMNS: Columns = {
     "dataset": str,

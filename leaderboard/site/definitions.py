@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 
 class Definition(NamedTuple):

@@ -12,7 +12,7 @@ from leaderboard.ranking.boards import Row
 from leaderboard.site.index_views import IndexPlacement
 from leaderboard.site.sections import Section
 from leaderboard.site.summaries import VERDICTS, Claim, Rival, Verdict, claim, joined, sorted_claims, uneven
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 
 class Digest(NamedTuple):

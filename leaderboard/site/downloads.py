@@ -18,9 +18,9 @@ from leaderboard.site.exports import Columns, Line
 from leaderboard.site.index_views import IndexView, index_columns, index_lines
 from leaderboard.site.model_views import Placement
 from leaderboard.site.sections import Files, Section
-from schemas.arrow_files import SCALARS, table_bytes
-from schemas.dataset import Manifest
-from schemas.result import Metric, Signature
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Metric, Signature
+from schemas.files.arrow_files import SCALARS, table_bytes
 
 _PREFIX = "biasboard."
 """Beginning of the names of metadata, so that they are told apart from those of other writers."""

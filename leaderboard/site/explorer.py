@@ -18,8 +18,8 @@ from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import KINDS, kinds_of
 from leaderboard.site.model_views import ModelView, Placement
 from leaderboard.site.places import address, result_id, table_id
-from schemas.record_columns import RecordColumns
-from schemas.run_folder import read_parts
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import read_parts
 
 FOLDER = "files/explorer"
 MOST_RECORDS = 50_000

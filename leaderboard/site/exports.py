@@ -13,7 +13,7 @@ from leaderboard.checking.entries import Entry, LeftOut
 from leaderboard.ranking.boards import Board, ResultTable, Row
 from leaderboard.ranking.bounds import Bounds
 from leaderboard.ranking.rank_ranges import Comparison, RankRange
-from schemas.result import Metric, Model
+from schemas.documents.result import Metric, Model
 
 Scalar: TypeAlias = str | int | float | bool | None
 Line: TypeAlias = Mapping[str, Scalar]

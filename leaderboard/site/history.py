@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from leaderboard.site.model_views import ModelView, Placement
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 
 class Version(NamedTuple):

@@ -30,7 +30,7 @@ from leaderboard.site.exports import (
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import SUMMARY_ROWS, Files, Picture, make_picture, named_without_rank
 from leaderboard.site.series import Series, series_chart
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.site.index_views import IndexView
 from leaderboard.site.markup import number
 from leaderboard.site.sections import Section
-from schemas.result import Metric, Signature
+from schemas.documents.result import Metric, Signature
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

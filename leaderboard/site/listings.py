@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from leaderboard.site.exports import Columns, Line
 from leaderboard.site.model_views import ModelView
 from leaderboard.site.sections import Section
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 
 BENCHMARK_COLUMNS: Columns = {
     "benchmark": str,

@@ -9,7 +9,7 @@ import re
 from markupsafe import Markup
 
 from biasboard.ground.plain_text import visible
-from schemas.result import Interval, Metric, within
+from schemas.documents.result import Interval, Metric, within
 
 _MINUS = "\N{MINUS SIGN}"
 # A slug writes a slash as a double underscore, so a name that contains one already is not plain.

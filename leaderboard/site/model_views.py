@@ -18,8 +18,8 @@ from leaderboard.site.definitions import define
 from leaderboard.site.digests import Digest, digest_of_result
 from leaderboard.site.markup import slug
 from leaderboard.site.sections import Files, Picture, Section, make_picture
-from schemas.dataset import Manifest
-from schemas.result import Metric
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Metric
 
 
 class Slice(NamedTuple):

@@ -12,7 +12,7 @@ from leaderboard.checking.entries import LeftOut
 from leaderboard.ranking.boards import Board, Row
 from leaderboard.site.exports import Columns, Line
 from leaderboard.site.model_views import ModelView, Placement
-from schemas.register import Acceptance, Register
+from schemas.documents.register import Acceptance, Register
 
 Event: TypeAlias = Literal["accepted", "asked again", "preferred", "withdrawn", "disputed", "replaced"]
 

@@ -13,8 +13,8 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.checking.entries import Entry
 from leaderboard.checking.examples import KINDS, kinds_of
-from schemas.record_columns import RecordColumns
-from schemas.run_folder import read_parts
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import read_parts
 
 _KINDS, _FACTS, _PROMPTS = "kinds of answers", "facts of items", "prompts of items"
 

@@ -44,10 +44,10 @@ from leaderboard.site.model_views import ModelView, make_models
 from leaderboard.site.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
 from leaderboard.site.sections import Files, Section, make_sections
 from leaderboard.site.suites import Suites, make_suites, suite_page, suite_tables
-from schemas.answer_key import AnswerKey
-from schemas.dataset import Manifest
-from schemas.register import Register
-from schemas.result import Interval, Metric
+from schemas.documents.answer_key import AnswerKey
+from schemas.documents.dataset import Manifest
+from schemas.documents.register import Register
+from schemas.documents.result import Interval, Metric
 
 _MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 

@@ -10,8 +10,8 @@ from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.task import Task, load_task
 from leaderboard.site.sections import Section
-from schemas.dataset import Manifest, SplitEntry
-from schemas.dataset_folder import read_split
+from schemas.documents.dataset import Manifest, SplitEntry
+from schemas.folders.dataset_folder import read_split
 
 _KIND = "text of a part"
 

@@ -15,9 +15,9 @@ from evaluators.runs.measuring import Measurement, metric_definitions
 from evaluators.task import load_task
 from leaderboard.checking.entries import Entry
 from leaderboard.site.sections import Section
-from schemas.record_columns import RecordColumns
-from schemas.result import Metric
-from schemas.run_folder import read_parts
+from schemas.documents.result import Metric
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import read_parts
 
 _KIND = "parts of a suite"
 

@@ -21,7 +21,7 @@ from biasboard.ground.charts import (
 from biasboard.ground.label_places import Point, place_labels, shortened
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.strict_json import JsonValue
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 _CHART = "chart"
 

@@ -15,7 +15,7 @@ from leaderboard.site import plots
 from leaderboard.site.addresses import model_page, plain, table_anchor
 from leaderboard.site.definitions import Definition, define
 from leaderboard.site.markup import slug
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 _MOST_NAMES = 3
 _MOST_HEADLINES = 4

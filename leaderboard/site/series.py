@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from biasboard.ground.strict_json import JsonValue
 from leaderboard.site.plots import SERIES, Chart, draw
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 _MOST_SERIES = len(SERIES)
 _BASELINE_DASH = [2, 3]

@@ -25,7 +25,7 @@ from leaderboard.site.part_files import Measured, Suite, context_id, suite_files
 from leaderboard.site.part_texts import part_texts
 from leaderboard.site.part_values import PartOfResult, part_metrics, parts_of, shown_metrics, why_unmeasured
 from leaderboard.site.sections import Files, Section
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 
 FOLDER = "files/parts"
 

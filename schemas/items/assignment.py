@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from schemas.document import Name, Text
-from schemas.item_shape import Item, ItemShape
+from schemas.documents.base import Name, Text
+from schemas.documents.item_shape import Item, ItemShape
 
 Attribute: TypeAlias = Literal["occupation", "personality", "hobby", "colour"]
 StereotypedGender: TypeAlias = Literal["masculine", "feminine", "neutral"]

@@ -10,8 +10,8 @@ from annotated_types import MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.document import Count, Distinct, Name, Text, shown
-from schemas.item_shape import Item, ItemShape
+from schemas.documents.base import Count, Distinct, Name, Text, shown
+from schemas.documents.item_shape import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounGender, gender_of_pronoun, occupations
 
 Stereotype: TypeAlias = Literal["pro", "anti"]

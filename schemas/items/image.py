@@ -11,10 +11,10 @@ from annotated_types import MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.document import Distinct, Name, Positive, Sha256, Text
-from schemas.encoded_image import EncodedImage
-from schemas.item_shape import Item, ItemShape
-from schemas.pictures import has_known_format
+from schemas.documents.base import Distinct, Name, Positive, Sha256, Text
+from schemas.documents.encoded_image import EncodedImage
+from schemas.documents.item_shape import Item, ItemShape
+from schemas.files.pictures import has_known_format
 
 NoContent: TypeAlias = Literal["grey", "black", "white", "noise"]
 """Kinds of images without content: of one colour, or of random pixels."""

@@ -10,8 +10,8 @@ from annotated_types import MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.document import Distinct, Name, Text
-from schemas.item_shape import Item, ItemShape
+from schemas.documents.base import Distinct, Name, Text
+from schemas.documents.item_shape import Item, ItemShape
 
 ContentFree: TypeAlias = Literal["placeholder", "random_words"]
 """Kinds of inputs without content: a placeholder such as ``N/A``, or words drawn from the inputs of the task."""

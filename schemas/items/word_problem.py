@@ -10,8 +10,8 @@ from annotated_types import MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.document import Name, Text
-from schemas.item_shape import Item, ItemShape
+from schemas.documents.base import Name, Text
+from schemas.documents.item_shape import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
 from schemas.lexicon.pronoun_variants import variant_problems
 

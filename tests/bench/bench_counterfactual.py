@@ -24,7 +24,7 @@ from evaluators.scorers import sentence_embedding
 from evaluators.statistics.record_tables import answers_of
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import score_texts
-from schemas.record import Record
+from schemas.documents.record import Record
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.evaluators.test_gifi_metrics import imported_from
 from tests.evaluators.test_neutrality_and_counterfactual import measured

@@ -22,7 +22,7 @@ from evaluators.statistics.record_tables import mean
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.result import Model
+from schemas.documents.result import Model
 from tests.evaluators.made_data import made_items, save_tiny_llama
 
 N_ROUNDS = 5

@@ -23,7 +23,7 @@ from pyarrow import parquet
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.tasks.recognition import TASK
-from schemas import tables
+from schemas.files import tables
 from schemas.items.pronoun_text import PronounTextItem
 from tests.bench.plain_generation import Settings, plain_texts
 from tests.evaluators.asking import all_answers_of

@@ -56,9 +56,9 @@ def main() -> None:
     """Time the work."""
     # As every command does first.
     importlib.import_module("biasboard.ground.command_line")
-    from schemas import tables
-    from schemas.record import Record
-    from schemas.run_folder import read_run
+    from schemas.documents.record import Record
+    from schemas.files import tables
+    from schemas.folders.run_folder import read_run
 
     folder, rounds = Path(sys.argv[1]), int(sys.argv[2])
     rows = tables.read_rows(folder / "records.parquet", Record)
@@ -67,7 +67,7 @@ def main() -> None:
 
         def written() -> None:
             if Path(tables.__file__).with_name("record_files.py").is_file():
-                from schemas.record_files import write_records
+                from schemas.files.record_files import write_records
 
                 write_records(target, rows)
             else:

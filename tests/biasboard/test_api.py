@@ -17,7 +17,7 @@ from biasboard import build, evaluate, load_result
 from biasboard.backend_choices import BackendChoices
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from evaluators.backend_options import BackendOptions
-from schemas import contract
+from schemas.files import contract
 from tests.evaluators.made_data import made_items, write_dataset
 
 REPOSITORY = Path(__file__).parents[2]

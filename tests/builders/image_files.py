@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.pictures import png
+from schemas.files.pictures import png
 
 _STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 

@@ -15,8 +15,8 @@ from builders.gifi import drafts as gifi
 from builders.output import write_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import embedded
-from schemas.dataset import Manifest
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.documents.dataset import Manifest
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
 
 # mlcroissant uses a class of rdflib and an argument of pandas that are going to be removed.

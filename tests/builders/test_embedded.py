@@ -13,9 +13,9 @@ from builders.output import Draft
 from builders.synthbias import embedded
 from builders.synthbias.frame import Frame
 from builders.synthbias.frames import open_frames, settled_frames, settled_groups
+from schemas.files.tables import content_sha256
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
-from schemas.tables import content_sha256
 
 DROPPED = {"supervisor|designer", "supervisor|editor", "manager|editor", "salesperson|designer", "salesperson|editor"}
 

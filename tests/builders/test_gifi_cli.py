@@ -10,7 +10,7 @@ import datasets
 import pytest
 import yaml
 
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.assignment import AssignmentItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.validate import problems

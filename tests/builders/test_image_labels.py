@@ -24,11 +24,11 @@ from builders.image_labels.drafts import Options
 from builders.image_labels.items import Sizes
 from builders.output import write_dataset
 from builders.publish.refusals import check_manifest
-from schemas.dataset import Manifest, Reject
-from schemas.dataset_folder import REJECTS, read_manifest, read_split
+from schemas.documents.dataset import Manifest, Reject
+from schemas.files.pictures import decoded
+from schemas.files.tables import read_rows
+from schemas.folders.dataset_folder import REJECTS, read_manifest, read_split
 from schemas.items.image import ImageItem
-from schemas.pictures import decoded
-from schemas.tables import read_rows
 from schemas.validate import problems
 from tests.builders.image_files import cifar_folder, image_folder, noise
 from tests.terminal import REPOSITORY, without_progress

@@ -12,7 +12,7 @@ import pytest
 
 from builders.synthbias import embedded
 from builders.synthbias.lean import lean_table, measured_leans
-from schemas.tables import content_sha256
+from schemas.files.tables import content_sha256
 
 
 def python(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:

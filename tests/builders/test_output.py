@@ -18,11 +18,12 @@ from biasboard.ground.errors import ConfigError, DataError
 from builders.hub_benchmark import render_benchmark
 from builders.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
 from builders.synthbias import embedded
-from schemas import dataset_folder, validate
-from schemas.contract import load
-from schemas.dataset import Manifest, Reject
+from schemas import validate
+from schemas.documents.dataset import Manifest, Reject
+from schemas.files.contract import load
+from schemas.files.tables import read_rows
+from schemas.folders import dataset_folder
 from schemas.items.coreference import CoreferenceItem
-from schemas.tables import read_rows
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from biasboard.ground.errors import DataError
 from builders.output import write_dataset
 from builders.publish.local import read_dataset
 from builders.synthbias import embedded
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:

@@ -29,8 +29,8 @@ from builders.synthbias.generation.cells import Cell
 from builders.synthbias.generation.source import Limits, check
 from builders.synthbias.minimal_pair import Slotted
 from builders.synthbias.published_digests import PROTECTED, SHA256
-from schemas.arrow_files import table_bytes
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
+from schemas.files.arrow_files import table_bytes
 from schemas.items.coreference import CoreferenceItem
 
 REPOSITORY = Path(__file__).parents[2]

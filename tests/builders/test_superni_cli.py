@@ -18,7 +18,7 @@ from biasboard.ground.progress import silent
 from builders.output import write_dataset
 from builders.superni import drafts
 from builders.superni.drafts import Options
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem
 from schemas.validate import problems
 from tests.builders.superni_files import instances, text_of, write_hub_task, write_old_task, write_task

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
 from tests.terminal import without_progress
 
 

@@ -23,13 +23,13 @@ from builders.synthbias.generation.design import design_cells
 from builders.synthbias.generation.requests import pairs_by_cell, requests_draft, wanted
 from builders.synthbias.generation.writing import answer_schema, examples, instruction
 from builders.synthbias.minimal_pair import GENDERS, Slotted
-from schemas.dataset import Manifest, Reject
-from schemas.dataset_folder import read_manifest, read_split
-from schemas.finding_runs import finished_runs
+from schemas.documents.dataset import Manifest, Reject
+from schemas.files.tables import read_rows
+from schemas.folders.dataset_folder import read_manifest, read_split
+from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import read_result, read_run
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import CASES
-from schemas.run_folder import read_result, read_run
-from schemas.tables import read_rows
 from schemas.validate import problems
 from tests.builders.writing_server import MODEL, USELESS
 

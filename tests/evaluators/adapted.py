@@ -18,7 +18,7 @@ from evaluators.runs.options import RunOptions
 from evaluators.runs.pipeline import Finished, run
 from evaluators.runs.plan import Plan
 from evaluators.trainer import open_trainer
-from schemas.adapters import PUBLISHED, Hyperparameters
+from schemas.documents.adapters import PUBLISHED, Hyperparameters
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, planned
 

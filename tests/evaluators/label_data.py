@@ -18,12 +18,12 @@ from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.records import exchange_of, records_of
 from evaluators.runs.selection import select
 from evaluators.tasks.classification import TASK
-from schemas.dataset import Source, Suite
-from schemas.dataset_folder import read_manifest
+from schemas.documents.dataset import Source, Suite
+from schemas.documents.record import Reading, Record
+from schemas.documents.result import Metric
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import ContentFree, LabelItem
-from schemas.record import Reading, Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Metric
 
 NOTE = "Made by a test."
 WORDS = (

@@ -31,9 +31,9 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.dataset_folder import read_manifest
-from schemas.record import ExchangeStatus
-from schemas.result import Model
+from schemas.documents.record import ExchangeStatus
+from schemas.documents.result import Model
+from schemas.folders.dataset_folder import read_manifest
 
 
 def always_answered(request: Request) -> ExchangeStatus:

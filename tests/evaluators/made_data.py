@@ -7,13 +7,13 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from evaluators.task import Task
-from schemas import contract, tables
-from schemas.dataset import SCHEMA_VERSION, Manifest, Source, SplitEntry
-from schemas.item_shape import Item
+from schemas.documents.dataset import SCHEMA_VERSION, Manifest, Source, SplitEntry
+from schemas.documents.item_shape import Item
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
+from schemas.files import contract, tables
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
-from schemas.record import Exchange, Reading, Record
-from schemas.result import Normalisation
 
 PRONOUNS: Mapping[str, str] = {"masculine": "he", "feminine": "she"}
 

@@ -9,13 +9,13 @@ from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.measuring import compute_metrics
 from evaluators.runs.records import exchange_of
 from evaluators.task import Prompt, Task
+from schemas.documents.record import Record
+from schemas.documents.result import Metric
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
-from schemas.record import Record
-from schemas.result import Metric
 from tests.evaluators.made_data import record_of
 
 FAMILIES = tuple(pronoun_families())

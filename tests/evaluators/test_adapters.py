@@ -20,8 +20,8 @@ from evaluators.runs.rescore import rescore
 from evaluators.stores.answer_files import export
 from evaluators.stores.store import store_key
 from schemas import validate
-from schemas.record_columns import RecordColumns
-from schemas.run_folder import read_parts, read_result, read_run
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import read_parts, read_result, read_run
 from tests.evaluators.adapted import (
     CONFIGS,
     NO_EXAMPLES,
@@ -122,7 +122,7 @@ def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
 
 
 def test_the_adapter_is_part_of_the_store_key_and_of_nothing_else() -> None:
-    from schemas.result import Model
+    from schemas.documents.result import Model
 
     model = Model(
         id="m",

@@ -11,9 +11,9 @@ from scipy import stats
 from evaluators.runs.measuring import Measurement, compute_metrics
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
 from evaluators.statistics.record_tables import mean
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Interval
+from schemas.documents.record import Record
+from schemas.documents.result import Interval
+from schemas.files.record_columns import RecordColumns
 from tests.evaluators.made_data import made_records, pairs_of_occupations
 
 

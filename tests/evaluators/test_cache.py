@@ -24,9 +24,9 @@ from evaluators.stores.reading import known
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.dataset_folder import read_manifest
-from schemas.result import Model, Normalisation
-from schemas.run_folder import Run, read_run
+from schemas.documents.result import Model, Normalisation
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import Run, read_run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 

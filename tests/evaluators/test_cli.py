@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground import strict_json
-from schemas import contract
-from schemas.dataset_folder import read_manifest
-from schemas.run_folder import read_run
+from schemas.files import contract
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_run
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.terminal import without_progress
 

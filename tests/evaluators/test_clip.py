@@ -23,7 +23,7 @@ from evaluators.runs.capabilities import check_capability
 from evaluators.runs.records import exchange_of
 from evaluators.stores.store import STORE, ResponseStore
 from evaluators.tasks.image_classification import TASK
-from schemas import pictures
+from schemas.files import pictures
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.tiny_clip import (

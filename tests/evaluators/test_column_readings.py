@@ -19,9 +19,9 @@ from evaluators.statistics.bootstrap import cluster_draws, exact_product, quanti
 from evaluators.statistics.option_columns import option_probabilities_of
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
-from schemas.record import Exchange, Reading, Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Normalisation
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 from tests.evaluators.made_data import made_items, record_of
 
 PROMPTS = ("intrinsic-v1", "mcq2-v1", "mcq3-v1")

@@ -22,8 +22,8 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import Selection, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.dataset_folder import read_manifest
-from schemas.run_folder import read_run
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 

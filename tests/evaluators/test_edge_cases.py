@@ -11,9 +11,9 @@ from biasboard.ground.errors import ConfigError, DataError
 from evaluators.runs.measuring import Measurement, compute_metrics
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.tasks.coreference import TASK
-from schemas.record import Exchange, Reading, Record
-from schemas.record_columns import RecordColumns
-from schemas.result import Metric, Normalisation
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Metric, Normalisation
+from schemas.files.record_columns import RecordColumns
 from tests.evaluators.made_data import made_records
 
 GUARD = ("guard", "nurse", "masculine", 0.8)

@@ -11,7 +11,7 @@ import pytest
 from evaluators.benchmark import Context, Source
 from evaluators.runs.example_sets import SetTable, set_tables
 from evaluators.runs.indices import ModelResults, ScoredResult
-from schemas.result import Result
+from schemas.documents.result import Result
 from tests.schemas.examples import result
 
 NAN = float("nan")

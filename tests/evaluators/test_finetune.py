@@ -23,8 +23,8 @@ from evaluators.labels.examples import training_items
 from evaluators.runs.plan import PlannedPart
 from evaluators.tasks.classification import TASK
 from evaluators.trainer import open_trainer
-from schemas import contract
-from schemas.adapters import PUBLISHED, Adapters
+from schemas.documents.adapters import PUBLISHED, Adapters
+from schemas.files import contract
 from schemas.items.label import LabelItem
 from tests.evaluators.adapted import (
     CONFIGS,

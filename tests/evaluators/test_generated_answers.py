@@ -38,12 +38,12 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
 from leaderboard.checking.entries import Entry, Root
 from leaderboard.checking.verification import verified_entry
-from schemas import contract, tables
-from schemas.dataset_folder import read_manifest
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Model
+from schemas.files import contract, tables
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_run
 from schemas.items.coreference import CoreferenceItem
-from schemas.record import Exchange, Record
-from schemas.result import Model
-from schemas.run_folder import read_run
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.leaderboard.known import MadeKeys
 

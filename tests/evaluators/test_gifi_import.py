@@ -17,8 +17,8 @@ from evaluators.pronouns.published_generations import generation_files
 from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import make_view
-from schemas.dataset import Source
-from schemas.run_folder import read_run
+from schemas.documents.dataset import Source
+from schemas.folders.run_folder import read_run
 from schemas.validate import problems
 from tests.evaluators.pronoun_records import problems as word_problems
 from tests.evaluators.pronoun_records import prompts, sentences

@@ -25,7 +25,7 @@ from evaluators.task import Task, load_task
 from evaluators.tasks.assignment import TASK as ASSIGNMENT
 from evaluators.tasks.recognition import TASK as RECOGNITION
 from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
-from schemas.item_shape import Item
+from schemas.documents.item_shape import Item
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
 from tests.schemas import examples

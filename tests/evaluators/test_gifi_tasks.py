@@ -18,8 +18,8 @@ from evaluators.tasks.assignment import TASK as ASSIGNMENT
 from evaluators.tasks.recognition import TASK as RECOGNITION
 from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
 from evaluators.tasks.word_problem import shots
+from schemas.folders.run_folder import read_run
 from schemas.lexicon import families_of
-from schemas.run_folder import read_run
 from schemas.validate import problems as problems_of_file
 from schemas.validate import targets
 from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences

@@ -16,7 +16,7 @@ from evaluators.detectors.pronouns import first_families, plain_text
 from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.scorers.stored import open_scorer
 from evaluators.tasks.word_problem import TASK
-from schemas.record import Reading
+from schemas.documents.record import Reading
 from tests.evaluators.pronoun_records import problems, recorded
 
 _READ_ALL = """

@@ -20,11 +20,11 @@ import pytest
 from biasboard.ground.files import sha256_file
 from evaluators.backends.clip.backend import BATCH
 from evaluators.runs.measuring import metric_definitions
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.documents.record import Record
+from schemas.files.pictures import decoded
+from schemas.files.tables import read_rows, write_rows
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
-from schemas.pictures import decoded
-from schemas.record import Record
-from schemas.tables import read_rows, write_rows
 from tests.builders.image_files import cifar_folder
 from tests.evaluators import label_oracle
 from tests.evaluators.made_data import save_tiny_llama

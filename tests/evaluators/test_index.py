@@ -18,7 +18,7 @@ from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
 from evaluators.runs.indices import ScoredResult, _chosen, index_of, results_by_model
 from evaluators.runs.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES
-from schemas.result import Interval, Metric
+from schemas.documents.result import Interval, Metric
 from tests.schemas import examples
 
 GIFI = load_benchmark("gifi")

@@ -19,8 +19,8 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import load_task
 from leaderboard.checking.entries import Root, why_unranked
-from schemas.dataset_folder import read_manifest
-from schemas.run_folder import Run, read_run
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.inspect_logs import (

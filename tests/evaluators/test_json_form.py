@@ -24,10 +24,10 @@ from evaluators.tasks.instruction import TASK
 from leaderboard.checking.entries import Root
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
-from schemas.dataset import Source
-from schemas.dataset_folder import read_manifest
+from schemas.documents.dataset import Source
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_run
 from schemas.items.instruction import InstructionItem
-from schemas.run_folder import read_run
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received, save_tokenizer
 from tests.evaluators.openai_runs import SERVES, error, opened

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from evaluators.calibrator import calibrations
 from evaluators.labels.answers import label_answers
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
 from tests.evaluators.label_data import (
     Answer,
     Asked,

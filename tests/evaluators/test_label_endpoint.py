@@ -13,7 +13,7 @@ from evaluators.backend import ChoiceRequest
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.tasks.classification import TASK
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.label_data import made_dataset
 from tests.suites.commands import run

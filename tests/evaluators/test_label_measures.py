@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from evaluators.labels.measures import ClassSums, cobias_floor, gini_floor
-from schemas.record import Record
-from schemas.record_files import write_records
+from schemas.documents.record import Record
+from schemas.files.record_files import write_records
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import (
     Asked,

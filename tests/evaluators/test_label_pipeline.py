@@ -21,9 +21,9 @@ from evaluators.backend_options import BackendOptions
 from evaluators.labels.prompts import filled
 from evaluators.runs.records import exchange_of
 from evaluators.tasks.classification import TASK
+from schemas.documents.result import Normalisation
+from schemas.folders.run_folder import read_result
 from schemas.items.label import LabelItem
-from schemas.result import Normalisation
-from schemas.run_folder import read_result
 from tests.evaluators import label_oracle
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import SPLITS, made_dataset, made_items

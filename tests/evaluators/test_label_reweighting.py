@@ -18,9 +18,9 @@ from evaluators.runs.measuring import Measurement
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.class_accuracies import sen_welfare
 from evaluators.statistics.outcomes import predicted_share
-from schemas.corrections import FittedCorrection
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
+from schemas.documents.corrections import FittedCorrection
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
 from tests.evaluators.label_data import drawn_answer, made_dataset, made_records, measured, planned, simple
 
 SHOWN = "release-4096b-k8-set1-v1"

@@ -13,7 +13,7 @@ from evaluators.labels.prompts import N_BALANCED, N_SETS
 from evaluators.runs.plan import Plan, PlannedPart
 from evaluators.runs.selection import select
 from evaluators.tasks.classification import TASK
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import BY_NAME, made_dataset, made_items
 

@@ -18,8 +18,8 @@ from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import load_task
 from leaderboard.checking.entries import Root, why_unranked
-from schemas.dataset_folder import read_manifest
-from schemas.run_folder import Run, read_run
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems
 from tests.evaluators.lm_eval_logs import Sample, evaluators, settings_of, write_log
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset

@@ -11,7 +11,7 @@ from evaluators.labels.table import LabelTable
 from evaluators.metric import TableSource
 from evaluators.runs.measuring import metric_definitions
 from evaluators.tasks.image_classification import TASK
-from schemas.record import Record
+from schemas.documents.record import Record
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import simple
 

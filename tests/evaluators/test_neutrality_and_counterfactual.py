@@ -20,8 +20,8 @@ from evaluators.runs.measuring import compute_metrics
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import TextScores, score_texts
-from schemas.record import Record
-from schemas.result import Metric
+from schemas.documents.record import Record
+from schemas.documents.result import Metric
 from tests.evaluators.pronoun_records import FAMILIES, recorded, sentences
 from tests.evaluators.test_gifi_metrics import imported_from
 from tests.evaluators.text_scoring import scores_of

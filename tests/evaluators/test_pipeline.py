@@ -29,9 +29,9 @@ from evaluators.stores.reading import read_answers
 from evaluators.stores.store import ResponseStore
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.dataset_folder import read_manifest
-from schemas.record import ExchangeStatus
-from schemas.run_folder import read_run
+from schemas.documents.record import ExchangeStatus
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 

@@ -21,9 +21,9 @@ from evaluators.runs.selection import Selection, select
 from evaluators.statistics.outcomes import certainty
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.dataset_folder import read_manifest
-from schemas.record import Record
-from schemas.result import Metric
+from schemas.documents.record import Record
+from schemas.documents.result import Metric
+from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.made_data import made_items, made_records, write_dataset
 
 

@@ -23,10 +23,10 @@ from evaluators.runs.rescore import reread, rescore
 from evaluators.runs.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas import tables
-from schemas.dataset_folder import read_manifest
-from schemas.record import Record
-from schemas.run_folder import RECORDS, read_run, write_result
+from schemas.documents.record import Record
+from schemas.files import tables
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import RECORDS, read_run, write_result
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 

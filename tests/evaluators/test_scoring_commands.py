@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from schemas.run_folder import SCORES, read_run
+from schemas.folders.run_folder import SCORES, read_run
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.schemas import examples

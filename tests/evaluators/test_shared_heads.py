@@ -18,7 +18,7 @@ from evaluators.stores.heads import LEAST, Heads
 from evaluators.stores.maintenance import prune, summarise
 from evaluators.stores.reading import known, read_answers
 from evaluators.stores.store import ResponseStore, store_key
-from schemas.result import Model
+from schemas.documents.result import Model
 from tests.evaluators.logging_backend import LoggingBackend
 
 ANSWER = Response(

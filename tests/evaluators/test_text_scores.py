@@ -18,11 +18,11 @@ from evaluators.runs.finish import TextScoring, scoring_after
 from evaluators.runs.measuring import score_records
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import TextScores, read_scores, score_texts, write_scores
-from schemas import contract, tables
-from schemas.record_columns import RecordColumns
-from schemas.result import ScoresFile
-from schemas.run_folder import SCORES
-from schemas.score import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.documents.result import ScoresFile
+from schemas.documents.score import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.files import contract, tables
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import SCORES
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.gifi_results import write_gifi_model

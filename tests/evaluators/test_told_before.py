@@ -21,7 +21,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.reading import read_answers
-from schemas.run_folder import read_run
+from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.test_packed_scoring import save_model

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evaluators.metrics.ucerf import ucerf, ucerf_of_groups
 from evaluators.runs.measuring import compute_metrics
 from evaluators.statistics.outcomes import desirability
-from schemas.result import Metric
+from schemas.documents.result import Metric
 from tests.evaluators.made_data import made_records, pairs_of_occupations
 
 PAIRS = [

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
-from schemas.run_folder import read_run
+from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.word_problems import N_ITEMS, build
 

@@ -17,8 +17,8 @@ from evaluators.runs.selection import select
 from evaluators.stores.reading import read_answers
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.dataset_folder import read_manifest
-from schemas.run_folder import read_run
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
 

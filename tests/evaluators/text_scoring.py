@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from evaluators.tasks.continuation import TASK
 from evaluators.text_scores import TextScores, score_texts
-from schemas.record import Record
-from schemas.score import Scorer, ScorerKind
+from schemas.documents.record import Record
+from schemas.documents.score import Scorer, ScorerKind
 
 
 class MadeScorer:

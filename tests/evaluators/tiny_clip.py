@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from schemas import pictures
-from schemas.encoded_image import EncodedImage
+from schemas.documents.encoded_image import EncodedImage
+from schemas.files import pictures
 from schemas.items.image import ImageItem
 
 SIDE = 32

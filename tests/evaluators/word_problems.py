@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from builders.gifi.__main__ import app
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
 
 N_ITEMS = 77
 """Word problems in the config ``math``: seven texts in eleven variants."""

@@ -20,13 +20,13 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
 from leaderboard.checking.verdicts import Verdict, judge
 from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
-from schemas import contract
-from schemas.record import Exchange, Record
-from schemas.record_columns import RecordColumns
-from schemas.record_counts import count
-from schemas.record_files import read_records, write_records
-from schemas.result import Normalisation, Result, Signature
-from schemas.run_folder import read_result
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Normalisation, Result, Signature
+from schemas.files import contract
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import count
+from schemas.files.record_files import read_records, write_records
+from schemas.folders.run_folder import read_result
 from tests.evaluators.logging_backend import LoggingBackend
 
 Change = Callable[[list[Record]], list[Record]]

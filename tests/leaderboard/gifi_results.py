@@ -13,12 +13,12 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measuring import score_records
 from evaluators.task import load_task
-from schemas import contract, tables
+from schemas.documents.record import Record
+from schemas.documents.result import Result, Signature
+from schemas.files import contract, tables
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import count
 from schemas.lexicon import pronoun_families
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.record_counts import count
-from schemas.result import Result, Signature
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.synthetic import make_records, make_result, uniform

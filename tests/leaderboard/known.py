@@ -15,10 +15,10 @@ from leaderboard.checking import claims
 from leaderboard.checking.entries import Entry, LeftOut, Root
 from leaderboard.checking.keys import KeyBook, KnownKey, write_key
 from leaderboard.checking.loading import Loaded, load, verified_outcome
-from schemas.finding_runs import find_runs
-from schemas.record_files import read_parts_unchecked
-from schemas.result import Result, Signature
-from schemas.run_folder import RESULT, read_result
+from schemas.documents.result import Result, Signature
+from schemas.files.record_files import read_parts_unchecked
+from schemas.folders.finding_runs import find_runs
+from schemas.folders.run_folder import RESULT, read_result
 
 
 class MadeKeys(KeyBook):

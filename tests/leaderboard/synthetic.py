@@ -13,10 +13,10 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measuring import compute_metrics
 from evaluators.task import load_task
-from schemas import contract, tables
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Counts, Endpoint, Environment, Model, RecordsFile, Result, Signature, Usage
+from schemas.files import contract, tables
 from schemas.lexicon import occupations
-from schemas.record import Exchange, Reading, Record
-from schemas.result import Counts, Endpoint, Environment, Model, RecordsFile, Result, Signature, Usage
 
 Gender: TypeAlias = Literal["masculine", "feminine"]
 Probability: TypeAlias = Callable[[str, str, Gender, int], float | None]

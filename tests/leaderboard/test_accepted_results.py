@@ -13,9 +13,9 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import Loaded, load
 from leaderboard.checking.submissions import place_for, read_submission
 from leaderboard.ranking.boards import assemble
-from schemas.record_files import read_records
-from schemas.run_folder import RESULT
-from schemas.withheld_texts import REASON, is_hashed
+from schemas.files.record_files import read_records
+from schemas.files.withheld_texts import REASON, is_hashed
+from schemas.folders.run_folder import RESULT
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "leaderboard" / "results"

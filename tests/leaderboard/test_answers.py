@@ -17,9 +17,9 @@ from leaderboard.checking.examples import ExampleChoice, Examples
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import copies, generate, make_view
 from leaderboard.site.publishing import combined
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
+from schemas.documents.record import Reading, Record
 from schemas.lexicon import pronoun_families
-from schemas.record import Reading, Record
 from tests.evaluators.pronoun_records import problems, recorded, sentences
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known

@@ -14,7 +14,7 @@ from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.badges import PLACEHOLDER, Badge
 from leaderboard.site.pages import View, generate, make_view
-from schemas.result import Model
+from schemas.documents.result import Model
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known

@@ -21,8 +21,8 @@ from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site import publishing
 from leaderboard.site.pages import View, copies, generate, make_view
-from schemas.record_columns import RecordColumns
-from schemas.record_files import read_records
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_files import read_records
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model

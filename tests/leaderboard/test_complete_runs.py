@@ -24,11 +24,11 @@ from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import compared, verdicts_as_json
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.apart import make_apart
-from schemas import contract
-from schemas.finding_runs import find_runs
-from schemas.record_files import read_records, write_records
-from schemas.result import Result
-from schemas.run_folder import read_result
+from schemas.documents.result import Result
+from schemas.files import contract
+from schemas.files.record_files import read_records, write_records
+from schemas.folders.finding_runs import find_runs
+from schemas.folders.run_folder import read_result
 from tests.leaderboard.withheld_world import World, better, change_sums, make_world, rewritten
 
 

@@ -28,10 +28,10 @@ from leaderboard.site.cards import safe_html
 from leaderboard.site.dataset_views import BuiltDataset, built_datasets, cards_of, kept_keys, make_datasets
 from leaderboard.site.outcomes import item_facts, kind_codes, prompts_at
 from leaderboard.site.pages import View, copies, generate, make_view
-from schemas.dataset import Manifest, RuleCount
+from schemas.documents.dataset import Manifest, RuleCount
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families
-from schemas.record_columns import RecordColumns
-from schemas.record_files import read_records
 from tests.leaderboard.browsing import served, visit
 from tests.leaderboard.forging import Places, accepted, constant, forge
 from tests.leaderboard.gifi_results import chance, write_gifi_model

@@ -13,8 +13,8 @@ from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Match, Root
 from leaderboard.checking.loading import load
 from leaderboard.ranking.gates import Gates
-from schemas.result import Result
-from schemas.run_folder import read_result
+from schemas.documents.result import Result
+from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import (
     Places,
     accepted,

@@ -23,7 +23,7 @@ from leaderboard.site.latex import escape
 from leaderboard.site.pages import View, generate, make_view, parquet_files, tables_of
 from leaderboard.site.publishing import site_address
 from leaderboard.site.sections import Files
-from schemas.dataset import Manifest, Source
+from schemas.documents.dataset import Manifest, Source
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known

@@ -19,9 +19,9 @@ from leaderboard.checking.examples import KINDS
 from leaderboard.ranking.boards import assemble
 from leaderboard.site import publishing
 from leaderboard.site.pages import copies, generate, make_view
-from schemas.dataset import Manifest
+from schemas.documents.dataset import Manifest
+from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families
-from schemas.record_files import read_records
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model

@@ -15,8 +15,8 @@ from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.addresses import permalink
 from leaderboard.site.pages import generate, make_view
-from schemas.finding_runs import find_runs
-from schemas.run_folder import read_result
+from schemas.folders.finding_runs import find_runs
+from schemas.folders.run_folder import read_result
 from tests.leaderboard.exporting import export
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known, write_keys

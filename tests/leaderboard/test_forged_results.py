@@ -13,10 +13,10 @@ import pytest
 
 from biasboard.ground import strict_json
 from evaluators.backend import choice_sha256
-from schemas.record import Exchange, Record
-from schemas.record_files import read_records
-from schemas.result import Result
-from schemas.run_folder import read_result
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Result
+from schemas.files.record_files import read_records
+from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import (
     Change,
     Places,

@@ -26,9 +26,9 @@ from leaderboard.checking.entries import Root
 from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import Board, assemble
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import StoredParts, read_run, write_result
 from schemas.lexicon import occupations
-from schemas.run_folder import StoredParts, read_run, write_result
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.gifi_results import scorers

@@ -26,13 +26,13 @@ from leaderboard.checking.keys import KeyBook, open_book
 from leaderboard.checking.loading import load
 from leaderboard.checking.withholding import why_withheld
 from leaderboard.ranking.boards import assemble
-from schemas import contract
-from schemas.answer_key import AnswerKey
-from schemas.key_secret import read_key_secret
-from schemas.record import Record
-from schemas.record_files import read_records
-from schemas.record_hashes import item_hashes
-from schemas.result import Signature
+from schemas.documents.answer_key import AnswerKey
+from schemas.documents.record import Record
+from schemas.documents.result import Signature
+from schemas.files import contract
+from schemas.files.key_secret import read_key_secret
+from schemas.files.record_files import read_records
+from schemas.files.record_hashes import item_hashes
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import Places, SkilledBackend, forge, on_each

@@ -17,9 +17,9 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from leaderboard.checking.entries import Root
 from leaderboard.checking.loading import load
-from schemas.conversion import from_values
-from schemas.record import Record
-from schemas.result import Result
+from schemas.documents.conversion import from_values
+from schemas.documents.record import Record
+from schemas.documents.result import Result
 from tests.leaderboard.forging import Places, forge, judged, signed
 
 

@@ -24,9 +24,9 @@ from leaderboard.ranking.boards import assemble
 from leaderboard.site import publishing
 from leaderboard.site.dataset_views import built_datasets, cards_of, kept_keys
 from leaderboard.site.pages import copies, generate, make_view, parquet_files
-from schemas import contract
-from schemas.dataset import Manifest, RuleCount, Source
-from schemas.register import Register
+from schemas.documents.dataset import Manifest, RuleCount, Source
+from schemas.documents.register import Register
+from schemas.files import contract
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.browsing import serious_violations, served, visit, visit_all
 from tests.leaderboard.forging import accepted

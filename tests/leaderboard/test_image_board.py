@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
 from tests.builders.image_files import cifar_folder
 from tests.evaluators.tiny_clip import save_digits, save_tiny_clip, teach

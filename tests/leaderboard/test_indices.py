@@ -23,9 +23,9 @@ from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.site.index_views import index_placements, index_views
 from leaderboard.site.pages import generate, make_view
-from schemas import tables
-from schemas.run_folder import read_run, write_result
-from schemas.score import TextScore
+from schemas.documents.score import TextScore
+from schemas.files import tables
+from schemas.folders.run_folder import read_run, write_result
 from tests.leaderboard.gifi_results import CONFIGS, write_gifi_model
 from tests.leaderboard.known import load_known
 

@@ -17,8 +17,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measuring import compute_metrics
 from leaderboard.checking.entries import Root
-from schemas import tables
-from schemas.record import Record
+from schemas.documents.record import Record
+from schemas.files import tables
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import (
     TASK,

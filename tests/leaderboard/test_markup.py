@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.site import markup
-from schemas.result import Interval, Metric
+from schemas.documents.result import Interval, Metric
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -19,9 +19,9 @@ from leaderboard.checking.register import read_register
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.news import News
 from leaderboard.site.pages import View, generate, make_view
-from schemas import contract
-from schemas.result import Metric, Result
-from schemas.run_folder import read_result
+from schemas.documents.result import Metric, Result
+from schemas.files import contract
+from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, make_records, make_result, write_model, write_result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leaderboard.site import plots
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 
 def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:

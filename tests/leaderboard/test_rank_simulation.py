@@ -10,7 +10,7 @@ from scipy import stats
 from evaluators.statistics.bootstrap import cluster_draws
 from leaderboard.ranking.bounds import bounds_of
 from leaderboard.ranking.rank_ranges import LEVEL, POWER, Candidate, Ranking, rank
-from schemas.result import Metric
+from schemas.documents.result import Metric
 
 N_CLUSTERS, PER_CLUSTER, N_MODELS, N_TABLES = 60, 8, 5, 250
 

@@ -8,7 +8,7 @@ import pytest
 
 from evaluators.runs.measuring import compute_metrics
 from leaderboard.checking.recomputing import differences, earlier_metrics
-from schemas.result import Metric
+from schemas.documents.result import Metric
 from tests.leaderboard.synthetic import TASK, leaning, make_records
 
 

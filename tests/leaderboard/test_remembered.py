@@ -16,8 +16,8 @@ from biasboard.ground.memory import Memory
 from evaluators.runs import gates
 from leaderboard.checking import requests, verification
 from leaderboard.checking.entries import Entry, Root
-from schemas import tables
-from schemas.record import Record
+from schemas.documents.record import Record
+from schemas.files import tables
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, write_model

@@ -19,9 +19,9 @@ from leaderboard.checking.keys import KeyBook, key_of_dataset, write_key
 from leaderboard.checking.loading import load
 from leaderboard.checking.rerunning import _agree, rerun
 from leaderboard.commands.accept import accept
-from schemas.dataset_folder import read_manifest
-from schemas.record import Record
-from schemas.result import Model
+from schemas.documents.record import Record
+from schemas.documents.result import Model
+from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.pronoun_records import recorded, sentences

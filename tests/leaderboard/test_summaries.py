@@ -10,7 +10,7 @@ from leaderboard.checking.entries import Root
 from leaderboard.ranking.boards import assemble
 from leaderboard.site.pages import generate, make_view
 from leaderboard.site.summaries import Rival, claim, uneven
-from schemas.result import Interval, Metric
+from schemas.documents.result import Interval, Metric
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 

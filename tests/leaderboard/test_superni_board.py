@@ -16,9 +16,9 @@ from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.gates import GateCheck
 from leaderboard.checking.keys import KeyCheck, KnownKey, key_of_dataset
-from schemas.dataset_folder import read_manifest
-from schemas.record_columns import RecordColumns
-from schemas.run_folder import StoredParts, read_parts, read_result
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import StoredParts, read_parts, read_result
 from tests.suites.commands import REPOSITORY, run, told
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, write_model

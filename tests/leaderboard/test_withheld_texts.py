@@ -26,13 +26,13 @@ from leaderboard.checking.loading import load
 from leaderboard.checking.rerunning import _agree
 from leaderboard.checking.submissions import prepare, write_prepared
 from leaderboard.checking.verdicts import judge
-from schemas import contract, tables
-from schemas.cluster_sums import ClusterSums
-from schemas.conversion import as_row
-from schemas.finding_runs import find_runs
-from schemas.record_columns import RecordColumns
-from schemas.record_files import read_records, write_records
-from schemas.run_folder import read_result
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.conversion import as_row
+from schemas.files import contract, tables
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_files import read_records, write_records
+from schemas.folders.finding_runs import find_runs
+from schemas.folders.run_folder import read_result
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys
@@ -134,7 +134,7 @@ def _with_infinity(folder: Path) -> None:
     path = folder / "sums.parquet"
     rows = tables.read_rows(path, ClusterSums)
     values = [as_row(replace(row, sums=(float("inf"), *row.sums[1:]))) for row in rows]
-    from schemas import arrow_files
+    from schemas.files import arrow_files
 
     arrow_files.write(path, values, ClusterSums)
 

@@ -19,11 +19,11 @@ from leaderboard.checking.keys import KeyBook
 from leaderboard.checking.loading import load
 from leaderboard.checking.submissions import Statement, prepare, write_prepared
 from leaderboard.checking.verdicts import Verdict, judge
-from schemas import contract, tables
-from schemas.cluster_sums import ClusterSums
-from schemas.finding_runs import find_runs
-from schemas.result import Result
-from schemas.run_folder import read_result, read_sums
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.result import Result
+from schemas.files import contract, tables
+from schemas.folders.finding_runs import find_runs
+from schemas.folders.run_folder import read_result, read_sums
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys
 

@@ -41,8 +41,8 @@ from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference import TASK
-from schemas.dataset_folder import read_manifest
-from schemas.result import Model
+from schemas.documents.result import Model
+from schemas.folders.dataset_folder import read_manifest
 
 LIMITS = BlockLimits(n_texts=24, n_characters=1_000_000)
 LOG = "asked.log"

@@ -14,7 +14,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
-from schemas.run_folder import read_run
+from schemas.folders.run_folder import read_run
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cluster")]

@@ -17,7 +17,7 @@ from evaluators.backend import BlockLimits, ChoiceRequest, Request, TokenCount, 
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs
 from evaluators.models.blocks import plan_blocks
-from schemas.run_folder import read_run
+from schemas.folders.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.made_data import save_tiny_llama

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
-from schemas import contract, tables
-from schemas.dataset import SCHEMA_VERSION, Manifest, Reject, RuleCount, Source, SplitEntry
-from schemas.items.coreference import CoreferenceItem
-from schemas.record import Exchange, Reading, Record
-from schemas.result import (
+from schemas.documents.dataset import SCHEMA_VERSION, Manifest, Reject, RuleCount, Source, SplitEntry
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import (
     Counts,
     Environment,
     Interval,
@@ -23,6 +21,8 @@ from schemas.result import (
     Signature,
     Usage,
 )
+from schemas.files import contract, tables
+from schemas.items.coreference import CoreferenceItem
 
 HASH = "0123456789abcdef" * 4
 SPLIT_PATH = "data/type2/test-00000-of-00001.parquet"

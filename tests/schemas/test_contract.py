@@ -10,13 +10,13 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from schemas import contract, tables
-from schemas.contract import D
-from schemas.dataset import Manifest, Reject
+from schemas.documents.dataset import Manifest, Reject
+from schemas.documents.record import Record
+from schemas.documents.result import Result
+from schemas.files import contract, tables
+from schemas.files.contract import D
+from schemas.files.record_files import write_records
 from schemas.items.coreference import CoreferenceItem
-from schemas.record import Record
-from schemas.record_files import write_records
-from schemas.result import Result
 from tests.schemas import examples
 
 REPOSITORY = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_minus_infinity_is_spelled_as_text() -> None:
         (lambda d: d.pop("counts"), r"top level: field 'counts' is missing; add it"),
         (
             changed(1, "speed"),
-            r"top level: field 'speed' is not in schemas/result.schema.json; remove it, have: schema",
+            r"top level: field 'speed' is not in schemas/documents/result.schema.json; remove it, have: schema",
         ),
         (changed("2.0", "schema_version"), r"schema_version: '2.0' is not allowed; have: 1.0"),
         (changed("three", "counts", "items"), r"counts.items: 'three' is not of type integer; correct it"),
@@ -167,9 +167,9 @@ def test_all_problems_are_listed_each_once() -> None:
     value["model"]["endpoint"] = "cloud"
     value["metrics"][1]["n"] = -3
     assert list(contract.errors(value, Result)) == [
-        "top level: field 'command', 'usage' is missing; add it (schemas/result.schema.json)",
+        "top level: field 'command', 'usage' is missing; add it (schemas/documents/result.schema.json)",
         "model.endpoint: 'cloud' is not allowed; have: local, api, baseline, replay",
-        "metrics[1].n: -3 should be greater than or equal to 0; correct it (schemas/result.schema.json)",
+        "metrics[1].n: -3 should be greater than or equal to 0; correct it (schemas/documents/result.schema.json)",
     ]
 
 
@@ -203,7 +203,7 @@ def nested(depth: int) -> Any:
         (changed({}, "parameters", "a\n\x1b[31mb"), r"parameters.'a\n\x1b[31mb': {} is not of type boolean, integer"),
         (
             changed(1, "a\nb"),
-            r"top level: field 'a\nb' is not in schemas/dataset.schema.json; remove it, have: schema_v",
+            r"top level: field 'a\nb' is not in schemas/documents/dataset.schema.json; remove it, have: schema_v",
         ),
         (changed(nested(500), "seed"), "nested too deeply; flatten it"),
         (changed("\u0663.\u0664", "builder_version"), "builder_version: '\u0663.\u0664' does not match"),

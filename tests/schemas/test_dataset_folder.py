@@ -7,7 +7,8 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from schemas import contract, dataset_folder, tables
+from schemas.files import contract, tables
+from schemas.folders import dataset_folder
 from schemas.items.coreference import CoreferenceItem
 from tests.schemas import examples
 

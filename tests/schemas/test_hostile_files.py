@@ -19,9 +19,9 @@ from builders.gifi.tango import frames
 from builders.input_files import read_files
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
-from schemas import arrow_files, tables
-from schemas.dataset import Reject
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.documents.dataset import Reject
+from schemas.files import arrow_files, tables
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
 from tests.evaluators.made_data import made_items, write_dataset
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from schemas.json_answers import NoJsonError, find_json
+from schemas.files.json_answers import NoJsonError, find_json
 
 VALUE = {"sentences": [{"before": "The {baker} ", "case": "nominative", "after": " [left]."}]}
 BARE = json.dumps(VALUE)

@@ -11,11 +11,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from schemas import contract
-from schemas.cluster_sums import ClusterSums
-from schemas.document import Document
+from schemas.documents.base import Document
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.score import TextScore
+from schemas.files import contract
 from schemas.json_schemas import json_schema
-from schemas.score import TextScore
 from tests.schemas import examples
 
 KINDS = sorted(contract.kinds().values(), key=lambda kind: kind.place)
@@ -37,7 +37,7 @@ def test_every_schema_file_belongs_to_a_document(repository: Path) -> None:
 
 
 def test_each_field_is_described_by_the_text_below_it() -> None:
-    properties = published("schemas/record.schema.json")["properties"]
+    properties = published("schemas/documents/record.schema.json")["properties"]
     assert properties["reason"]["description"] == "Reason why the record has no reading; None if it is scored."
 
 

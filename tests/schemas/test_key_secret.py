@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from schemas.key_secret import KeySecret, read_key_secret
+from schemas.files.key_secret import KeySecret, read_key_secret
 
 SECRET = bytes(range(100, 132))
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from biasboard.ground.errors import DataError
-from schemas import contract, tables
-from schemas.encoded_image import EncodedImage
+from schemas.documents.encoded_image import EncodedImage
+from schemas.files import contract, tables
+from schemas.files.pictures import MOST_PIXELS, decoded, pixels_sha256, png
 from schemas.items.image import ImageItem
-from schemas.pictures import MOST_PIXELS, decoded, pixels_sha256, png
 
 RED, GREEN, CLEAR = (255, 0, 0, 255), (0, 255, 0, 255), (0, 0, 255, 0)
 

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from biasboard.ground.errors import DataError
-from schemas import arrow_files, contract, tables
-from schemas.arrow_files import arrow_schema
-from schemas.conversion import as_row
-from schemas.record import Reading, Record
-from schemas.record_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
-from schemas.record_columns import RecordColumns
-from schemas.record_files import read_parts, read_records, write_records, writing_records
-from schemas.record_hashes import requests_sha256
+from schemas.documents.conversion import as_row
+from schemas.documents.record import Reading, Record
+from schemas.files import arrow_files, contract, tables
+from schemas.files.arrow_files import arrow_schema
+from schemas.files.record_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_files import read_parts, read_records, write_records, writing_records
+from schemas.files.record_hashes import requests_sha256
 from tests.schemas import examples
 
 CHOICE = replace(

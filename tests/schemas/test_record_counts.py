@@ -6,9 +6,9 @@ import itertools
 from collections import Counter
 from dataclasses import replace
 
-from schemas.record import Record
-from schemas.record_columns import RecordColumns
-from schemas.record_counts import Tally, count
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import Tally, count
 from tests.schemas import examples
 
 PLACES = [("wood", "test"), ("wood", "bias"), ("oak", "test")]

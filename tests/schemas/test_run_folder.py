@@ -9,12 +9,12 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from schemas import tables
-from schemas.finding_runs import find_runs, finished_runs
-from schemas.record import Record
-from schemas.result import ScoresFile
-from schemas.run_folder import read_run, write_result
-from schemas.score import Scorer, TextScore, text_sha256
+from schemas.documents.record import Record
+from schemas.documents.result import ScoresFile
+from schemas.documents.score import Scorer, TextScore, text_sha256
+from schemas.files import tables
+from schemas.folders.finding_runs import find_runs, finished_runs
+from schemas.folders.run_folder import read_run, write_result
 from schemas.validate import problems
 from tests.schemas import examples
 

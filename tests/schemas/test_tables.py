@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground.errors import DataError
-from schemas import tables
-from schemas.arrow_files import arrow_schema
-from schemas.dataset import Reject
+from schemas.documents.dataset import Reject
+from schemas.documents.record import Record
+from schemas.files import tables
+from schemas.files.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
-from schemas.record import Record
 from tests.schemas import examples
 
 CONTENT_SHA256 = "b6577dbe2c6e5f25a76c29749de60f6eb1da9f7f97fe5e495fa294940bea35d8"

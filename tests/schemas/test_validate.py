@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground import strict_json
-from schemas import contract, tables
-from schemas.arrow_files import arrow_schema
+from schemas.documents.record import Record
+from schemas.files import contract, tables
+from schemas.files.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
-from schemas.record import Record
 from tests.schemas import examples
 
 
@@ -118,7 +118,7 @@ def test_a_run_is_recounted(tmp_path: Path) -> None:
         ('{"a": 1, "a": 2}', "not strict JSON: key 'a' stands twice; keep one"),
         ('{"metrics": [NaN]}', "not strict JSON: NaN is not JSON; write null and a reason"),
         ("", "not strict JSON: Expecting value: line 1 column 1 (char 0)"),
-        ("[]", "top level: [] is not of type object; correct it (schemas/result.schema.json)"),
+        ("[]", "top level: [] is not of type object; correct it (schemas/documents/result.schema.json)"),
     ],
 )
 def test_a_result_that_is_not_strict_json_is_refused(text: str, problem: str, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from schemas.record import Record
-from schemas.record_files import read_records
+from schemas.documents.record import Record
+from schemas.files.record_files import read_records
 from tests.suites.commands import SIZES, ask, board, copied, run_of, told
 
 pytestmark = pytest.mark.slow

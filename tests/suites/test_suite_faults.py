@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from biasboard.ground.files import sha256_file
 from evaluators.backend import ChoiceRequest
 from evaluators.statistics.option_scores import option_probabilities
-from schemas.record import Reading, Record
-from schemas.record_columns import RecordColumns
-from schemas.record_files import read_parts, read_records, write_records, writing_records
+from schemas.documents.record import Reading, Record
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_files import read_parts, read_records, write_records, writing_records
 from tests.suites.commands import (
     N_SUPPORT,
     SIZES,

@@ -14,8 +14,8 @@ from evaluators.backends.transformers import backend as transformers
 from evaluators.backends.vllm.backend import VllmBackend, open_backend
 from evaluators.runs.plan import Plan
 from evaluators.runs.records import records_of
-from schemas.record import Record
-from schemas.result import Normalisation
+from schemas.documents.record import Record
+from schemas.documents.result import Normalisation
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import made_dataset, planned
 

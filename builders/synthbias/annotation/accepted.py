@@ -24,9 +24,9 @@ from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, pseudonyms
 from builders.synthbias.annotation.votes import AnnotatorKind
 from builders.synthbias.cards import synthbias_card
-from schemas import tables
-from schemas.dataset import Reject, Source
-from schemas.dataset_folder import REJECTS
+from schemas.documents.dataset import Reject, Source
+from schemas.files import tables
+from schemas.folders.dataset_folder import REJECTS
 from schemas.items.coreference import CoreferenceItem
 
 BUILDER_VERSION = "1.0"

@@ -18,12 +18,12 @@ from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
 from builders.synthbias.annotation.intake import Refusal, Submission
 from builders.synthbias.annotation.sentences import Annotated, Sentence
 from builders.synthbias.annotation.votes import Answer, Question
-from schemas.finding_runs import finished_runs
+from schemas.documents.record import Record
+from schemas.documents.result import Result
+from schemas.files.json_answers import NoJsonError, find_json
+from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import read_run
 from schemas.items.instruction import InstructionItem
-from schemas.json_answers import NoJsonError, find_json
-from schemas.record import Record
-from schemas.result import Result
-from schemas.run_folder import read_run
 
 DATASET = "synthbias-questions"
 _BENCHMARK = "synthbias-annotation"

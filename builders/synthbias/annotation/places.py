@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from biasboard.ground.errors import ConfigError
-from schemas.dataset_folder import MANIFEST
+from schemas.folders.dataset_folder import MANIFEST
 
 
 def check_outside_datasets(option: str, folder: Path, *, is_dataset: bool = False) -> None:

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from biasboard.ground.errors import DataError
 from builders.synthbias.annotation.thresholds import Expected
 from builders.synthbias.annotation.votes import Question
-from schemas.dataset import Manifest, SplitEntry
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.documents.dataset import Manifest, SplitEntry
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
 
 Group: TypeAlias = Literal["A", "B"]

@@ -32,7 +32,7 @@ from builders.synthbias.generation.cells import Cell
 from builders.synthbias.generation.design import Filled, design_cells, filled
 from builders.synthbias.generation.requests import Wanted, default_folder, requests_draft, wanted
 from builders.synthbias.generation.source import DEFAULT_PER_CELL, NAME, Limits, draft
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.folders.dataset_folder import read_manifest, read_split
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"
 _PILOT = 20

@@ -12,13 +12,13 @@ from builders.output import Rule
 from builders.synthbias.generation.cells import Cell, cell_of
 from builders.synthbias.generation.requests import DATASET
 from builders.synthbias.minimal_pair import Slotted
-from schemas.dataset import Reject
-from schemas.finding_runs import finished_runs
-from schemas.json_answers import NoJsonError, find_json
+from schemas.documents.dataset import Reject
+from schemas.documents.record import Record
+from schemas.documents.result import Model, Result
+from schemas.files.json_answers import NoJsonError, find_json
+from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import RECORDS, RESULT, read_result, read_run
 from schemas.lexicon import CASES
-from schemas.record import Record
-from schemas.result import Model, Result
-from schemas.run_folder import RECORDS, RESULT, read_result, read_run
 
 FAILED = Rule(name="failed_request", description="the request was answered")
 REFUSED = Rule(name="refused_answer", description="the model did not decline")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders.card import Annotation
 from builders.synthbias.generation.answers import Answers
 from builders.synthbias.generation.writing import version
-from schemas.result import Model
+from schemas.documents.result import Model
 
 LICENCE_TERMS = """\
 The instructions and the code are licensed under Apache-2.0. The sentences were written by a model, whose terms may

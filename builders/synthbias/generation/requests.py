@@ -12,7 +12,7 @@ from builders.card import Card, CardTable
 from builders.output import Draft, DraftSplit
 from builders.synthbias.generation.cells import CONFIGS, Cell, cell_of_item
 from builders.synthbias.generation.writing import answer_schema, instruction, version
-from schemas.dataset import Source
+from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.instruction import InstructionItem
 

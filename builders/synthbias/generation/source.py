@@ -28,11 +28,11 @@ from builders.synthbias.generation.writing import version
 from builders.synthbias.minimal_pair import GENDERS, items_of, split_of
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.published_digests import PROTECTED
-from schemas.dataset import Reject, Source
-from schemas.dataset_folder import MANIFEST, read_manifest
+from schemas.documents.dataset import Reject, Source
+from schemas.documents.result import Model
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.run_folder import RECORDS
 from schemas.items.coreference import CoreferenceItem
-from schemas.result import Model
-from schemas.run_folder import RECORDS
 
 NAME = "synthbias-generated"
 BUILDER_VERSION = "1.0"

@@ -35,8 +35,8 @@ from evaluators.backends.transformers.load import DTYPES, torch_dtype, usable_de
 from evaluators.backends.transformers.threads import import_torch, set_threads
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import find_model
-from schemas.pictures import decoded
-from schemas.result import Model
+from schemas.documents.result import Model
+from schemas.files.pictures import decoded
 
 logger = logging.getLogger(__name__)
 

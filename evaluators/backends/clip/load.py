@@ -8,7 +8,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backends.transformers.load import load_network
 from evaluators.models.model_files import ModelFiles
 from evaluators.models.pretrained import load_pretrained
-from schemas.pictures import check_library
+from schemas.files.pictures import check_library
 
 if TYPE_CHECKING:
     from transformers import CLIPModel, PreTrainedTokenizerBase

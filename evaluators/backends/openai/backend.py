@@ -47,7 +47,7 @@ from evaluators.backends.openai.ways import Ways
 from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
-from schemas.result import Model
+from schemas.documents.result import Model
 
 _OPTIONS = (
     "name",

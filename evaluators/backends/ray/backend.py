@@ -18,7 +18,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs, join
 from evaluators.backends.ray.fleet import Fleet
 from evaluators.backends.ray.worker import EngineOpener
-from schemas.result import Model
+from schemas.documents.result import Model
 
 ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
 

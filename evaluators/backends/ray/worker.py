@@ -30,7 +30,7 @@ from evaluators.backend import (
     open_backend,
 )
 from evaluators.backend_options import BackendOptions
-from schemas.result import Model
+from schemas.documents.result import Model
 
 _OTHERS = BlockLimits(n_texts=256, n_characters=1_000_000)
 """Limits of a block for backends that answer each request by itself. Little is lost with a worker, and many requests

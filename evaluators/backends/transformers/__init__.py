@@ -9,7 +9,7 @@ from evaluators.backend_options import BackendOptions
 if TYPE_CHECKING:
     from evaluators.backends.transformers.backend import TransformersBackend
     from evaluators.backends.transformers.training import LoraTrainer
-    from schemas.adapters import Hyperparameters
+    from schemas.documents.adapters import Hyperparameters
 
 SUMMARY = "any causal model of the Hugging Face Hub or a local folder, on CPU, CUDA or MPS"
 EXTRA = "hf"

@@ -52,7 +52,7 @@ from evaluators.models.adapter_files import NO_ADAPTERS, ChosenAdapters, chosen_
 from evaluators.models.blocks import ask_in_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.tokenizer import ModelTokenizer, Rows, local_name
-from schemas.result import Model
+from schemas.documents.result import Model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -14,7 +14,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.strict_json import JsonValue
 from evaluators.adapters import SETTINGS, WEIGHTS
-from schemas.adapters import Hyperparameters
+from schemas.documents.adapters import Hyperparameters
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

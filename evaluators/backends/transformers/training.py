@@ -27,7 +27,7 @@ from evaluators.backends.transformers.lora import AdapterSlot, check_installed, 
 from evaluators.backends.transformers.plain import PlainScorer
 from evaluators.models.tokenizer import Rows
 from evaluators.trainer import Context, Lesson, Likelihoods
-from schemas.adapters import BaseModel, Hyperparameters
+from schemas.documents.adapters import BaseModel, Hyperparameters
 
 _USED = ("name", "revision", "dtype", "tokenizer", "chat", "device")
 _BATCH_TOKENS = 2048

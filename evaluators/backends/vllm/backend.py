@@ -54,7 +54,7 @@ from evaluators.models.blocks import plan_blocks
 from evaluators.models.ids import check_model_id
 from evaluators.models.model_files import ModelFiles, find_files, find_model
 from evaluators.models.tokenizer import ModelTokenizer, Rows, load_tokenizer
-from schemas.result import Model
+from schemas.documents.result import Model
 
 _OPTIONS = (
     "name",

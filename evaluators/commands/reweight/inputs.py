@@ -25,10 +25,10 @@ from biasboard.ground.files import check_readable
 from evaluators.adapters import trained_items
 from evaluators.reweighting.inputs import first_fault
 from evaluators.task import load_task
-from schemas import arrow_files
-from schemas.finding_runs import finished_runs
-from schemas.record_columns import RecordColumns
-from schemas.run_folder import RESULT, read_complete_result, read_parts
+from schemas.files import arrow_files
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import RESULT, read_complete_result, read_parts
 
 PREFIX = "p_"
 """Beginning of the names of columns with probabilities, in files that are written and, by default, that are read."""

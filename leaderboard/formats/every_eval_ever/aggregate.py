@@ -14,8 +14,8 @@ from leaderboard.checking.entries import Entry
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, result_id
 from leaderboard.formats.every_eval_ever.samples import Samples
 from leaderboard.result_format import Addresses, VerifiedResult
-from schemas.metric_comparison import label
-from schemas.result import Metric
+from schemas.documents.metric_comparison import label
+from schemas.documents.result import Metric
 
 _LIBRARY = "biasboard"
 _UNKNOWN = "unknown"

@@ -10,8 +10,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
 from leaderboard.result_format import VerifiedResult
-from schemas.metric_comparison import label
-from schemas.result import Metric
+from schemas.documents.metric_comparison import label
+from schemas.documents.result import Metric
 
 SCHEMA_VERSION = "0.3.0"
 _UNKNOWN = "unknown"

@@ -15,9 +15,9 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact
 from leaderboard.result_format import VerifiedResult
-from schemas.record import Exchange, Reading, Record
-from schemas.run_folder import read_parts
-from schemas.withheld_texts import as_hash, hashed
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.files.withheld_texts import as_hash, hashed
+from schemas.folders.run_folder import read_parts
 
 
 class Samples(NamedTuple):

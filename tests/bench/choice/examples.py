@@ -21,7 +21,7 @@ from evaluators.backend import ChoiceRequest
 from evaluators.runs.plan import Plan
 from evaluators.runs.selection import select
 from evaluators.task import load_task, prompt_of
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
 from tests.bench.choice.engines import ENGINES, Engine
 from tests.bench.choice.workload import save_model
 

@@ -18,7 +18,7 @@ import pytest
 
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
-from schemas.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import read_manifest
 from tests.builders.annotation.made_votes import BALLOTS, unanimous, votes
 
 REPOSITORY = Path(__file__).parents[3]

@@ -17,9 +17,10 @@ from builders.synthbias.annotation.sentences import Annotated, expected_reading
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.thresholds import StopRule
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status
-from schemas import tables, validate
-from schemas.dataset import Manifest, Reject
-from schemas.dataset_folder import read_manifest, read_split
+from schemas import validate
+from schemas.documents.dataset import Manifest, Reject
+from schemas.files import tables
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, active, right, state, unanimous, votes
 

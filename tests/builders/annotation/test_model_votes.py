@@ -18,7 +18,7 @@ from builders.synthbias.annotation.sentences import Annotated, sentence_of
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Question, Status
 from evaluators.tasks.instruction import TASK
-from schemas.dataset_folder import read_manifest, read_split
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
 
 SAYS = (

@@ -202,7 +202,7 @@ def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch(repositor
     program = (
         "import sys\n"
         "import evaluators.reweighting.estimator\n"
-        "unwanted = ('schemas.record', 'evaluators.runs', 'evaluators.task', 'torch', 'transformers', 'datasets')\n"
+        "unwanted = ('schemas.documents.record', 'evaluators.runs', 'evaluators.task', 'torch', 'transformers')\n"
         "print([name for name in unwanted if name in sys.modules])\n"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from builders.card import Card, CardTable
 from builders.output import Draft, DraftSplit, write_dataset
-from schemas.dataset import Source, Suite
+from schemas.documents.dataset import Source, Suite
 from schemas.items.labelled import LabelledItem
 
 WORDS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from builders.card import Card, CardTable
 from builders.output import Draft, DraftSplit, write_dataset
-from schemas.dataset import Source
+from schemas.documents.dataset import Source
 from schemas.items.greeting import GreetingItem
 
 ROOMS = ("kitchen", "garage", "office", "library", "bakery", "hall", "studio", "cellar")

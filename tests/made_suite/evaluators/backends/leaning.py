@@ -20,7 +20,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from schemas.result import Model
+from schemas.documents.result import Model
 
 SUMMARY = "a model that leans to the options that are offered first"
 EXTRA = None

@@ -22,7 +22,7 @@ from evaluators.backend import (
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
-from schemas.result import Model
+from schemas.documents.result import Model
 
 SUMMARY = "a model that knows a share of the labels"
 EXTRA = None

@@ -10,7 +10,7 @@ from evaluators.metric import MetricDefinition
 from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.record_tables import mean
-from schemas.record_columns import RecordColumns
+from schemas.files.record_columns import RecordColumns
 
 
 def table_of_items(records: RecordColumns) -> MeasureTable:

@@ -14,10 +14,10 @@ from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import ItemFacts, Prompt, Read, Task
+from schemas.documents.record import Exchange, Reading
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 from schemas.items.labelled import LabelledItem
-from schemas.record import Exchange, Reading
-from schemas.record_columns import RecordColumns
-from schemas.result import Normalisation
 
 
 def _prompt(prompt_id: str, k: int, example_set: int | None) -> Prompt:

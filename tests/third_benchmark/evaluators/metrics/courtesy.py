@@ -10,7 +10,7 @@ import numpy as np
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.bootstrap import FloatArray, ratio
 from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped
-from schemas.record import Record
+from schemas.documents.record import Record
 
 
 @dataclass(frozen=True, eq=False)

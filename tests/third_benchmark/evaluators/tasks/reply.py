@@ -9,9 +9,9 @@ from evaluators.backend import ChoiceRequest, Request
 from evaluators.metrics.courtesy import GreetingTable
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.task import ItemFacts, Prompt, Read, Task
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
 from schemas.items.greeting import GreetingItem
-from schemas.record import Exchange, Reading, Record
-from schemas.result import Normalisation
 
 _OUTCOMES = ("Good day", "Go away")
 _PROMPT = Prompt(

@@ -1,0 +1,192 @@
+"""The manifest of a built dataset (``dataset.json``), and the candidates that a builder rejected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+from annotated_types import MinLen
+from pydantic import GetCoreSchemaHandler, StringConstraints
+from pydantic_core import CoreSchema
+from typing_extensions import override
+
+from schemas.documents.base import (
+    Count,
+    Distinct,
+    Document,
+    Name,
+    PathInFolder,
+    Positive,
+    SemanticVersion,
+    Sha256,
+    Text,
+    Version,
+)
+
+SCHEMA_VERSION: Final = "1.0"
+
+
+class _Scalar:
+    """Gives a union of scalars one message in place of one for each of its types."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Name the types together."""
+        schema: Any = handler(source)
+        schema["schema"] |= {
+            "custom_error_type": "scalar",
+            "custom_error_message": "is not of type boolean, integer, number, string or null",
+        }
+        return cast(CoreSchema, schema)
+
+
+Parameter: TypeAlias = Annotated[bool | int | float | str | None, _Scalar()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(Document):
+    """A source of rows, described precisely enough to fetch the same bytes again."""
+
+    name: Text
+    address: Text
+    """URL, or the name of a generator inside this distribution."""
+    revision: Text | None
+    """Commit, tag or version of the source; None if it has none."""
+    sha256: Sha256 | None
+    """SHA-256 of the bytes that were read; None for a generator, whose version is given as the revision."""
+    licence: Text
+    """Licence of the source: its SPDX identifier if there is one."""
+    redistributable: bool
+    """True if the licence allows publishing a converted copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitEntry(Document):
+    """One parquet file of one config and split."""
+
+    config: Name
+    split: Name
+    item_shape: Name
+    """Name of the row schema, such as ``coreference``, which decides which tasks can use the items; one per config."""
+    path: Annotated[str, StringConstraints(pattern=r"^data/[^/]+/[^/]+\.parquet$")]
+    """Path of the file, relative to the dataset folder."""
+    n_items: Positive
+    content_sha256: Sha256
+    """SHA-256 of the items as canonical JSON lines, the same for every version of pyarrow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite(Document):
+    """Configs of one item shape that are measured together: a model's answers to all of them are one result."""
+
+    name: Name
+    """Name by which the suite is asked; no config has the same."""
+    configs: Annotated[tuple[Name, ...], MinLen(1), Distinct()]
+    """Configs of the suite, which are its parts, in the order in which they are asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry(Document):
+    """A further file of the dataset that a program may read, such as the votes by which its items were accepted."""
+
+    path: PathInFolder
+    """Path of the file, relative to the dataset folder."""
+    sha256: Sha256
+    """SHA-256 of the file's bytes."""
+    description: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCount(Document):
+    """The number of candidates that a rule dropped, or of kept items that carry a flag."""
+
+    rule: Name
+    n: Count
+    description: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest(Document):
+    """The contents of a dataset folder and how it was built."""
+
+    schema_version: Literal["1.0"]
+    name: Name
+    benchmark: Name
+    """Benchmark under which results on the dataset are listed, such as synthbias or gifi."""
+    version: SemanticVersion
+    """Semantic version of the data, raised whenever an item changes."""
+    title: Text
+    builder: Text
+    builder_version: Version
+    parameters: dict[str, Parameter]
+    seed: int | None
+    sources: Annotated[tuple[Source, ...], MinLen(1)]
+    generator_model: Text | None
+    """Language model that wrote the candidates; None if no model did."""
+    licence: Text
+    redistributable: bool
+    publish_refusal: Text | None
+    """Reason why the dataset must not be published; None if it may be."""
+    human_validated: bool
+    splits: Annotated[tuple[SplitEntry, ...], MinLen(1)]
+    content_sha256: Sha256
+    """SHA-256 of the content hashes of all splits."""
+    rejects: tuple[RuleCount, ...]
+    """Number of candidates that each rule kept out of the data; each candidate is a row of rejects.parquet."""
+    flags: tuple[RuleCount, ...]
+    """Number of items that carry each flag. Flagged items are in the data, as the source has them."""
+    suites: tuple[Suite, ...] = ()
+    """Suites of configs; left out of the file if there are none."""
+    files: tuple[FileEntry, ...] = ()
+    """Further files with their hashes; left out of the file if there are none."""
+
+    @override
+    def problems(self) -> Iterator[str]:
+        if self.redistributable != (self.publish_refusal is None):
+            yield "publish_refusal: a dataset has either the right to be published or a reason why not; correct one"
+        if self.redistributable and not all(source.redistributable for source in self.sources):
+            names = ", ".join(source.name for source in self.sources if not source.redistributable)
+            yield f"redistributable: true, but the licence of {names} forbids it; set false and fill in publish_refusal"
+        places = [(entry.config, entry.split) for entry in self.splits]
+        if len(set(places)) < len(places):
+            yield "splits: two entries have the same config and split; keep one file for each"
+        for path, n in Counter(entry.path for entry in self.files).items():
+            if n > 1:
+                yield f"files: '{path}' is listed {n} times; list it once"
+        shapes = {entry.config: entry.item_shape for entry in self.splits}
+        for name, n in Counter(suite.name for suite in self.suites).items():
+            if n > 1 or name in shapes:
+                yield f"suites: '{name}' is the name of another suite or config; rename it"
+        for suite in self.suites:
+            unknown = [config for config in suite.configs if config not in shapes]
+            if unknown:
+                yield f"suites: '{suite.name}' names config '{unknown[0]}', which has no splits; leave it out"
+            elif len({shapes[config] for config in suite.configs}) > 1:
+                yield f"suites: the configs of '{suite.name}' have items of different shapes; make one suite for each"
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The names of the configs, in the order of the splits."""
+        return tuple(dict.fromkeys(entry.config for entry in self.splits))
+
+    @property
+    def whole_names(self) -> tuple[str, ...]:
+        """The names under which all items can be asked: the suites, and the configs that belong to no suite."""
+        in_suites = {config for suite in self.suites for config in suite.configs}
+        return (*(suite.name for suite in self.suites), *(name for name in self.configs if name not in in_suites))
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        """Return the configs of a suite; none if no suite has that name."""
+        return next((suite.configs for suite in self.suites if suite.name == name), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject(Document):
+    """A candidate that a builder dropped, and the rule that dropped it."""
+
+    candidate: str
+    """Text or key of the candidate; empty if the licence forbids showing it."""
+    source_row: Text | None
+    rule: Name
+    reason: Text

@@ -1,0 +1,97 @@
+"""The interface of an item shape, which describes one kind of dataset row.
+
+Each file in ``schemas/items`` defines one item shape: the frozen dataclass of a row, and ``SHAPE``, an
+:class:`ItemShape`. Several tasks can use items of one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from biasboard.ground import plugins
+from biasboard.ground.errors import ConfigError, DataError
+from schemas.documents.base import Document
+
+_PACKAGE = "schemas.items"
+
+
+class Item(Document):
+    """A row of a dataset, of any shape."""
+
+    __slots__ = ()
+    item_id: str
+    """Identifier of the item, unique within its split."""
+    flags: tuple[str, ...]
+    """Names of the manifest's flag rules that apply to this item."""
+
+    @property
+    def unit(self) -> str:
+        """The identifier of the items that are drawn as a whole when only a part of the data is asked; itself alone."""
+        return self.item_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemShape:
+    """A kind of dataset row."""
+
+    row_type: type[Item]
+    """Frozen dataclass of a row."""
+    unit_name: str
+    """Word, in the singular, for the set of items that is drawn as a whole, such as ``minimal pair``."""
+    also_called: tuple[str, ...] = ()
+    """Other names of the shape in manifests; each is the name of a task that uses the shape."""
+    name: str = ""
+    """Name of the file without ``.py``; set when the file is loaded."""
+
+
+@cache
+def item_shapes() -> Mapping[str, ItemShape]:
+    """Return the item shapes by each name that manifests use for them; their own names come first.
+
+    Raises:
+        ConfigError: two shapes have one name or one dataclass.
+    """
+    loaded = {name: _load(name) for name in plugins.names(_PACKAGE)}
+    found: dict[str, ItemShape] = dict(loaded)
+    for shape in loaded.values():
+        for other in shape.also_called:
+            if found.setdefault(other, shape) is not shape:
+                raise ConfigError(
+                    f"item shapes {found[other].name} and {shape.name} are both called '{other}'; rename one"
+                )
+    for shape in loaded.values():
+        same = [other.name for other in loaded.values() if other.row_type is shape.row_type]
+        if len(same) > 1:
+            raise ConfigError(
+                f"item shapes {' and '.join(same)} have one dataclass; give the second name in also_called"
+            )
+    return found
+
+
+def _load(name: str) -> ItemShape:
+    module = plugins.load(_PACKAGE, name, kind="item shape", defines="SHAPE")
+    shape: ItemShape = module.SHAPE
+    if not issubclass(shape.row_type, Item):
+        raise ConfigError(f"{module.__file__}: {shape.row_type.__name__} does not extend Item; add it")
+    lacking = sorted({"item_id", "flags"} - {*getattr(shape.row_type, "__dataclass_fields__", ())})
+    if lacking:
+        raise ConfigError(f"{module.__file__}: {shape.row_type.__name__} is no dataclass with a {lacking[0]}; add it")
+    return replace(shape, name=name)
+
+
+def shape_of(listed: str, *, where: str) -> ItemShape:
+    """Return the item shape with the name that a manifest gives.
+
+    Args:
+        listed: Name in the manifest.
+        where: Path of the manifest, for the error message.
+
+    Raises:
+        DataError: no shape has that name.
+    """
+    shapes = item_shapes()
+    if listed not in shapes:
+        raise DataError(f"{where}: item_shape '{listed}' is unknown; have: {', '.join(shapes)}; {plugins.HINT}")
+    return shapes[listed]

@@ -1,0 +1,82 @@
+"""Rows of ``records.parquet``: an item, its requests, their responses, and what the task read from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from schemas.documents.base import Count, Document, LogProbability, Name, Sha256, Share, Text
+
+RequestKind: TypeAlias = Literal["choice", "generate"]
+ExchangeStatus: TypeAlias = Literal["answered", "refused", "failed"]
+RecordStatus: TypeAlias = Literal["scored", "refused", "unparsed", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange(Document):
+    """One request and its response, with log-probabilities in nats."""
+
+    kind: RequestKind
+    request_sha256: Sha256
+    """SHA-256 of the request without the model, so that it is the same for every model that was sent the request."""
+    prompt: str | None
+    """Text of the prompt; None if the dataset's licence forbids showing it. The item and the prompt id rebuild it."""
+    outcomes: tuple[Text, ...]
+    """Outcome that each option stands for, in the order in which they are offered; empty if there are no options."""
+    options: tuple[str, ...]
+    """Continuations of the prompt whose log-probabilities are computed; empty for generations."""
+    option_logprobs: tuple[LogProbability | None, ...]
+    """Log-probability of each option: the sum over its tokens, given the prompt. -inf is a probability of zero; None
+    means that no value was returned. The last ``n_moved_tokens`` tokens of the prompt count as part of the option."""
+    option_end_logprobs: tuple[LogProbability | None, ...]
+    """Log-probability of the end token after each option; None if the model has no end token."""
+    option_token_counts: tuple[Count | None, ...]
+    option_byte_counts: tuple[Count, ...]
+    option_is_bound: tuple[bool, ...]
+    """True for each option whose log-probability is only an upper bound, because the endpoint returns just the most
+    probable tokens; empty if all values are exact."""
+    n_moved_tokens: Count | None
+    """Number of tokens at the end of the prompt that count as part of every option, because the tokenizer merges them
+    with the start of an option; 0 if the prompt ends between two tokens, None if unknown."""
+    text: str | None
+    """Generated text; None for choices."""
+    finish_reason: Text | None
+    sample: Count | None
+    """Number of the sample if a prompt is sampled several times; None if one answer is requested."""
+    n_prompt_tokens: Count | None
+    n_completion_tokens: Count | None
+    status: ExchangeStatus
+    error: Text | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Document):
+    """The answer that a task read from the responses to one item."""
+
+    outcomes: tuple[Text, ...]
+    probabilities: tuple[Share, ...]
+    """Probability of each outcome, or its share of the parsed answers, summing to 1; empty if there are no outcomes."""
+    answers: tuple[str, ...]
+    """Answer parsed from the text of each exchange; empty if the task reads probabilities instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Document):
+    """Everything that is needed to recompute a metric without the model and without the dataset."""
+
+    item_id: Text
+    config: Name
+    split: Name
+    status: RecordStatus
+    truncated: bool
+    reason: Text | None
+    """Reason why the record has no reading; None if it is scored."""
+    cluster: Text
+    pair_id: Text | None
+    target: Text | None
+    """Correct outcome; None if the item has none."""
+    reference: Text | None
+    """Outcome from which desirability is measured; None if the task has no such outcome."""
+    groups: dict[str, str]
+    exchanges: tuple[Exchange, ...]
+    reading: Reading | None

@@ -1,0 +1,253 @@
+"""Parquet files whose columns are the fields of a dataclass; :mod:`schemas.files.tables` checks the rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biasboard.ground.errors import DataError
+from schemas.documents.encoded_image import FEATURE, EncodedImage
+
+SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+"""Arrow type of a column by the Python type of its values."""
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+"""Arrow type of an image, exactly as the library datasets has it."""
+
+
+def arrow_schema(row_type: type) -> pa.Schema:
+    """Return the Arrow schema of a dataclass, with one column per field."""
+    images = _image_columns(row_type)
+    # The library datasets shows a column as images if the metadata of the file calls it so.
+    told = json.dumps({"info": {"features": dict.fromkeys(images, FEATURE)}}, sort_keys=True)
+    return pa.schema(_struct_fields(row_type), metadata={"huggingface": told} if images else None)
+
+
+def _image_columns(row_type: type) -> list[str]:
+    """Return the names of the columns that hold images."""
+    return [name for name, hint in get_type_hints(row_type).items() if hint is EncodedImage]
+
+
+def _struct_fields(row_type: type) -> list[pa.Field]:
+    hints = get_type_hints(row_type)
+    return [_field(field.name, hints[field.name]) for field in dataclasses.fields(row_type)]
+
+
+def _field(name: str, hint: Any) -> pa.Field:
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [argument for argument in get_args(hint) if argument is not type(None)]
+        if len(inner) != 1:
+            raise TypeError(f"{name}: a parquet column has one type, not {hint}")
+        return pa.field(name, _arrow_type(inner[0]), nullable=True)
+    # The library datasets knows an image only in a column that may be null.
+    return pa.field(name, _arrow_type(hint), nullable=hint is EncodedImage)
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return pa.string()
+    if origin is tuple:
+        return pa.list_(_field("item", get_args(hint)[0]))
+    if origin is dict:
+        return pa.map_(pa.string(), _arrow_type(get_args(hint)[1]))
+    if hint is EncodedImage:
+        return IMAGE
+    if dataclasses.is_dataclass(hint):
+        return pa.struct(_struct_fields(cast(type, hint)))
+    return SCALARS[hint]
+
+
+def write(path: Path, values: Sequence[Mapping[str, Any]], row_type: type) -> None:
+    """Write rows to a file; the same rows always give the same bytes.
+
+    Args:
+        path: Path of the file.
+        values: Fields of each row by name.
+        row_type: Dataclass of the rows.
+    """
+    write_table(path, pa.Table.from_pylist(values, schema=arrow_schema(row_type)))
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a table to a file as one row group; the same rows always give the same bytes."""
+    with writing_tables(path, table.schema) as add:
+        add(table)
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """Return the bytes of the file that :func:`write_table` would write."""
+    content = io.BytesIO()
+    with writing_tables(content, table.schema) as add:
+        add(table)
+    return content.getvalue()
+
+
+@contextmanager
+def writing_tables(target: Path | BinaryIO, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """Open a file and yield a function that appends a table to it as a row group of its own."""
+    # Fixed compression and no pandas metadata.
+    with pq.ParquetWriter(target, schema, compression="zstd", store_schema=True) as writer:
+        yield lambda table: writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+MOST_ROWS = 1_000_000
+"""Maximum number of rows of a file."""
+MOST_VALUES = 100_000_000
+"""Maximum number of values of a column; one row can hold a list of many."""
+MOST_BYTES = 1 << 30
+"""Maximum size in memory of rows that are read together."""
+_ROWS_AT_A_TIME = 1024
+
+
+def n_rows(path: Path) -> int:
+    """Return the number of rows of a file, without reading them.
+
+    Raises:
+        DataError: the file is not a readable parquet file.
+    """
+    with _opened(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def metadata(path: Path) -> pq.FileMetaData:
+    """Return what a file tells about its rows and columns, without reading them.
+
+    Raises:
+        DataError: the file is not a readable parquet file.
+    """
+    with _opened(path) as file:
+        return file.metadata
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except pa.ArrowMemoryError:
+        raise  # The file may be sound.
+    # The names of columns may be no UTF-8.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = (str(error).splitlines() or ["no message"])[0]
+        raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
+
+
+def _check_rows(path: Path, file: pq.ParquetFile) -> None:
+    n_rows = file.metadata.num_rows
+    if n_rows > MOST_ROWS:
+        raise DataError(f"{path}: {n_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
+
+
+def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:
+    """Check what the file says about the size of some row groups, and return how many rows to read at a time.
+
+    A few bytes can stand for any number of equal values, so sizes are checked before anything is read.
+    """
+    metadata = file.metadata
+    chunks = [metadata.row_group(group).column(column) for group in groups for column in range(metadata.num_columns)]
+    largest = max((chunk.total_uncompressed_size for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"), default=0)
+    if sum(chunk.total_uncompressed_size for chunk in chunks) > MOST_BYTES:
+        raise too_large(path)
+    n_values = max((chunk.num_values for chunk in chunks), default=0)
+    if n_values > MOST_VALUES:
+        raise DataError(f"{path}: {n_values:,} values in a column, more than {MOST_VALUES:,}; make it again")
+    # No text is larger than its column, so this many rows fit even if each repeats the largest one.
+    return max(1, min(_ROWS_AT_A_TIME, MOST_BYTES // max(1, largest)))
+
+
+def too_large(path: Path) -> DataError:
+    """Return the error for rows that must be in memory together and take more than ``MOST_BYTES``."""
+    return DataError(f"{path}: its rows take more than {MOST_BYTES >> 30} GiB of memory; split it, or make it again")
+
+
+def read_table(path: Path, row_type: type) -> pa.Table:
+    """Read the columns of a row type, and no others.
+
+    Raises:
+        DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
+    """
+    with _opened(path) as file:
+        _check_columns(path, file, row_type)
+        return _read_groups(path, file, range(file.metadata.num_row_groups), row_type)
+
+
+def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
+    """Yield the columns of a row type, one row group of the file after the other.
+
+    Raises:
+        DataError: the file is truncated, a row group is too large, a column is missing or has another type.
+    """
+    with _opened(path) as file:
+        _check_columns(path, file, row_type)
+        for group in range(file.metadata.num_row_groups):
+            yield _read_groups(path, file, [group], row_type)
+
+
+def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
+    """Check that a file has the columns of a row type, and not too many rows."""
+    _check_rows(path, file)
+    wanted, schema = arrow_schema(row_type), file.schema_arrow
+    missing = [name for name in wanted.names if name not in schema.names]
+    if missing:
+        raise DataError(
+            f"{path}: column {', '.join(missing)} is missing; have: {', '.join(schema.names)}; "
+            f"rows of {row_type.__name__} need: {', '.join(wanted.names)}"
+        )
+    for field in wanted:
+        if schema.names.count(field.name) > 1:
+            raise DataError(f"{path}: column {field.name} stands twice; keep one")
+        found = schema.field(field.name).type
+        if found != field.type:
+            raise DataError(
+                f"{path}: column {field.name} is of type {found}, not {field.type}; write it with schemas.files.tables"
+            )
+
+
+def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:
+    wanted = arrow_schema(row_type)
+    n_bytes = 0
+    batches = []
+    at_a_time = _check_size(path, file, groups)
+    for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=wanted.names):
+        n_bytes += batch.nbytes
+        if n_bytes > MOST_BYTES:
+            raise too_large(path)
+        batches.append(batch)
+    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else wanted).select(wanted.names)
+
+
+def read(path: Path, row_type: type) -> list[dict[str, Any]]:
+    """Return the fields of each row of a file by name.
+
+    Raises:
+        DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
+    """
+    return values_of(read_table(path, row_type), where=str(path))
+
+
+def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:
+    """Return the fields of each row of a table by name.
+
+    Args:
+        table: The rows.
+        where: The file that they were read from, for the error message.
+
+    Raises:
+        DataError: a text is not UTF-8, or a map has a key twice.
+    """
+    try:
+        values = table.to_pylist(maps_as_pydicts="strict")
+    except (ValueError, KeyError) as error:
+        raise DataError(
+            f"{where}: holds text that is not UTF-8 or a map with a key twice: {error}; make it again"
+        ) from error
+    return cast(list[dict[str, Any]], values)

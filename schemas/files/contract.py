@@ -1,0 +1,314 @@
+"""Reads documents and rows, checks them, and says in one line what is wrong with them; and turns them back into JSON.
+
+There is one way in for each kind of file: :func:`read` and :func:`load` for JSON, :func:`from_row` for a row of a
+parquet file. All word errors alike: file, field, value, remedy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.strict_json import JsonValue
+from schemas.documents.adapters import Adapters
+from schemas.documents.answer_key import AnswerKey
+from schemas.documents.base import Document, shown
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.conversion import adapter_of, from_values
+from schemas.documents.corrections import Corrections
+from schemas.documents.dataset import Manifest, Reject
+from schemas.documents.encoded_image import to_text
+from schemas.documents.item_shape import item_shapes
+from schemas.documents.record import Record
+from schemas.documents.register import Register
+from schemas.documents.result import Result
+from schemas.documents.reweighting import Reweighting
+from schemas.documents.score import TextScore
+from schemas.documents.scoring_request import ScoringRequest
+from schemas.documents.submission import Submission
+
+D = TypeVar("D", bound=Document)
+
+_FILES: Mapping[type[Document], str] = {
+    Manifest: "dataset",
+    Reject: "reject",
+    Record: "record",
+    TextScore: "score",
+    ClusterSums: "cluster_sums",
+    Result: "result",
+    Adapters: "adapters",
+    Corrections: "corrections",
+    AnswerKey: "answer_key",
+    Register: "register",
+    Submission: "submission",
+    ScoringRequest: "scoring_request",
+    Reweighting: "reweighting",
+}
+_GREW = (Manifest, Result, AnswerKey, Register)
+"""Documents with fields that came later. Files from before lack them, so that they are left out where they say nothing;
+the columns of a parquet file are always complete."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of document: its type, and what follows from it."""
+
+    document_type: type[Document]
+    place: str
+    """Path of its JSON Schema, or of the code of a plug-in that has none, to which messages point."""
+
+    @property
+    def adapter(self) -> TypeAdapter[Any]:
+        """What converts and checks."""
+        return adapter_of(self.document_type)
+
+
+@cache
+def kinds() -> Mapping[type[Document], Kind]:
+    """Return all kinds of documents by their types, with those of the item shapes."""
+    names = {document_type: f"schemas/documents/{name}.schema.json" for document_type, name in _FILES.items()}
+    for shape in item_shapes().values():
+        place = f"schemas/items/{shape.name}.schema.json"
+        is_published = Path(__file__).parents[2].joinpath(place).is_file()
+        names[shape.row_type] = place if is_published else f"schemas/items/{shape.name}.py"
+    return {document_type: Kind(document_type, place) for document_type, place in names.items()}
+
+
+def read(path: Path, document_type: type[D]) -> D:
+    """Read and check a JSON file.
+
+    Raises:
+        DataError: the file is missing, is not strict JSON, or breaks a rule.
+    """
+    return load(strict_json.read(path), document_type, where=str(path))
+
+
+def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
+    """Check a JSON value and convert it to its document.
+
+    Args:
+        value: Value parsed from strict JSON.
+        document_type: Document to convert it to.
+        where: File for the error message.
+
+    Raises:
+        DataError: a field is missing, unknown or of another type, or the document breaks a rule.
+    """
+    return _sound(*_converted(value, document_type), where)
+
+
+def _sound(document: D | None, problems: Iterator[str], where: str) -> D:
+    for problem in problems:
+        raise DataError(f"{where}: {problem}")
+    return cast(D, document)
+
+
+def errors(value: JsonValue, document_type: type[Document]) -> Iterator[str]:
+    """Yield a line (field, value, remedy) for everything that is wrong with a JSON value.
+
+    Rules that join several fields are looked at only where each field is right by itself.
+    """
+    return _converted(value, document_type)[1]
+
+
+def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iterator[str]]:
+    kind = kinds()[document_type]
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return None, iter(["holds NaN or an infinity; write null and a reason"])
+    try:
+        # From text, because there a list can be a tuple and an object a dataclass, while a "1" stays no number.
+        document = cast(D, kind.adapter.validate_json(text))
+    except ValidationError as error:
+        return None, _worded(error, kind)
+    return document, problems_of(document)
+
+
+def from_row(row: Mapping[str, Any], row_type: type[D], *, where: str) -> D:
+    """Check a row of a parquet file and convert it to its document.
+
+    Args:
+        row: Values by column, of the types that the file must have.
+        row_type: Document to convert it to.
+        where: File and row for the error message.
+
+    Raises:
+        DataError: a value or the row breaks a rule.
+    """
+    return _sound(*_converted_row(row, row_type), where)
+
+
+def row_errors(row: Mapping[str, Any], row_type: type[Document]) -> Iterator[str]:
+    """Yield a line (field, value, remedy) for everything that is wrong with a row of a parquet file."""
+    return _converted_row(row, row_type)[1]
+
+
+def _converted_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Iterator[str]]:
+    kind = kinds()[row_type]
+    try:
+        document = from_values(row, row_type)
+    except ValidationError as error:
+        return None, _worded(error, kind)
+    return document, problems_of(document)
+
+
+_OVER_COLUMNS = {Record: "schemas.files.record_checks", TextScore: "schemas.files.score_checks"}
+"""Modules with the rules of documents that are looked at over whole columns."""
+
+
+def problems_of(document: Document) -> Iterator[str]:
+    """Return the lines for the rules that join several fields and that a document breaks."""
+    if type(document) not in _OVER_COLUMNS:
+        return document.problems()
+    # Loading pyarrow takes as long as many a command needs in all.
+    module = importlib.import_module(_OVER_COLUMNS[type(document)])
+    return cast(Iterator[str], module.problems_of(document))
+
+
+def check(document: Document, *, where: str) -> None:
+    """Check a document before it is written.
+
+    Raises:
+        DataError: the document breaks a rule.
+    """
+    kind = kinds()[type(document)]
+    try:
+        # A document is built without any check, so that it can hold values of wrong types.
+        kind.adapter.validate_json(kind.adapter.dump_json(document, **_dumped(document)))
+    except ValidationError as error:
+        raise DataError(f"{where}: {next(_worded(error, kind))}") from None
+    for problem in problems_of(document):
+        raise DataError(f"{where}: {problem}")
+
+
+def dump(document: Document) -> dict[str, JsonValue]:
+    """Return a document as a JSON value: tuples become lists, minus infinity ``-inf``, and bytes Base64."""
+    adapter = kinds()[type(document)].adapter
+    return cast(dict[str, JsonValue], adapter.dump_python(document, mode="json", **_dumped(document)))
+
+
+def _dumped(document: Document) -> dict[str, Any]:
+    return {"exclude_defaults": isinstance(document, _GREW), "warnings": False}
+
+
+_ATOMS = frozenset({str, int, bool, type(None)})
+
+
+def plain(value: object) -> JsonValue:
+    """Convert nested dictionaries, lists and tuples to a JSON value.
+
+    Minus infinity becomes the text ``-inf``, and bytes become Base64.
+    """
+    if isinstance(value, dict):
+        return {key: item if type(item) in _ATOMS else plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        # Embeddings are long lists of floats: copy them whole instead of visiting each number.
+        if set(map(type, value)) == {float} and float("-inf") not in value:
+            return cast(JsonValue, list(value))
+        return [item if type(item) in _ATOMS else plain(item) for item in value]
+    if isinstance(value, float) and value == float("-inf"):
+        return "-inf"
+    if isinstance(value, bytes):
+        return to_text(value)
+    return cast(JsonValue, value)
+
+
+_TYPES = {
+    "int_type": "integer",
+    "float_type": "number",
+    "string_type": "string",
+    "bool_type": "boolean",
+    "tuple_type": "array",
+    "dict_type": "object",
+    "dataclass_type": "object",
+}
+"""What JSON calls the types that a value can lack."""
+
+
+def _worded(error: ValidationError, kind: Kind) -> Iterator[str]:
+    """Yield a line for each error, the shallow ones first; all missing fields of one object are one."""
+    found = error.errors(include_url=False)
+    # A list whose entries are wrong is said to be too short as well: the deeper error says more.
+    explained = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
+    found = [one for one in found if one["loc"] not in explained]
+    found.sort(key=lambda one: (len(one["loc"]), [(isinstance(step, int), step) for step in one["loc"]]))
+    missing: dict[tuple[str | int, ...], list[str]] = {}
+    for one in found:
+        if one["type"] == "missing":
+            missing.setdefault(one["loc"][:-1], []).append(repr(one["loc"][-1]))
+    for parents, names in missing.items():
+        yield f"{_place(parents)}: field {', '.join(sorted(names))} is missing; add it ({kind.place})"
+    for one in found:
+        if one["type"] != "missing":
+            yield _words_of(one["type"], one["loc"], one["input"], one["msg"], one.get("ctx", {}), kind)
+
+
+def _words_of(
+    error_type: str, steps: tuple[str | int, ...], value: object, message: str, context: Mapping[str, Any], kind: Kind
+) -> str:
+    if error_type == "json_invalid":
+        # The text is ours, made from a value that was read: only its depth can be wrong.
+        return "nested too deeply; flatten it"
+    place, found, remedy = _place(steps), shown(value), f"correct it ({kind.place})"
+    match error_type:
+        case "unexpected_keyword_argument":
+            have = ", ".join(field.name for field in fields(_type_at(kind.document_type, steps[:-1])))
+            return f"{_place(steps[:-1])}: field {shown(steps[-1])} is not in {kind.place}; remove it, have: {have}"
+        case "literal_error":
+            # The library lists them in quotation marks, the last after "or".
+            have = context["expected"].replace(" or ", ", ").replace("'", "")
+            return f"{place}: {found} is not allowed; have: {have}"
+        case "string_pattern_mismatch":
+            return f"{place}: {found} does not match {context['pattern']!r}; {remedy}"
+        case "not_a_number":
+            return f"{place}: {message}"
+        case "finite_number":
+            return f"{place}: holds NaN or an infinity; write null and a reason"
+        case "string_too_short" | "too_short" if not value:
+            return f"{place}: {found} should be non-empty; {remedy}"
+        case _ if error_type in _TYPES:
+            return f"{place}: {found} is not of type {_TYPES[error_type]}; {remedy}"
+    return f"{place}: {found} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
+
+
+_SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")
+"""What the messages of the library begin with; ours begin with the value."""
+
+
+def _place(steps: Sequence[str | int]) -> str:
+    """Return a place in a document as a person writes it, such as ``metrics[0].value``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{_named(step)}" for step in steps)
+    return text.removeprefix(".") or "top level"
+
+
+def _named(step: str) -> str:
+    # The key of a mapping may hold anything.
+    return step if re.fullmatch(r"[A-Za-z0-9_.+-]{1,60}", step) else shown(step)
+
+
+def _type_at(document_type: type, steps: Sequence[str | int]) -> Any:
+    """Return the dataclass at a place of a document."""
+    for step in steps:
+        if isinstance(step, str) and step in (hints := typing.get_type_hints(document_type)):
+            document_type = next(_dataclasses(hints[step]), document_type)
+    return document_type
+
+
+def _dataclasses(hint: Any) -> Iterator[type]:
+    """Yield the dataclasses in an annotation."""
+    if is_dataclass(hint):
+        yield cast(type, hint)
+    for argument in typing.get_args(hint):
+        yield from _dataclasses(argument)

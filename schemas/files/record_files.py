@@ -1,0 +1,148 @@
+"""Reads and writes files of records as columns, and checks every row.
+
+A file holds one part after the other: the records of each config stand together, in a row group of their own. A part is
+read, checked and written at a time, so that a file may be larger than the memory. Only the rows that
+break a rule are made one by one, to say what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from biasboard.ground.columns import Column
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import replacing
+from schemas.documents.record import Record
+from schemas.files import arrow_files, contract
+from schemas.files.arrow_files import arrow_schema
+from schemas.files.record_checks import broken_rows
+from schemas.files.record_columns import RecordColumns
+
+AddRecords: TypeAlias = Callable[[Sequence[Record]], RecordColumns]
+"""Function that checks records, appends them to a file and returns them as columns."""
+
+MOST_PARTS = 10_000
+"""Maximum number of parts of a file."""
+
+
+def read_records(path: Path) -> RecordColumns:
+    """Read a file of records as a whole and check every row.
+
+    Raises:
+        DataError: the file is missing or cannot be read, or a row breaks a rule.
+    """
+    return RecordColumns.joined(read_parts(path))
+
+
+def read_parts(path: Path) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a file, and check every row.
+
+    Raises:
+        DataError: the file is missing or cannot be read, or a row breaks a rule.
+    """
+    for records in read_parts_unchecked(path):
+        for problem in row_problems(path, records):
+            raise DataError(problem)
+        yield records
+
+
+def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a file without checking the rows.
+
+    Raises:
+        DataError: the file is missing, is truncated or too large, lacks a column, holds a column of another type, or
+            holds text that is not UTF-8.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; build the dataset or run the model again")
+    n_parts, first_row, n_bytes = 0, 1, 0
+    waiting: list[pa.Table] = []
+    for table in _tables_by_config(path):
+        if waiting and _config(waiting[0]) != _config(table):
+            n_parts += 1
+            if n_parts == MOST_PARTS:
+                raise DataError(f"{path}: more than {MOST_PARTS:,} parts; keep the records of a config together")
+            yield RecordColumns(pa.concat_tables(waiting), first_row)
+            first_row += sum(part.num_rows for part in waiting)
+            waiting, n_bytes = [], 0
+        n_bytes += table.nbytes
+        if n_bytes > arrow_files.MOST_BYTES:
+            raise arrow_files.too_large(path)
+        waiting.append(table)
+    if waiting:
+        yield RecordColumns(pa.concat_tables(waiting), first_row)
+
+
+def _tables_by_config(path: Path) -> Iterator[pa.Table]:
+    """Yield tables of records that follow each other and are of one config."""
+    for table in arrow_files.read_row_groups(path, Record):
+        if not table.num_rows:
+            continue
+        try:
+            table.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{path}: holds text that is not UTF-8: {error}; make it again") from error
+        codes = Column(table.column("config")).coded.codes
+        starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()]
+        for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
+            yield table.slice(start, end - start)
+
+
+def _config(table: pa.Table) -> str | None:
+    name: str | None = table.column("config")[0].as_py()
+    return name
+
+
+def row_problems(path: Path, records: RecordColumns) -> Iterator[str]:
+    """Yield a line for each rule that a record breaks by itself.
+
+    Raises:
+        DataError: a map has a key twice.
+    """
+    for place in broken_rows(records).tolist():
+        (row,) = arrow_files.values_of(records.table.slice(place, 1), where=str(path))
+        for problem in contract.row_errors(row, Record):
+            yield f"{path}: row {records.first_row + place}: {problem}"
+
+
+def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:
+    """Check records and write them to a file atomically; the same records always give the same bytes.
+
+    Returns:
+        The records as columns.
+
+    Raises:
+        DataError: a record breaks a rule; nothing is written.
+    """
+    with writing_records(path) as add:
+        return add(records)
+
+
+@contextmanager
+def writing_records(path: Path) -> Iterator[AddRecords]:
+    """Yield a function that appends the records of a part to a file, which appears at the end.
+
+    The same parts always give the same bytes. If an error occurs, the file stays as it was.
+
+    Raises:
+        DataError: a record breaks a rule; nothing is written.
+    """
+    n_rows = 0
+    with replacing(path) as temporary, arrow_files.writing_tables(temporary, arrow_schema(Record)) as append:
+
+        def add(records: Sequence[Record]) -> RecordColumns:
+            nonlocal n_rows
+            columns = RecordColumns.of(records)
+            for problem in row_problems(path, RecordColumns(columns.table, n_rows + 1)):
+                raise DataError(problem)
+            append(columns.table)
+            n_rows += len(columns)
+            return columns
+
+        yield add

@@ -1,0 +1,117 @@
+"""Hashes of parts of records, by which results are compared without comparing their rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from biasboard.ground import strict_json
+from biasboard.ground.columns import Column
+from biasboard.ground.strict_json import JsonValue
+from schemas.documents.record import Record
+from schemas.files.record_columns import RecordColumns
+from schemas.files.withheld_texts import as_hash
+
+
+def joined_sha256(of_parts: Sequence[str]) -> str:
+    """Return the hash of several parts; that of a single part stays as it is."""
+    return of_parts[0] if len(of_parts) == 1 else strict_json.sha256(list(of_parts))
+
+
+def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
+    """Return a hash of what the records of a part say about their items: all that does not depend on a model.
+
+    Args:
+        records: The records.
+        with_options: True if the options belong to the items, because the prompt has none of its own.
+    """
+    digest = hashlib.sha256()
+    for name in ("item_id", "split", "cluster", "pair_id", "target", "reference"):
+        _add(digest, records.columns[name])
+    owners, keys, values = records.columns["groups"].entries
+    texts = values.texts
+    for code, key in enumerate(keys.coded.texts):
+        places = np.flatnonzero(keys.coded.codes == code).tolist()
+        digest.update(strict_json.canonical([key, owners[places].tolist(), [texts[place] for place in places]]))
+    if with_options:
+        digest.update(records.first_exchanges.tobytes())
+        _add_options(digest, records)
+    return digest.hexdigest()
+
+
+def requests_sha256(records: RecordColumns) -> str:
+    """Return a hash of what was asked of the model in a part, and of what is known about it without the model."""
+    digest = hashlib.sha256(records.owners.tobytes())
+    for name in ("kind", "request_sha256", "prompt"):
+        _add(digest, records.exchanges[name])
+    samples = records.exchanges["sample"]
+    digest.update(samples.known.tobytes() + samples.integers.tobytes())
+    _add_options(digest, records)
+    lengths = records.exchanges["option_byte_counts"].lists
+    digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
+    return digest.hexdigest()
+
+
+def asked_sha256(records: RecordColumns) -> str:
+    """Return a hash of the requests of a part, and of which prompts are hidden: a reading may depend on the text."""
+    digest = hashlib.sha256(records.owners.tobytes() + records.exchanges["prompt"].known.tobytes())
+    for name in ("kind", "request_sha256"):
+        _add(digest, records.exchanges[name])
+    samples = records.exchanges["sample"]
+    digest.update(samples.known.tobytes() + samples.integers.tobytes())
+    _add_options(digest, records)
+    return digest.hexdigest()
+
+
+def answers_sha256(records: RecordColumns) -> str:
+    """Return a hash of the answers of a part: statuses, generated texts and log-probabilities of options."""
+    digest = hashlib.sha256(records.owners.tobytes())
+    _add(digest, records.exchanges["status"])
+    # Texts count by their hashes, so that a result without texts has the hash of the complete one.
+    texts = records.exchanges["text"].texts
+    digest.update(strict_json.canonical([text if text is None else as_hash(text) for text in texts]))
+    logprobs = records.exchanges["option_logprobs"].lists
+    digest.update(logprobs.offsets.tobytes() + logprobs.values.numbers.tobytes())
+    return digest.hexdigest()
+
+
+def item_hashes(records: Sequence[Record], *, with_requests: bool) -> npt.NDArray[np.uint8]:
+    """Return the SHA-256 of each record's facts about its item, and of its requests.
+
+    Args:
+        records: The records.
+        with_requests: False to leave out the requests, which nobody can rebuild if the answers were given elsewhere.
+
+    Returns:
+        One hash per row, shape (n, 32).
+    """
+    hashes = [hashlib.sha256(strict_json.canonical(_told(record, with_requests))).digest() for record in records]
+    return np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), 32)
+
+
+def _told(record: Record, with_requests: bool) -> JsonValue:
+    facts: list[JsonValue] = [record.item_id, record.config, record.split, record.cluster, record.pair_id]
+    facts += [record.target, record.reference, dict(record.groups)]
+    if with_requests:
+        facts += [
+            [one.kind, one.request_sha256, one.prompt is None, one.sample, list(one.outcomes), list(one.options)]
+            for one in record.exchanges
+        ]
+    return facts
+
+
+def _add_options(digest: hashlib._Hash, records: RecordColumns) -> None:
+    """Add options and the outcomes that they stand for."""
+    for name in ("outcomes", "options"):
+        lists = records.exchanges[name].lists
+        digest.update(lists.offsets.tobytes())
+        _add(digest, lists.values)
+
+
+def _add(digest: hashlib._Hash, column: Column) -> None:
+    """Add the texts of a column to a digest, so that other texts or another division into rows give another hash."""
+    digest.update(column.known.tobytes() + column.text_lengths.tobytes())
+    digest.update("".join(text for text in column.texts if text is not None).encode())

@@ -1,0 +1,391 @@
+"""Finds, reads and checks the folder of a run: its result, its records and the scores of its texts.
+
+All code that reads a run uses this module, so that each error has the same message everywhere. :func:`read_parts`,
+and :func:`read_run` for a run as a whole, stop at the first error; ``python -m schemas.validate`` lists all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from schemas.documents.adapters import Adapters
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.corrections import Corrections
+from schemas.documents.result import AdaptersFile, CorrectionsFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
+from schemas.documents.score import TextScore
+from schemas.files import contract, tables
+from schemas.files.record_counts import RepeatedItems, Tally
+
+if TYPE_CHECKING:
+    from schemas.files.record_columns import RecordColumns
+
+RESULT = "result.json"
+RECORDS = "records.parquet"
+SCORES = "scores.parquet"
+SUMS = "sums.parquet"
+ADAPTERS: Final = "adapters.json"
+CORRECTIONS: Final = "corrections.json"
+SUBMISSION = "submission.json"
+REGISTER = "register.json"
+"""Register of a folder of accepted results, which lies beside them."""
+
+RESCORE_TEXTS = "score the texts again: biasboard rescore RUN --scorer default"
+SUBMIT_AGAIN = "submit the complete run again"
+
+TableOfRun: TypeAlias = RecordsFile | ScoresFile | SumsFile
+FileOfRun: TypeAlias = TableOfRun | AdaptersFile | CorrectionsFile
+_FIELDS: Mapping[type[FileOfRun], str] = {
+    RecordsFile: "records",
+    ScoresFile: "scores",
+    SumsFile: "withheld.sums",
+    AdaptersFile: "adapters",
+    CorrectionsFile: "corrections",
+}
+"""Field of a result that names a file."""
+_REMEDIES: Mapping[type[FileOfRun], str] = {
+    RecordsFile: "run or import the model again",
+    ScoresFile: RESCORE_TEXTS,
+    SumsFile: SUBMIT_AGAIN,
+    AdaptersFile: "run the model again",
+    CorrectionsFile: "rescore the run",
+}
+"""Way to get a file that a result was not written with."""
+
+
+class Run(NamedTuple):
+    """The result and all records of a finished run."""
+
+    result: Result
+    records: RecordColumns
+
+
+def read_result(folder: Path) -> Result:
+    """Read and check the result of a run, without its records.
+
+    Raises:
+        DataError: the folder holds no finished run, or its result is invalid.
+    """
+    path = folder / RESULT
+    if not path.is_file():
+        raise DataError(f"{folder}: no {RESULT} here; name the folder of a finished run")
+    return contract.read(path, Result)
+
+
+def read_complete_result(folder: Path) -> Result:
+    """Read and check the result of a run whose texts are in its records.
+
+    Raises:
+        DataError: the folder holds no such run, or its result is invalid.
+    """
+    result = read_result(folder)
+    if result.withheld is not None:
+        raise DataError(f"{folder}: its texts are kept elsewhere; name the folder of the complete run")
+    return result
+
+
+def write_result(folder: Path, result: Result) -> None:
+    """Check a result and write it into the folder of its run.
+
+    Raises:
+        DataError: the result is invalid; nothing is written.
+    """
+    contract.check(result, where=str(folder / RESULT))
+    strict_json.write(folder / RESULT, contract.dump(result))
+
+
+def read_run(folder: Path, *, recount: bool = True) -> Run:
+    """Read and check the result and all records of a run.
+
+    Args:
+        folder: The folder of the run.
+        recount: False to accept wrong counts, for a caller that counts the records again.
+
+    Raises:
+        DataError: a file is missing or invalid, or the records are not those that the result was computed from.
+    """
+    from schemas.files.record_columns import RecordColumns
+
+    result = read_result(folder)
+    return Run(result, RecordColumns.joined(read_parts(folder, result, recount=recount)))
+
+
+def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a run, and check them; a single config is one part.
+
+    Args:
+        folder: The folder of the run.
+        result: The result in it.
+        recount: False to accept wrong counts, for a caller that counts the records again.
+
+    Raises:
+        DataError: the file is missing or invalid, or the records are not those that the result was computed from.
+            What concerns the records together is known only after the last part.
+    """
+    read_adapters(folder, result)
+    path = _checked_place(folder, result.records)
+    check = RecordCheck(folder, result, recount=recount)
+    for records in _record_files().read_parts(path):
+        for problem in check.add(records):
+            raise DataError(problem)
+        yield records
+    for problem in check.at_end():
+        raise DataError(problem)
+
+
+class StoredParts:
+    """The records of a run that was checked before, part by part, as often as they are needed."""
+
+    def __init__(self, folder: Path, result: Result) -> None:
+        """Find the file.
+
+        Args:
+            folder: The folder of the run.
+            result: The result in it.
+
+        Raises:
+            DataError: the file is missing.
+        """
+        self._path = place_of(folder, result.records)
+        self._is_suite = bool(result.signature.parts)
+        self._only: list[RecordColumns] | None = None
+
+    def __iter__(self) -> Iterator[RecordColumns]:
+        """Yield the records of each part; a single config is read once, the parts of a suite again each time."""
+        if self._is_suite:
+            return iter(_record_files().read_parts_unchecked(self._path))
+        if self._only is None:
+            self._only = list(_record_files().read_parts_unchecked(self._path))
+        return iter(self._only)
+
+
+def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
+    """Read and check the scores of the texts of a run.
+
+    Args:
+        folder: The folder of the run.
+        said: The result's reference to the file.
+
+    Raises:
+        DataError: the file is missing or invalid, or its rows are not those that the result was computed from.
+    """
+    path = _checked_place(folder, said)
+    rows: list[TextScore] = importlib.import_module("schemas.files.score_files").read_text_scores(path)
+    for problem in score_problems(folder, said, rows):
+        raise DataError(problem)
+    return rows
+
+
+def read_sums(folder: Path, said: SumsFile) -> list[ClusterSums]:
+    """Read and check the sums that stand in for the texts of a result.
+
+    Args:
+        folder: The folder of the result.
+        said: The result's reference to the file.
+
+    Raises:
+        DataError: the file is missing or invalid, or its rows are not those that the result was written with.
+    """
+    path = _checked_place(folder, said)
+    rows = tables.read_rows(path, ClusterSums)
+    for problem in sums_problems(path, rows):
+        raise DataError(problem)
+    return rows
+
+
+def read_adapters(folder: Path, result: Result) -> Adapters | None:
+    """Read and check the list of the adapters with which the model of a run answered; None if it had none.
+
+    Raises:
+        DataError: the file is missing or invalid, or it is not the one that the result was written with.
+    """
+    if result.adapters is None:
+        return None
+    path = _unchanged_place(folder, result.adapters)
+    return contract.read(path, Adapters)
+
+
+def read_corrections(folder: Path, result: Result) -> Corrections | None:
+    """Read and check the stored corrections of a run; None if it has none.
+
+    Raises:
+        DataError: the file is missing or invalid, or it is not the one that the result was written with.
+    """
+    if result.corrections is None:
+        return None
+    path = _unchanged_place(folder, result.corrections)
+    return contract.read(path, Corrections)
+
+
+def _unchanged_place(folder: Path, said: FileOfRun) -> Path:
+    """Return the path of a file that a result names, whose hash is the one that the result says."""
+    path = place_of(folder, said)
+    for problem in hash_problems(folder, said):
+        raise DataError(problem)
+    return path
+
+
+def sums_problems(path: Path, rows: Sequence[ClusterSums]) -> Iterator[str]:
+    """Yield a message for everything that is wrong with some sums as a whole.
+
+    Args:
+        path: Path of their file, for the messages.
+        rows: All rows of the file; each is valid by itself.
+    """
+    keys = Counter((row.metric, row.baseline, *sorted(row.group.items())) for row in rows)
+    for metric, *_ in (key for key, n in keys.items() if n > 1):
+        yield f"{path}: metric {metric} has sums twice for one slice; {SUBMIT_AGAIN}"
+    if len(n_clusters := sorted({len(row.sums) // row.n_columns for row in rows if row.n_columns})) > 1:
+        yield f"{path}: has sums over {' and '.join(map(str, n_clusters[:3]))} clusters; {SUBMIT_AGAIN}"
+
+
+def place_of(folder: Path, said: FileOfRun) -> Path:
+    """Return the path of a file that a result names.
+
+    Args:
+        folder: The folder of the run.
+        said: The result's reference to the file.
+
+    Raises:
+        DataError: the file is at an https address, outside the folder of the run, or missing.
+    """
+    path, field = folder / said.path, _FIELDS[type(said)]
+    # A link in the folder, as in a snapshot of the Hub, is a file in the folder.
+    if Path(said.path).name != said.path:
+        raise DataError(
+            f"{folder / RESULT}: {field}.path '{said.path}' is not in this folder; put the file beside the result and "
+            "name it there"
+        )
+    if not path.is_file():
+        raise DataError(f"{path}: no such file, though {RESULT} names it; put it beside the result")
+    return path
+
+
+def _record_files() -> ModuleType:
+    # Loading pyarrow takes as long as many a command needs in all.
+    return importlib.import_module("schemas.files.record_files")
+
+
+def _checked_place(folder: Path, said: TableOfRun) -> Path:
+    """Return the path of a file that a result names, whose hash and number of rows are those that the result says."""
+    path = _unchanged_place(folder, said)
+    for problem in _row_problems(folder, said, tables.n_rows(path)):
+        raise DataError(problem)
+    return path
+
+
+class RecordCheck:
+    """A comparison of the records of a run with what its result says about them, part by part."""
+
+    def __init__(self, folder: Path, result: Result, *, recount: bool = True) -> None:
+        """Begin before the first part.
+
+        Args:
+            folder: The folder of the run, for the messages.
+            result: The result of the run.
+            recount: False to accept wrong counts.
+        """
+        self._folder, self._result, self._recount = folder, result, recount
+        self._path = folder / result.records.path
+        self._repeats = RepeatedItems(self._path)
+        self._tally = Tally()
+
+    def add(self, records: RecordColumns) -> Iterator[str]:
+        """Yield a message for each problem of the next part, whose rows are valid by themselves."""
+        self._tally.add(records)
+        yield from self._repeats.add(records)
+        signature = self._result.signature
+        columns = records.columns
+        in_config = columns["config"].coded.is_one_of(*signature.configs)
+        others = (~(in_config & columns["split"].coded.is_one_of(*signature.splits))).nonzero()[0].tolist()
+        if others:
+            first = records[others[0]]
+            said = f"{signature.config}/{'+'.join(signature.splits)}"
+            yield (
+                f"{self._path}: row {records.first_row + others[0]}: belongs to {first.config}/{first.split}, the "
+                f"signature says {said}{_and_more(len(others))}; run or import the model again"
+            )
+
+    def at_end(self) -> Iterator[str]:
+        """Yield a message for each problem of all records together."""
+        result, counts, coverage = self._result, self._tally.counts, self._tally.coverage
+        yield from _row_problems(self._folder, result.records, counts.items)
+        parts = list(dict.fromkeys(one.part for one in coverage))
+        expected = list(result.signature.parts)
+        lost = [name for name in expected if name not in {*parts}]
+        for name in lost:
+            yield f"{self._path}: holds no record of part {name}, which the signature names; run the model again"
+        if expected and not lost and parts != expected:
+            # The order decides which parts of two results are compared.
+            yield f"{self._path}: its parts stand in another order than in the signature; run the model again"
+        if not self._recount:
+            return
+        for name in Counts.__dataclass_fields__:
+            said, found = getattr(result.counts, name), getattr(counts, name)
+            if said != found:
+                yield f"{self._folder / RESULT}: counts.{name}: {said}, but the records have {found}; rescore the run"
+        if result.coverage and result.coverage != coverage:
+            yield f"{self._folder / RESULT}: coverage: is not what the records have; rescore the run"
+
+
+def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
+    """Yield a message for each difference between the text scores and what the result says about them.
+
+    Args:
+        folder: The folder of the run, for the messages.
+        said: The result's reference to the file of scores.
+        rows: All rows of that file; each is valid by itself.
+    """
+    path = folder / said.path
+    yield from _row_problems(folder, said, len(rows))
+    labels = {scorer.kind: scorer.label for scorer in said.scorers}
+    lengths: dict[str, int] = {}
+    seen: set[tuple[str, str]] = set()
+    strange = [
+        (number, f"{row.kind} by '{row.scorer}'")
+        for number, row in enumerate(rows, start=1)
+        if labels.get(row.kind) != row.scorer
+    ]
+    for name in dict.fromkeys(name for _, name in strange):
+        numbers = [number for number, other in strange if other == name]
+        more = _and_more(len(numbers))
+        yield f"{path}: row {numbers[0]}: {name}, which {RESULT} does not name{more}; {RESCORE_TEXTS}"
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}: row {number}"
+        if (row.kind, row.text_sha256) in seen:
+            yield f"{where}: text {row.text_sha256[:12]} has a {row.kind} twice; {RESCORE_TEXTS}"
+        seen.add((row.kind, row.text_sha256))
+        if lengths.setdefault(row.kind, len(row.values)) != len(row.values):
+            yield f"{where}: {len(row.values)} values, the rows before have {lengths[row.kind]}; {RESCORE_TEXTS}"
+
+
+def hash_problems(folder: Path, said: FileOfRun) -> Iterator[str]:
+    """Yield a message if a file is not the one that the result was written with; it need not be readable.
+
+    Args:
+        folder: The folder of the run.
+        said: The result's reference to the file.
+    """
+    path = folder / said.path
+    found = sha256_file(path)
+    if found != said.sha256:
+        yield (
+            f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of {RESULT}; the file was changed after the "
+            f"result was written: {_REMEDIES[type(said)]}"
+        )
+
+
+def _row_problems(folder: Path, said: TableOfRun, n_rows: int) -> Iterator[str]:
+    if n_rows != said.n_rows:
+        yield f"{folder / said.path}: {n_rows} rows, {RESULT} says {said.n_rows}; {_REMEDIES[type(said)]}"
+
+
+def _and_more(n_rows: int) -> str:
+    return "" if n_rows == 1 else f" ({n_rows} such rows)"
