@@ -13,7 +13,7 @@ from biasboard.backend_choices import BackendChoices
 
 if TYPE_CHECKING:
     from evaluators.backend_options import BackendOptions
-    from evaluators.runs.pipeline import Finished
+    from evaluators.runs.ask.pipeline import Finished
     from schemas.documents.result import Result
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -119,8 +119,8 @@ def evaluate(
     from biasboard.ground.progress import note
     from evaluators.commands.asking import finished_runs
     from evaluators.commands.options import CACHE_VARIABLE, RunChoice
-    from evaluators.runs.options import MAX_FAILURE_RATE
-    from evaluators.runs.unread import is_unreadable
+    from evaluators.runs.measure.unread_answers import is_unreadable
+    from evaluators.runs.plan.options import MAX_FAILURE_RATE
 
     hide_foreign_bars()
     cache = cache or os.environ.get(CACHE_VARIABLE) or None

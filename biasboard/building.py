@@ -8,12 +8,11 @@ from pathlib import Path
 
 import typer
 
-from biasboard.ground import plugins
 from biasboard.ground.command_line import Place, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from builders.__main__ import list_builders
+from builders.description import BUILDERS
 
-_PACKAGE = "builders"
 _NO_BUILDERS = ("publish",)
 """Commands of the package that build nothing; each is a command of biasboard itself."""
 
@@ -35,16 +34,17 @@ def builder_application(name: str) -> typer.Typer:
 
 
 def _places() -> dict[str, Place]:
-    found = {name: _place(name) for name in plugins.names(_PACKAGE) if name not in _NO_BUILDERS}
+    found = {name: _place(name) for name in BUILDERS.names() if name not in _NO_BUILDERS}
     return {name: place for name, place in found.items() if place is not None}
 
 
 def _place(name: str) -> Place | None:
     """Return the place of a builder, read from its source; None if the module is a part that builders share."""
-    spec = importlib.util.find_spec(f"{_PACKAGE}.{name}")
+    module = BUILDERS.module_name(name)
+    spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         return None
-    module, path = f"{_PACKAGE}.{name}", Path(spec.origin)
+    path = Path(spec.origin)
     if spec.submodule_search_locations is not None:
         module, path = f"{module}.__main__", path.with_name("__main__.py")
     if not path.is_file():

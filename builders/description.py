@@ -6,9 +6,10 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from biasboard.ground import plugins
-from builders.protected import ProtectedSource
+from biasboard.ground.plugins import PlugIns
+from builders.dataset.protected import ProtectedSource
 
+BUILDERS = PlugIns("builders", "builders", word="builder")
 DATASETS_FOLDER = Path("out/datasets")
 
 
@@ -54,7 +55,5 @@ class Builder:
 
 def all_builders() -> tuple[Builder, ...]:
     """Return every builder of this package, sorted by name; modules without a ``BUILDER`` are shared parts."""
-    found = (
-        getattr(importlib.import_module(f"builders.{name}"), "BUILDER", None) for name in plugins.names("builders")
-    )
+    found = (getattr(importlib.import_module(BUILDERS.module_name(name)), "BUILDER", None) for name in BUILDERS.names())
     return tuple(builder for builder in found if isinstance(builder, Builder))

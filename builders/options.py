@@ -9,9 +9,9 @@ from typing import Annotated, TypeAlias
 import typer
 
 from biasboard.ground.errors import ConfigError
+from builders.dataset.output import check_target
+from builders.dataset.version import EXAMPLE, version_key
 from builders.description import BuilderSource
-from builders.output import check_target
-from builders.version import EXAMPLE, version_key
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Dataset folder. Default: out/datasets/<name of the dataset>.")

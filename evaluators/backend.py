@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Type
 
 from pydantic import ConfigDict, Field
 
-from biasboard.ground import plugins, strict_json
+from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plugins import PlugIns
 from evaluators.adapters import AdapterSet
 from evaluators.backend_options import BackendOptions
 from schemas.documents.record import ExchangeStatus
@@ -41,7 +42,7 @@ from schemas.documents.result import Model
 Capability: TypeAlias = Literal["option_logprobs", "generation", "image_option_logprobs", "import"]
 """Abilities of a backend: to score options that continue a text, to generate a text, and to score options that describe
 an image. No backend has ``import``: it marks answers that were given elsewhere."""
-_PACKAGE = "evaluators.backends"
+BACKENDS = PlugIns("backends", "evaluators.backends", word="backend", defines="open_backend")
 
 
 @lru_cache(maxsize=1024)
@@ -370,8 +371,7 @@ def ask_in_batches(
 
 def backends_with(capability: Capability) -> list[str]:
     """Return the names of the backends that declare a capability."""
-    names = plugins.names(_PACKAGE)
-    loaded = {name: plugins.load(_PACKAGE, name, kind="backend", defines="open_backend") for name in names}
+    loaded = {name: BACKENDS.load(name) for name in BACKENDS.names()}
     return [name for name, module in loaded.items() if capability in getattr(module, "CAPABILITIES", ())]
 
 
@@ -382,5 +382,5 @@ def open_backend(name: str, model: str, options: BackendOptions) -> Backend:
         ConfigError: there is no such backend, or the backend refuses the model or an option.
         MissingExtraError: the library of the backend is not installed.
     """
-    backend: Backend = plugins.load(_PACKAGE, name, kind="backend", defines="open_backend").open_backend(model, options)
+    backend: Backend = BACKENDS.get(name)(model, options)
     return backend

@@ -1,8 +1,8 @@
 """The interface of a benchmark: how it ranks models, its baselines, and how it imports published answers.
 
-Each file in ``evaluators/benchmarks`` is a benchmark. It holds ``BENCHMARK``, a :class:`Benchmark`. Its name is the one
-in the field ``benchmark`` of manifests. A dataset whose benchmark has no file can be scored too: its results are shown
-but not ranked.
+Each file ``NAME_benchmark.py`` in a folder of ``evaluators/tasks`` is a benchmark. It holds ``BENCHMARK``, a
+:class:`Benchmark`. Its name is the one in the field ``benchmark`` of manifests. A dataset whose benchmark has no file
+can be scored too: its results are shown but not ranked.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plugins import PlugIns
 from evaluators.backend import GenerateRequest, Response
 from evaluators.baseline import Baseline
 from evaluators.task import Prompt, load_task
 from schemas.documents.item_shape import Item
 from schemas.documents.result import Signature
 
-_PACKAGE = "evaluators.benchmarks"
+BENCHMARKS = PlugIns("benchmarks", "evaluators.tasks", word="benchmark", defines="BENCHMARK", suffix="_benchmark")
 
 
 class Context(NamedTuple):
@@ -245,8 +245,8 @@ def benchmarks() -> tuple[Benchmark, ...]:
     """
     found = []
     owners: dict[str, tuple[str, Baseline]] = {}
-    for name in plugins.names(_PACKAGE):
-        benchmark: Benchmark = plugins.load(_PACKAGE, name, kind="benchmark", defines="BENCHMARK").BENCHMARK
+    for name in BENCHMARKS.names():
+        benchmark: Benchmark = BENCHMARKS.get(name)
         if benchmark.name != name:
             raise ConfigError(f"benchmark '{benchmark.name}' lies in a file called '{name}'; give both one name")
         for baseline in benchmark.baselines:

@@ -13,11 +13,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plugins import PlugIns
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 
-_PACKAGE = "evaluators.calibration"
+CALIBRATIONS = PlugIns(
+    "calibrations", "evaluators.calibration", word="calibration", defines="CALIBRATION", suffix="_calibration"
+)
 SMALLEST_PRIOR = 1e-6
 """Smallest number that a correction divides by: a prior over its uniform probability, or the prior itself."""
 
@@ -184,14 +186,14 @@ def prior_ratio(answers: LabelAnswers, rows: BoolArray, weights: FloatArray | No
 
 @cache
 def calibrations() -> tuple[Calibration, ...]:
-    """Return all calibrations, in the order of their files.
+    """Return all calibrations, sorted by name.
 
     Raises:
         ConfigError: two calibrations have one name.
     """
     found: dict[str, Calibration] = {}
-    for file in plugins.names(_PACKAGE):
-        one: Calibration = plugins.load(_PACKAGE, file, kind="calibration", defines="CALIBRATION").CALIBRATION
+    for file in CALIBRATIONS.names():
+        one: Calibration = CALIBRATIONS.get(file)
         if found.setdefault(one.name, one) is not one:
-            raise ConfigError(f"two files in {_PACKAGE} have the calibration '{one.name}'; rename one")
-    return tuple(found.values())
+            raise ConfigError(f"two files in {CALIBRATIONS.package} have the calibration '{one.name}'; rename one")
+    return tuple(found[name] for name in sorted(found))

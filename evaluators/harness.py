@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checka
 
 from pydantic import TypeAdapter, ValidationError
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
+from biasboard.ground.plugins import PlugIns
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime
 from evaluators.task import Prompt
 from schemas.documents.result import Signature
 
-_PACKAGE = "evaluators.harnesses"
+HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines="HARNESS")
 FORMAT = "1"
 """Version of the facts that an export carries."""
 FACTS = "biasboard"
@@ -289,7 +289,7 @@ class ScoresOptions(Protocol):
 
 def harness_names() -> tuple[str, ...]:
     """Return the names of all harnesses, sorted."""
-    return tuple(name.replace("_", "-") for name in plugins.names(_PACKAGE))
+    return tuple(name.replace("_", "-") for name in HARNESSES.names())
 
 
 def load_harness(name: str) -> Harness:
@@ -300,7 +300,7 @@ def load_harness(name: str) -> Harness:
     """
     if name not in harness_names():
         raise ConfigError(f"harness '{name}' does not exist; have: {', '.join(harness_names())}")
-    harness: Harness = plugins.load(_PACKAGE, name.replace("-", "_"), kind="harness", defines="HARNESS").HARNESS
+    harness: Harness = HARNESSES.get(name.replace("-", "_"))
     return harness
 
 

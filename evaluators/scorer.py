@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast, get_args
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError, MissingExtraError
+from biasboard.ground.plugins import PlugIns
 from schemas.documents.score import Scorer, ScorerKind
 
 KINDS: tuple[ScorerKind, ...] = get_args(ScorerKind)
@@ -55,6 +55,9 @@ class TextScorer(Protocol):
         """
 
 
+SCORERS = PlugIns("scorers", "evaluators.scorers", word="scorer", defines="open_scorer")
+
+
 def plain_name(name: str) -> str:
     """Return the last part of a model's name, with only the characters that a metric's version may have.
 
@@ -79,7 +82,7 @@ class Wanted(NamedTuple):
             ConfigError: there is no scorer of this name, kind or model.
             MissingExtraError: it needs a library that is not installed.
         """
-        module = plugins.load("evaluators.scorers", self.name, kind="scorer", defines="open_scorer")
+        module = SCORERS.load(self.name)
         if self.kind not in module.KINDS:
             raise ConfigError(f"scorer '{self.name}' gives no {self.kind}; it gives: {', '.join(module.KINDS)}")
         return cast(TextScorer, module.open_scorer(self.kind, self.model, self.revision))
@@ -133,7 +136,7 @@ def _wanted(entry: str) -> Wanted:
     if not equals or kind not in KINDS or not name:
         raise ConfigError(
             f"--scorer {entry}: give {', '.join(SETS)} or KIND=NAME[:MODEL[@REVISION]], where KIND is one of "
-            f"{', '.join(KINDS)}, and NAME one of {', '.join(plugins.names('evaluators.scorers'))}"
+            f"{', '.join(KINDS)}, and NAME one of {', '.join(SCORERS.names())}"
         )
     # Split at the last at sign: a path may contain one too.
     location, at, revision = model.rpartition("@")

@@ -1,7 +1,7 @@
 """The interface of a task: it turns items into requests, and responses into records.
 
-Each file in ``evaluators/tasks`` is a task for one item shape. It holds ``TASK``, an object of a class that
-extends :class:`Task`.
+Each file ``NAME_task.py`` in a folder of ``evaluators/tasks`` is a task for one item shape. It holds ``TASK``, an
+object of a class that extends :class:`Task`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from biasboard.ground import plugins, strict_json
+from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plugins import PlugIns
 from evaluators.backend import Capability, Request
 from schemas.documents.item_shape import shape_of
 from schemas.documents.record import Exchange, Reading, RecordStatus
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from evaluators.text_scores import TextScores
     from schemas.files.record_columns import RecordColumns
 
-_PACKAGE = "evaluators.tasks"
+TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
 _OPTIONAL = frozenset(
     {"max_tokens", "temperature", "stop", "top_p", "n_samples"}
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
@@ -333,7 +334,7 @@ def load_task(name: str) -> Task:
     Raises:
         ConfigError: there is no such task.
     """
-    task: Task = plugins.load(_PACKAGE, name, kind="task", defines="TASK").TASK
+    task: Task = TASKS.get(name)
     if task.name != name:
         raise ConfigError(f"task '{task.name}' is in a file called '{name}'; give both one name")
     return task
@@ -379,7 +380,7 @@ def tasks_for(listed: str) -> Sequence[Task]:
 
 
 def _fitting(shape: str) -> Mapping[str, Task]:
-    tasks = [load_task(known) for known in plugins.names(_PACKAGE)]
+    tasks = [load_task(known) for known in TASKS.names()]
     fitting = {task.name: task for task in tasks if task.item_shape == shape}
     if not fitting:
         shapes = ", ".join(sorted({task.item_shape for task in tasks}))

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from biasboard.ground import plugins
-from evaluators.backend import ChoiceRequest
+from evaluators.backend import BACKENDS, ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from schemas.documents.adapters import BaseModel, Hyperparameters, adapter_name
 
@@ -96,6 +95,6 @@ def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperpara
         ConfigError: the model cannot be loaded or has no layers to train, or an option cannot be used.
         MissingExtraError: a library is not installed.
     """
-    module = plugins.load("evaluators.backends", _TRAINS, kind="backend", defines="open_trainer")
+    module = BACKENDS.load(_TRAINS)
     trainer: Trainer = module.open_trainer(model, options, hyperparameters)
     return trainer

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.plugins import PlugIns
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.runs.measuring import metric_definitions
-from leaderboard.checking.entries import Entry
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.task import TASKS
+from leaderboard.verify.entries import Entry
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.result import Metric
 
-_PACKAGE = "leaderboard.benchmarks"
+PAGES = PlugIns("pages", "leaderboard.benchmarks", word="benchmark's pages", defines="PAGES")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,8 +221,8 @@ def pages_of_benchmarks() -> tuple[BenchmarkPages, ...]:
         ConfigError: the name of a description differs from the name of its file.
     """
     found = []
-    for name in plugins.names(_PACKAGE):
-        pages: BenchmarkPages = plugins.load(_PACKAGE, name, kind="benchmark's pages", defines="PAGES").PAGES
+    for name in PAGES.names():
+        pages: BenchmarkPages = PAGES.get(name)
         if pages.name != name:
             raise ConfigError(f"pages of benchmark '{pages.name}' lie in a file called '{name}'; give both one name")
         _check_metrics(pages)
@@ -246,8 +247,7 @@ def _check_metrics(pages: BenchmarkPages) -> None:
 
 @cache
 def _metric_names() -> frozenset[str]:
-    tasks = plugins.names("evaluators.tasks")
-    return frozenset(metric.name for task in tasks for metric in metric_definitions(task))
+    return frozenset(metric.name for task in TASKS.names() for metric in metric_definitions(task))
 
 
 def check_plug_ins() -> None:

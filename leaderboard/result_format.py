@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError
-from leaderboard.checking.entries import Entry
+from biasboard.ground.plugins import PlugIns
+from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest
 from schemas.documents.metric_comparison import metric_key
 from schemas.documents.result import Metric, Result
 from schemas.documents.submission import Submission
 
-_PACKAGE = "leaderboard.formats"
+FORMATS = PlugIns("formats", "leaderboard.formats", word="format", defines="FORMAT")
 
 
 class Addresses(NamedTuple):
@@ -115,7 +115,7 @@ class ResultFormat(Protocol):
 
 def format_names() -> tuple[str, ...]:
     """Return the names of all formats, as the command line spells them."""
-    return tuple(name.replace("_", "-") for name in plugins.names(_PACKAGE))
+    return tuple(name.replace("_", "-") for name in FORMATS.names())
 
 
 def load_format(name: str) -> ResultFormat:
@@ -126,5 +126,5 @@ def load_format(name: str) -> ResultFormat:
     """
     if name.replace("_", "-") not in format_names():
         raise ConfigError(f"format '{name}' does not exist; have: {', '.join(format_names())}")
-    found: ResultFormat = plugins.load(_PACKAGE, name.replace("-", "_"), kind="format", defines="FORMAT").FORMAT
+    found: ResultFormat = FORMATS.get(name.replace("-", "_"))
     return found

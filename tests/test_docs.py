@@ -16,9 +16,10 @@ import pytest
 import typer
 from markdown.extensions.toc import slugify
 
-from biasboard.ground import plugins
-from evaluators.runs.measuring import metric_definitions
-from evaluators.task import load_task
+from evaluators.backend import BACKENDS
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.scorer import SCORERS
+from evaluators.task import TASKS, load_task
 from tests.reference import MODULES, PAGE, application, render_page, subcommands_of
 
 REPOSITORY = Path(__file__).parents[1]
@@ -182,8 +183,8 @@ def test_every_command_and_option_explains_itself() -> None:
 def test_every_plugin_and_metric_is_documented() -> None:
     pages = ("site/docs/reading.md", "site/docs/pronouns.md", "site/docs/labels.md", "site/docs/images.md")
     text = "".join(documents()[page] for page in (*pages, "site/docs/scoring.md"))
-    names = [name for kind in ("backends", "scorers", "tasks") for name in plugins.names(f"evaluators.{kind}")]
-    for task in plugins.names("evaluators.tasks"):
+    names = [*BACKENDS.names(), *SCORERS.names(), *TASKS.names()]
+    for task in TASKS.names():
         names += [metric.name for metric in metric_definitions(task)]
         # Prompts that differ in their examples alone are documented by their protocol.
         prompts = load_task(task).prompts.values()
@@ -213,11 +214,11 @@ def test_documented_places_exist() -> None:
 def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (source,) = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
-    folder = tmp_path / "evaluators" / "metrics"
+    folder = tmp_path / "evaluators" / "tasks"
     folder.mkdir(parents=True)
-    (folder / "guide.py").write_text(source, encoding="utf-8")
+    (folder / "guide_metrics.py").write_text(source, encoding="utf-8")
     program = (
-        "from evaluators.runs.measuring import compute_metrics\n"
+        "from evaluators.runs.measure.measuring import compute_metrics\n"
         "from tests.leaderboard.synthetic import leaning, make_records\n"
         "metrics = compute_metrics(make_records(leaning(1.0, 0.5)), 'coreference')\n"
         "print([m.value for m in metrics if m.name == 'referent_first_rate' and not m.group])\n"

@@ -12,8 +12,17 @@ from typing import NamedTuple
 
 import pytest
 
-from biasboard.ground import plugins
+from evaluators.backend import BACKENDS
+from evaluators.benchmark import BENCHMARKS
+from evaluators.calibrator import CALIBRATIONS
+from evaluators.harness import HARNESSES
 from evaluators.metric import MetricDefinition
+from evaluators.runs.measure.measuring import METRICS
+from evaluators.scorer import SCORERS
+from evaluators.task import TASKS
+from leaderboard.benchmark import PAGES
+from leaderboard.result_format import FORMATS
+from schemas.documents.item_shape import SHAPES
 
 REPOSITORY = Path(__file__).parents[1]
 GROUND = "biasboard.ground"
@@ -38,57 +47,48 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         ".": {"documents", "files", "folders"},
     },
     "builders": {
-        ".": set(),
-        "gifi": {"."},
-        "image_labels": {"."},
-        "publish": {"."},
-        "superni": {"."},
-        "synthbias": {"."},
+        "dataset": set(),
+        ".": {"dataset"},
+        "gifi": {".", "dataset"},
+        "image_labels": {".", "dataset"},
+        "publish": {".", "dataset"},
+        "superni": {".", "dataset"},
+        "synthbias": {".", "dataset"},
     },
     "evaluators": {
         "statistics": set(),
-        "detectors": set(),
         ".": {"statistics"},
-        "coreference": {"statistics"},
-        "calibration": {".", "statistics", "reweighting"},
-        "labels": {".", "statistics"},
-        "reweighting": {"statistics"},
-        "pronouns": {".", "statistics", "detectors"},
-        "metrics": {".", "statistics", "coreference", "labels", "pronouns"},
-        "tasks": {".", "statistics", "coreference", "labels", "pronouns", "detectors", "metrics"},
+        "calibration": {".", "statistics"},
+        "tasks": set(),
+        "tasks.coreference": {".", "statistics"},
+        "tasks.pronouns": {".", "statistics", "tasks"},
+        "tasks.labels": {".", "statistics"},
+        "tasks.images": {".", "tasks.labels"},
+        "tasks.instructions": {".", "tasks"},
         "models": {"."},
         "harnesses": {"."},
         "stores": {"."},
         "backends": {".", "models", "stores"},
         "scorers": {".", "models"},
-        "benchmarks": {".", "labels", "pronouns"},
-        "runs": {".", "statistics", "stores"},
-        "commands": {".", "models", "stores", "runs", "reweighting"},
+        "runs": set(),
+        "runs.plan": {".", "stores"},
+        "runs.measure": {".", "statistics", "runs.plan"},
+        "runs.ask": {".", "stores", "runs.plan", "runs.measure"},
+        "commands": {".", "models", "stores", "runs.plan", "runs.measure", "runs.ask"},
     },
     "leaderboard": {
-        "checking": set(),
-        ".": {"checking"},
+        "verify": set(),
+        ".": {"verify"},
         "benchmarks": {"."},
-        "ranking": {".", "checking"},
-        "site": {".", "checking", "ranking"},
-        "formats": {".", "checking", "ranking"},
-        "commands": {".", "checking", "ranking", "site"},
+        "ranking": {".", "verify"},
+        "pages": {".", "verify", "ranking"},
+        "formats": {".", "verify", "ranking"},
+        "commands": {".", "verify", "ranking", "pages"},
     },
     "biasboard": {".": set()},
     GROUND: {".": set()},
 }
-# Each folder of plug-ins, and a name that every file in it must define.
-PLUG_INS = {
-    "schemas.items": "SHAPE",
-    "evaluators.backends": "open_backend",
-    "evaluators.calibration": "CALIBRATION",
-    "evaluators.benchmarks": "BENCHMARK",
-    "evaluators.harnesses": "HARNESS",
-    "evaluators.scorers": "open_scorer",
-    "evaluators.tasks": "TASK",
-    "leaderboard.benchmarks": "PAGES",
-    "leaderboard.formats": "FORMAT",
-}
+PLUG_INS = (SHAPES, BACKENDS, CALIBRATIONS, TASKS, METRICS, BENCHMARKS, HARNESSES, SCORERS, PAGES, FORMATS)
 HEAVY = {
     *("torch", "transformers", "accelerate", "peft", "sentence_transformers", "vllm", "ray", "openai", "PIL"),
     *("mkdocs", "altair", "vl_convert", "playwright"),
@@ -166,11 +166,12 @@ def test_modules_do_not_import_each_other_in_a_circle(trees: dict[str, ast.Modul
 
 
 def folder_of(module: str, trees: dict[str, ast.Module]) -> tuple[str, str]:
-    """The package of a module and its folder inside: ``("evaluators", "backends")``, "." for the root."""
+    """The package of a module and its room inside: ``("evaluators", "runs.plan")``, "." for the root."""
     package = package_of(module)
     inner = module.removeprefix(package).lstrip(".").split(".")
-    is_folder = inner[0] and any(name.startswith(f"{package}.{inner[0]}.") for name in trees)
-    return package, inner[0] if is_folder else "."
+    rooms = [".".join(inner[:depth]) for depth in (2, 1)]
+    folders = [room for room in rooms if room and any(name.startswith(f"{package}.{room}.") for name in trees)]
+    return package, next((room for room in folders if room in FOLDERS[package]), folders[-1] if folders else ".")
 
 
 def test_folders_import_only_those_that_their_doors_lead_to(trees: dict[str, ast.Module]) -> None:
@@ -187,20 +188,20 @@ def test_folders_import_only_those_that_their_doors_lead_to(trees: dict[str, ast
                     wrong.append(f"{module} imports {found.module}")
     assert wrong == []
     doors = {(package, folder, to) for package, inner in FOLDERS.items() for folder, tos in inner.items() for to in tos}
-    # A small task may take the table of its records from the file of its metrics.
-    assert doors - seen == {("evaluators", "tasks", "metrics")}, "nobody uses these doors; close them"
+    assert doors - seen == set(), "nobody uses these doors; close them"
 
 
 def test_folders_of_plug_ins_hold_plug_ins_alone() -> None:
-    for package, name in PLUG_INS.items():
-        for plug_in in plugins.names(package):
-            module = plugins.load(package, plug_in, kind="plug-in")
-            assert hasattr(module, name), f"{package}.{plug_in} defines no {name}; only plug-ins lie there"
-    for plug_in in plugins.names("evaluators.metrics"):
-        module = plugins.load("evaluators.metrics", plug_in, kind="metric file")
-        values = [one for value in vars(module).values() for one in (value if isinstance(value, tuple) else (value,))]
-        defined = [value for value in values if isinstance(value, MetricDefinition)]
-        assert defined, f"evaluators.metrics.{plug_in} defines no metric; only plug-ins lie there"
+    for plug_ins in PLUG_INS:
+        assert plug_ins.names()
+        for name in plug_ins.names():
+            module = plug_ins.load(name)
+            if plug_ins is METRICS:
+                values = list(vars(module).values())
+                values += [one for value in values if isinstance(value, tuple) for one in value]
+                assert any(isinstance(value, MetricDefinition) for value in values), f"{name} defines no metric"
+            else:
+                assert plug_ins.defines, f"{plug_ins.package}: any file there is taken for a {plug_ins.word}"
 
 
 def test_no_module_hides_behind_an_underscore() -> None:
@@ -300,11 +301,11 @@ def test_a_wrong_import_would_be_seen() -> None:
         "from __future__ import annotations\n"
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    import torch\n"
-        "import builders.card\n"
+        "import builders.dataset.card\n"
         "def run() -> None:\n    import_extra('transformers', 'hf')\n    from leaderboard import ranking\n"
     )
     seen = {found.module: found.at_import for found in imports(ast.parse(source))}
-    assert seen["builders.card"] is True
+    assert seen["builders.dataset.card"] is True
     assert seen["transformers"] is False
     assert seen["leaderboard.ranking"] is False
     assert "torch" not in seen

@@ -9,19 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from biasboard.ground import plugins
-from evaluators.runs.measuring import metric_definitions
+from evaluators.benchmark import BENCHMARKS as BENCHMARK_FILES
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.task import TASKS as TASK_FILES
 from schemas.lexicon import occupations, pronoun_families
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("schemas", "builders", "evaluators", "leaderboard", "biasboard")
 OWN = (
-    # Folders of plug-ins, and of what they share.
+    # Folders of plug-ins and of families.
     "schemas/items/",
     "schemas/lexicon/",
-    "evaluators/benchmarks/",
     "evaluators/tasks/",
-    "evaluators/metrics/",
     "leaderboard/benchmarks/",
     # Packages of single benchmarks.
     "builders/gifi/",
@@ -29,16 +28,11 @@ OWN = (
     "builders/superni/",
     "builders/synthbias/",
     "evaluators/calibration/",
-    "evaluators/coreference/",
-    "evaluators/labels/",
-    "evaluators/pronouns/",
-    "evaluators/reweighting/",
-    "evaluators/detectors/",
 )
 """Where such names belong; also the builder of a benchmark that is a single file."""
 
-BENCHMARKS = plugins.names("evaluators.benchmarks")
-TASKS = plugins.names("evaluators.tasks")
+BENCHMARKS = BENCHMARK_FILES.names()
+TASKS = TASK_FILES.names()
 METRICS = {definition.name for task in TASKS for definition in metric_definitions(task)}
 GROUPS = {*occupations(), *pronoun_families()}
 ANYWHERE = re.compile(rf"(?<![a-z])({'|'.join(BENCHMARKS)})(?![a-z])", re.IGNORECASE)

@@ -137,17 +137,37 @@ def test_a_wrong_folder_of_plug_ins_is_a_one_line_error(tmp_path: Path) -> None:
     ("file", "text", "replacement", "message"),
     [
         (
-            "evaluators/benchmarks/greetings.py",
+            "evaluators/tasks/greetings/greetings_benchmark.py",
             "BENCHMARK = ",
             "OTHER = ",
             "defines no BENCHMARK, which makes it a benchmark",
         ),
-        ("evaluators/benchmarks/greetings.py", 'name="greetings"', 'name="other"', "give both one name"),
-        ("evaluators/tasks/reply.py", "TASK = ", "OTHER = ", "defines no TASK, which makes it a task"),
-        ("evaluators/tasks/reply.py", 'name: str = "reply"', 'name: str = "answer"', "give both one name"),
-        ("evaluators/metrics/courtesy.py", 'name="courtesy_equality"', 'name="courtesy"', "is defined twice, in"),
-        ("evaluators/metrics/courtesy.py", "    statistics=_equality_statistics,\n", "", "cannot be imported: "),
-        ("evaluators/metrics/courtesy.py", "import numpy as np\n", "import numpy as\n", ".py:8: SyntaxError: "),
+        ("evaluators/tasks/greetings/greetings_benchmark.py", 'name="greetings"', 'name="other"', "give both one name"),
+        ("evaluators/tasks/greetings/reply_task.py", "TASK = ", "OTHER = ", "defines no TASK, which makes it a task"),
+        (
+            "evaluators/tasks/greetings/reply_task.py",
+            'name: str = "reply"',
+            'name: str = "answer"',
+            "give both one name",
+        ),
+        (
+            "evaluators/tasks/greetings/courtesy_metrics.py",
+            'name="courtesy_equality"',
+            'name="courtesy"',
+            "is defined twice, in",
+        ),
+        (
+            "evaluators/tasks/greetings/courtesy_metrics.py",
+            "    statistics=_equality_statistics,\n",
+            "",
+            "cannot be imported: ",
+        ),
+        (
+            "evaluators/tasks/greetings/courtesy_metrics.py",
+            "import numpy as np\n",
+            "import numpy as\n",
+            ".py:8: SyntaxError: ",
+        ),
     ],
 )
 def test_a_fault_of_a_plug_in_is_a_one_line_error(

@@ -19,7 +19,7 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
-from biasboard.ground.plugins import ALL_PACKAGES, added_folders
+from biasboard.ground.plugins import ALL_PACKAGES, added_folders, installed_folders
 from biasboard.ground.strict_json import JsonValue
 
 VARIABLE = "BIASBOARD_MEMORY"
@@ -117,24 +117,24 @@ def _digest(key: str, text: bytes) -> bytes:
 def code_sha256() -> str:
     """Return a hash of the code: this distribution, the added plug-ins, and the versions of Python and of packages."""
     digest = hashlib.sha256(sys.version.encode())
-    for root in (Path(__file__).parents[2], *added_folders()):
+    layouts = [root / package for root in (Path(__file__).parents[2], *added_folders()) for package in ALL_PACKAGES]
+    for root in (*layouts, *installed_folders()):
         for path in sorted(_files(root)):
-            digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
+            digest.update(f"\0{path.relative_to(root.parent).as_posix()}\0".encode() + path.read_bytes())
     for installed in sorted(_installed()):
         digest.update(installed.encode())
     return digest.hexdigest()
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Yield every file of the packages in a folder, also behind links: a plug-in may read any of them."""
+    """Yield every file below a package, also behind links: a plug-in may read any of them."""
     seen: set[Path] = set()
-    for package in ALL_PACKAGES:
-        for folder, folders, names in os.walk(root / package, followlinks=True):
-            real = Path(folder).resolve()
-            # A link to a folder above would be followed for ever.
-            folders[:] = [] if real in seen else [name for name in folders if name != "__pycache__"]
-            seen.add(real)
-            yield from (path for name in names if (path := Path(folder, name)).is_file())
+    for folder, folders, names in os.walk(root, followlinks=True):
+        real = Path(folder).resolve()
+        # A link to a folder above would be followed for ever.
+        folders[:] = [] if real in seen else [name for name in folders if name != "__pycache__"]
+        seen.add(real)
+        yield from (path for name in names if (path := Path(folder, name)).is_file())
 
 
 def _installed() -> Iterator[str]:

@@ -1,50 +1,158 @@
-"""Finds plug-ins: each file in a certain folder is a plug-in with the name of the file. There is no registry to edit.
+"""Finds plug-ins by the names of their files. There is no registry to edit.
+
+Three places hold them::
+
+    PACKAGE/NAME.py                      a folder of one kind: PACKAGE/NAME/ if it takes several files
+    PACKAGE/FAMILY/NAME_SUFFIX.py        a folder in which families keep several kinds together
+    an entry point of an installed distribution, in the group biasboard.KIND: NAME = "its.module"
 
 The environment variable ``BIASBOARD_PLUGINS`` adds folders outside the repository. It lists them as ``PATH`` does, and
-each repeats the layout of the repository. A file ``evaluators/metrics/x.py`` in such a folder becomes the module
-``evaluators.metrics.x``, which is found, listed and imported like any other.
+each repeats the layout of the repository. A file ``evaluators/backends/x.py`` in such a folder becomes the module
+``evaluators.backends.x``, which is found, listed and imported like any other.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import pkgutil
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from biasboard.ground.errors import BiasboardError, ConfigError
 
 VARIABLE = "BIASBOARD_PLUGINS"
-HINT = f"if a plug-in defines it, name its folder in {VARIABLE}"
+HINT = f"if a plug-in defines it, install its package or name its folder in {VARIABLE}"
 PACKAGES = ("schemas", "builders", "evaluators", "leaderboard")
 """The packages that plug-ins can add files to."""
 ALL_PACKAGES = ("biasboard", *PACKAGES)
+_GROUPS = "biasboard."
+
+
+@dataclass(frozen=True)
+class PlugIns:
+    """A kind of plug-in."""
+
+    kind: str
+    """What the group of entry points is called after ``biasboard.``, such as ``backends``."""
+    package: str
+    """Dotted name of the package that holds them, such as ``evaluators.backends``."""
+    word: str
+    """What messages call one of them, such as ``backend``."""
+    defines: str | None = None
+    """Name that each module must define; None for none."""
+    suffix: str = ""
+    """End of the names of their files, such as ``_task``, if the package or its folders hold other files too."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the sorted names of all plug-ins, without importing them.
+
+        Raises:
+            ConfigError: ``BIASBOARD_PLUGINS`` names a folder that does not exist, or two plug-ins have the same name.
+        """
+        return tuple(_modules(self))
+
+    def module_name(self, name: str) -> str:
+        """Return the dotted name of the module of a plug-in.
+
+        Raises:
+            ConfigError: no plug-in has that name.
+        """
+        if name not in _modules(self):
+            raise ConfigError(f"{self.word} '{name}' does not exist; have: {', '.join(self.names())}")
+        return _modules(self)[name]
+
+    def load(self, name: str) -> ModuleType:
+        """Import a plug-in by name.
+
+        Raises:
+            ConfigError: no plug-in has that name, its module cannot be imported, or it does not define the name.
+        """
+        return _load(self, name)
+
+    def get(self, name: str) -> Any:
+        """Return what a plug-in defines.
+
+        Raises:
+            ConfigError: as for :meth:`load`.
+        """
+        return getattr(self.load(name), self.defines or "")
 
 
 @cache
-def names(package: str) -> tuple[str, ...]:
-    """Return the sorted names of the plug-ins in a package, without importing them.
-
-    Args:
-        package: Dotted name of the package, such as ``evaluators.backends``.
-
-    Raises:
-        ConfigError: ``BIASBOARD_PLUGINS`` names a folder that does not exist, or two files have the same name.
-    """
+def _modules(plug_ins: PlugIns) -> Mapping[str, str]:
+    """Return the modules of plug-ins by their names, sorted."""
     added_folders()
-    places: dict[str, str] = {}
-    for place in importlib.import_module(package).__path__:
-        for module in pkgutil.iter_modules([place]):
-            if module.name.startswith("_"):
-                continue
-            first = places.setdefault(module.name, place)
-            if first != place:
-                raise ConfigError(f"plug-in '{module.name}' is in {first} and in {place}; rename one of them")
-    return tuple(sorted(places))
+    places: dict[str, tuple[str, str]] = {}
+    for name, module, place in (*_files(plug_ins), *_installed(plug_ins)):
+        first = places.setdefault(name, (module, place))
+        if first != (module, place):
+            raise ConfigError(f"{plug_ins.word} '{name}' is in {first[1]} and in {place}; rename one of them")
+    return {name: module for name, (module, _) in sorted(places.items())}
+
+
+def _files(plug_ins: PlugIns) -> Iterator[tuple[str, str, str]]:
+    """Yield name, module and place of each plug-in that is a file."""
+    package = importlib.import_module(plug_ins.package)
+    for place in package.__path__:
+        if not plug_ins.suffix:
+            for module in pkgutil.iter_modules([place]):
+                if not module.name.startswith("_"):
+                    yield module.name, f"{plug_ins.package}.{module.name}", place
+            continue
+        for pattern in (f"*{plug_ins.suffix}.py", f"*/*{plug_ins.suffix}.py"):
+            for path in Path(place).glob(pattern):
+                if not path.name.startswith("_"):
+                    inner = path.relative_to(place).with_suffix("").parts
+                    yield path.stem.removesuffix(plug_ins.suffix), ".".join((plug_ins.package, *inner)), str(path)
+
+
+def _installed(plug_ins: PlugIns) -> Iterator[tuple[str, str, str]]:
+    for point in _entry_points():
+        if point.group != _GROUPS + plug_ins.kind:
+            continue
+        distribution = point.dist.name if point.dist else "an installed package"
+        yield point.name, point.module, f"{point.module} of {distribution}"
+
+
+@cache
+def _entry_points() -> tuple[EntryPoint, ...]:
+    # One look at all distributions takes 12 ms, one for each kind would take it ten times.
+    points = (point for installed in distributions() for point in installed.entry_points)
+    return tuple(point for point in points if point.group.startswith(_GROUPS))
+
+
+@cache
+def _load(plug_ins: PlugIns, name: str) -> ModuleType:
+    dotted = plug_ins.module_name(name)
+    try:
+        module = importlib.import_module(dotted)
+    except BiasboardError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        # The place of a mistake of syntax is in the error, not among the frames.
+        place = f"{getattr(error, 'filename', None) or frame.filename}:{getattr(error, 'lineno', None) or frame.lineno}"
+        raise ConfigError(
+            f"{plug_ins.word} '{name}' cannot be imported: {place}: {_named(error)}; correct the file"
+        ) from error
+    if plug_ins.defines is not None and not hasattr(module, plug_ins.defines):
+        raise ConfigError(
+            f"{module.__file__}: defines no {plug_ins.defines}, which makes it a {plug_ins.word}; add it, or move the "
+            "file"
+        )
+    return module
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
 
 
 def added_folders() -> list[Path]:
@@ -63,6 +171,13 @@ def added_folders() -> list[Path]:
     return _roots()
 
 
+def installed_folders() -> list[Path]:
+    """Return the folders of the installed packages, also of editable ones, whose entry points name plug-ins."""
+    packages = {point.module.partition(".")[0] for point in _entry_points()} - set(ALL_PACKAGES)
+    specs = (importlib.util.find_spec(package) for package in sorted(packages))
+    return [Path(place) for spec in specs if spec for place in spec.submodule_search_locations or ()]
+
+
 def search_path(package: str, own: Iterable[str]) -> list[str]:
     """Return the folders in which the modules of a package lie; a package of plug-ins sets its ``__path__`` to it.
 
@@ -76,36 +191,3 @@ def search_path(package: str, own: Iterable[str]) -> list[str]:
 
 def _roots() -> list[Path]:
     return [Path(entry) for entry in os.environ.get(VARIABLE, "").split(os.pathsep) if entry]
-
-
-@cache
-def load(package: str, name: str, *, kind: str, defines: str | None = None) -> ModuleType:
-    """Import a plug-in by name.
-
-    Args:
-        package: Dotted name of the package that contains it, such as ``evaluators.backends``.
-        name: Name of its file without ``.py``.
-        kind: Word for such a plug-in in the error message, such as ``backend``.
-        defines: Name that the file must define; None for none.
-
-    Raises:
-        ConfigError: no plug-in has that name, its file cannot be imported, or it does not define the name.
-    """
-    if name not in names(package):
-        raise ConfigError(f"{kind} '{name}' does not exist; have: {', '.join(names(package))}")
-    try:
-        module = importlib.import_module(f"{package}.{name}")
-    except BiasboardError:
-        raise
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        # The place of a mistake of syntax is in the error, not among the frames.
-        place = f"{getattr(error, 'filename', None) or frame.filename}:{getattr(error, 'lineno', None) or frame.lineno}"
-        raise ConfigError(f"{kind} '{name}' cannot be imported: {place}: {_named(error)}; correct the file") from error
-    if defines is not None and not hasattr(module, defines):
-        raise ConfigError(f"{module.__file__}: defines no {defines}, which makes it a {kind}; add it, or move the file")
-    return module
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"

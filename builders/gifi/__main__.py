@@ -12,10 +12,10 @@ import typer
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report, steps
+from builders.dataset.output import Draft, write_dataset
+from builders.dataset.summary import closing_lines
 from builders.gifi import BUILDER, drafts
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
-from builders.output import Draft, write_dataset
-from builders.summary import closing_lines
 from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
 

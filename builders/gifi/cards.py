@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from builders.card import Annotation, Card, CardTable
-from builders.output import DraftSplit
+from builders.dataset.card import Annotation, Card, CardTable
+from builders.dataset.output import DraftSplit
 from schemas.documents.item_shape import Item
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from biasboard.ground.progress import Report
+from builders.dataset.input_files import check_hashes, read_files
+from builders.dataset.output import Draft, DraftSplit, Rule
+from builders.dataset.selection import take_units
 from builders.gifi import BUILDER, embedded_card, published, published_csv, tagged_sources, tagging, tango
 from builders.gifi.cards import gifi_card
 from builders.gifi.embedded import embedded_items
 from builders.gifi.tagged_sources import Tagged
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
-from builders.input_files import check_hashes, read_files
-from builders.output import Draft, DraftSplit, Rule
-from builders.selection import take_units
 from schemas.documents.dataset import Reject, Source
 from schemas.documents.item_shape import Item
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, cast
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
+from builders.dataset.output import Rule
 from builders.gifi.published_csv import FILES, REMEDY, PromptRow, VariantRows
 from builders.gifi.variants import Repaired, VariantFrame
-from builders.output import Rule
 from schemas.documents.dataset import Reject
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
 from schemas.items.pronoun_text import Antecedent, PronounTextItem

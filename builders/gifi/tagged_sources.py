@@ -13,10 +13,10 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.progress import Report
+from builders.dataset.output import Rule
 from builders.gifi.hub import SourceFile, source_file
 from builders.gifi.tagging import UncertainError, tagged
 from builders.gifi.variants import Repaired, VariantFrame
-from builders.output import Rule
 from schemas.documents.dataset import Reject
 from schemas.lexicon import pronoun_families
 

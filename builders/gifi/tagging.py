@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 
 from biasboard.ground.errors import import_extra
-from builders.output import Rule
+from builders.dataset.output import Rule
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from schemas.lexicon import PronounCase
 from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
+from builders.dataset.input_files import read_file as read_whole
+from builders.dataset.output import Rule
 from builders.gifi.variants import Repaired, VariantFrame
-from builders.input_files import read_file as read_whole
-from builders.output import Rule
 from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from builders.output import Rule
+from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject
 from schemas.items.pronoun_text import Antecedent, PronounTextItem
 from schemas.items.word_problem import WordProblemItem

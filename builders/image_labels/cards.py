@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from builders.card import Annotation, Card, CardTable
+from builders.dataset.card import Annotation, Card, CardTable
 from builders.image_labels.checking import Sound
 from builders.image_labels.items import Drawn
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report
+from builders.dataset.output import Rule
 from builders.image_labels.content import Candidate, Content
 from builders.image_labels.folder import OTHER_FILE
-from builders.output import Rule
 from schemas.documents.dataset import Reject
 from schemas.files.pictures import decoded, pixels_sha256
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.progress import Report
+from builders.dataset.output import Draft, DraftSplit
 from builders.image_labels import BUILDER
 from builders.image_labels.cards import Texts, image_card
 from builders.image_labels.checking import RULES, check_images
@@ -13,7 +14,6 @@ from builders.image_labels.content import Content
 from builders.image_labels.folder import OPEN_LICENCES, read_folder
 from builders.image_labels.hub import HUB_ID, read_cifar
 from builders.image_labels.items import SPLITS, Drawn, Sizes, content_free_items, drawn, items_of
-from builders.output import Draft, DraftSplit
 from schemas.documents.item_shape import Item
 
 _BUILDER_VERSION = "1.0"

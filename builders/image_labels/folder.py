@@ -10,8 +10,8 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
+from builders.dataset.input_files import read_file
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
-from builders.input_files import read_file
 from schemas.documents.dataset import Reject, Source
 
 OTHER_FILE = "other_file"

@@ -10,10 +10,10 @@ from pathlib import Path
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import Report, silent
-from builders.croissant import croissant_problems
+from builders.dataset.croissant import croissant_problems
+from builders.dataset.version import EXAMPLE, version_key
 from builders.publish.refusals import check_files, check_listed, check_manifest, check_texts
 from builders.publish.statements import statement_problems
-from builders.version import EXAMPLE, version_key
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.validate import CARD, problems

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
+from builders.dataset.version import version_key
 from builders.publish.hub import HubFile, HubRepository, HubState
 from builders.publish.local import LocalDataset, LocalFile
-from builders.version import version_key
 from schemas.folders.dataset_folder import MANIFEST
 from schemas.validate import CARD
 

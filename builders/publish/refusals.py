@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
-from builders.croissant import CROISSANT_FILE
+from builders.dataset.croissant import CROISSANT_FILE
+from builders.dataset.hub_benchmark import BENCHMARK_FILE
+from builders.dataset.licence_files import is_licence_file
+from builders.dataset.output import ensure_publishable
+from builders.dataset.protected import ProtectedSource, digests_of, holds_protected
 from builders.description import Builder, BuilderSource, all_builders
-from builders.hub_benchmark import BENCHMARK_FILE
-from builders.licence_files import is_licence_file
-from builders.output import ensure_publishable
-from builders.protected import ProtectedSource, digests_of, holds_protected
 from builders.publish.texts import texts_of
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import MANIFEST, REJECTS

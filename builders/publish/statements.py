@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from builders.card import front_matter_facts, stated_parts
-from builders.hub_benchmark import BENCHMARK_FILE, render_benchmark
+from builders.dataset.card import front_matter_facts, stated_parts
+from builders.dataset.hub_benchmark import BENCHMARK_FILE, render_benchmark
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import MANIFEST
 from schemas.validate import CARD

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
-from builders.protected import sentence_in_parts
+from builders.dataset.protected import sentence_in_parts
 
 _MOST_ROWS = 1_000
 """Number of rows of a table that are read at once."""

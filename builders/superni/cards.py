@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from builders.card import Annotation, Card, CardTable
+from builders.dataset.card import Annotation, Card, CardTable
 from builders.superni.survey import TaskSummary
 
 PAPER = (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from builders.output import Rule
+from builders.dataset.output import Rule
 from schemas.documents.dataset import Reject
 
 EMPTY_INPUT = Rule(name="empty_input", description="the item has an input of more than spaces")

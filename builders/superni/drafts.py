@@ -9,7 +9,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import Report
-from builders.output import Draft
+from builders.dataset.output import Draft
 from builders.superni import BUILDER, embedded, hub, natural_instructions
 from builders.superni.cards import PAPER, SUPERNI, superni_card
 from builders.superni.choosing import FILTER, PUBLISHED, Chosen, choose_filtered, choose_named, choose_published

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from builders.output import Rule
+from builders.dataset.output import Rule
 from builders.superni.content import Instance
 
 PERIOD = Rule(name="label_with_period", description="a label of the task ends in a period")

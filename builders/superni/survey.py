@@ -13,7 +13,7 @@ from typing import NamedTuple, overload
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.progress import Report
-from builders.output import DraftSplit
+from builders.dataset.output import DraftSplit
 from builders.superni.choosing import FILTER, Chosen, shortened
 from builders.superni.content import TaskContent, TaskPlace
 from builders.superni.items import N_BIAS, N_CONTENT_FREE, N_POOL, SPLITS, labels_of, n_test_of, split_items

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
-from builders.output import Rule
+from builders.dataset.output import Rule
 from builders.superni.content import TaskContent
 from builders.superni.items import N_SUPPORT
 

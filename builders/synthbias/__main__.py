@@ -14,9 +14,9 @@ import typer
 from biasboard.ground.command_line import Place, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report, steps
+from builders.dataset.output import Draft, write_dataset
+from builders.dataset.summary import closing_lines
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
-from builders.output import Draft, write_dataset
-from builders.summary import closing_lines
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
 from builders.synthbias.generation import source as generated

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from builders.card import Annotation, Card, CardTable
-from builders.output import DraftSplit
+from builders.dataset.card import Annotation, Card, CardTable
+from builders.dataset.output import DraftSplit
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 

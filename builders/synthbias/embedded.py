@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import NamedTuple
 
-from builders.output import Draft
+from builders.dataset.output import Draft
 from builders.synthbias import embedded_card
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE

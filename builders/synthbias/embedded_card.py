@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from builders.card import Annotation
+from builders.dataset.card import Annotation
 from builders.synthbias.frames import open_frames, settled_frames
 from builders.synthbias.lean import lean_table, measured_leans
 from builders.synthbias.readings import agreement_table, n_dropped, readers, readings_table, votes

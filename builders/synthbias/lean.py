@@ -16,7 +16,7 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
-from builders.card import CardTable
+from builders.dataset.card import CardTable
 from builders.synthbias.frames import text_of
 from schemas.documents.result import Result
 from schemas.folders import run_folder

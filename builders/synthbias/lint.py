@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from biasboard.ground.errors import ConfigError
-from builders.input_files import read_file
+from builders.dataset.input_files import read_file
 from builders.synthbias.checks.balance import Balance
 from builders.synthbias.checks.catalogue import CATALOGUE
 from builders.synthbias.checks.check import SEVERITIES, Finding, Severity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-from builders.output import DraftSplit
+from builders.dataset.output import DraftSplit
 from builders.synthbias.frame import FAMILY_OF_GENDER, Position
 from builders.synthbias.mentions import mask_pronouns
 from builders.synthbias.pairing import cluster_of, item_id, pair_key, stereotype_of

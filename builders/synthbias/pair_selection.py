@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from biasboard.ground.errors import ConfigError
-from builders.output import DraftSplit
-from builders.selection import round_robin
+from builders.dataset.output import DraftSplit
+from builders.dataset.selection import round_robin
 from schemas.items.coreference import CoreferenceItem
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report, silent
-from builders.input_files import read_file
-from builders.output import Draft, DraftSplit, ExtraFile
+from builders.dataset.input_files import read_file
+from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import published_card
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE

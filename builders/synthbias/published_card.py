@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders.card import Annotation
+from builders.dataset.card import Annotation
 
 LICENCE_FILE = "LICENSE_DATA"
 """Name of the licence file, which is copied into the dataset if it lies beside the input file."""

@@ -14,7 +14,7 @@ from io import StringIO
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import DataError
-from builders.card import CardTable
+from builders.dataset.card import CardTable
 from builders.synthbias.frame import Frame
 from builders.synthbias.frames import open_frames, settled_frames, text_of
 

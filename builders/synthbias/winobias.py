@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from builders.input_files import check_hashes, read_files
-from builders.output import Draft, DraftSplit, ExtraFile
+from builders.dataset.input_files import check_hashes, read_files
+from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import winobias_card
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE

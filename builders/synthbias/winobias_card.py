@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders.card import Annotation
+from builders.dataset.card import Annotation
 
 DATA_STATEMENT = """\
 The sentences of WinoBias: English, written by its authors, each with two occupations and a pronoun that means one of

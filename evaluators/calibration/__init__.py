@@ -1,4 +1,4 @@
-"""The calibrations of distributions over labels, one file each; see :mod:`evaluators.calibrator`."""
+"""Calibrations of distributions over labels, each a file ``NAME_calibration.py``; see :mod:`evaluators.calibrator`."""
 
 from biasboard.ground.plugins import search_path
 

@@ -15,13 +15,13 @@ from evaluators.commands.planning import plans_of, scorers_of
 from evaluators.commands.report import print_next, report, report_briefly
 from evaluators.commands.run_json import json_alone, run_as_json
 from evaluators.models.ids import check_model_id
-from evaluators.runs.context import check_context
-from evaluators.runs.earlier import StoredAnswers
-from evaluators.runs.estimate import Estimate, estimate, estimates_as_json, print_estimates
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import Finished, run
-from evaluators.runs.plan import Plan
-from evaluators.runs.unread import check_read
+from evaluators.runs.ask.context import check_context
+from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.runs.measure.unread_answers import check_read
+from evaluators.runs.plan.earlier_answers import StoredAnswers
+from evaluators.runs.plan.estimate import Estimate, estimate, estimates_as_json, print_estimates
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
 from evaluators.scorer import with_scorers
 from evaluators.stores.maintenance import check_cache
 

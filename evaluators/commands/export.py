@@ -24,9 +24,9 @@ from evaluators.commands.options import (
 )
 from evaluators.commands.planning import plans_of
 from evaluators.harness import Harness, ScoresOptions, load_harness
-from evaluators.runs.capabilities import check_askable
-from evaluators.runs.plan import Plan
-from evaluators.runs.questions import Borders, exported_task
+from evaluators.runs.plan.capabilities import check_askable
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.questions import Borders, exported_task
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import read_manifest
 

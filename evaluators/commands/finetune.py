@@ -81,7 +81,7 @@ def _finetune(
     from biasboard.ground.progress import working
     from evaluators.commands.planning import plans_of
     from evaluators.models.ids import check_model_id
-    from evaluators.runs.finetuning import finetune
+    from evaluators.runs.ask.finetuning import finetune
     from evaluators.trainer import open_trainer
 
     if options.name is not None:

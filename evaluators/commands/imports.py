@@ -18,10 +18,10 @@ from evaluators.commands.options import MAX_FAILURES, NORMALISATION, normalisati
 from evaluators.commands.report import print_next
 from evaluators.harness import harness_names, load_harness
 from evaluators.models.ids import check_model_id
-from evaluators.runs.importing import BACKEND, Imported, ImportOptions, import_file, write_imported
-from evaluators.runs.options import MAX_FAILURE_RATE
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.ask.importing import BACKEND, Imported, ImportOptions, import_file, write_imported
+from evaluators.runs.plan.options import MAX_FAILURE_RATE
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.scorer import SCORER_HELP, open_scorers, with_scorers
 from evaluators.task import task_for
 from schemas.documents.dataset import Manifest

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from biasboard.ground import plugins
 from biasboard.ground.errors import BiasboardError, ConfigError
 from biasboard.ground.hub import REMEDY, hub_fault, hub_host, hub_is_off
+from evaluators.backend import BACKENDS
 from evaluators.models.machine import chosen_threads
 from evaluators.stores.maintenance import check_cache, summarise
 
@@ -79,7 +80,7 @@ def extra_of(backend: str) -> str | None:
     Raises:
         ConfigError: there is no such backend.
     """
-    extra: str | None = plugins.load("evaluators.backends", backend, kind="backend").EXTRA
+    extra: str | None = BACKENDS.load(backend).EXTRA
     return extra
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from biasboard.ground import plugins
 from biasboard.ground.command_line import one_line_errors
+from evaluators.backend import BACKENDS
 from evaluators.benchmark import benchmarks
 from evaluators.harness import harness_names, load_harness
-from evaluators.runs.measuring import metric_definitions
-from evaluators.task import Task, load_task
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.scorer import SCORERS
+from evaluators.task import TASKS, Task, load_task
 
 
 @one_line_errors()
@@ -21,18 +22,18 @@ def list_command() -> None:
             print(f"  baseline {baseline.name}: {baseline.description}")
         for index in benchmark.indices:
             print(f"  index {index.name}: {index.description}")
-    for name in plugins.names("evaluators.backends"):
-        module = plugins.load("evaluators.backends", name, kind="backend")
+    for name in BACKENDS.names():
+        module = BACKENDS.load(name)
         extra = "" if module.EXTRA is None else f" (extra: {module.EXTRA})"
         print(f"backend {name}: {module.SUMMARY}{extra}")
-    for name in plugins.names("evaluators.scorers"):
-        module = plugins.load("evaluators.scorers", name, kind="scorer")
+    for name in SCORERS.names():
+        module = SCORERS.load(name)
         print(f"scorer {name}: {module.SUMMARY}")
         for kind in module.KINDS:
             print(f"  kind {kind}")
     for name in harness_names():
         print(f"harness {name}: {load_harness(name).summary}")
-    for name in plugins.names("evaluators.tasks"):
+    for name in TASKS.names():
         task = load_task(name)
         print(f"task {name} {task.version}: asks about items of shape {task.item_shape}")
         for line in _prompt_lines(task):

@@ -16,10 +16,10 @@ from evaluators.harness import CountTokens, Harness, HarnessLog, LoggedChoice, L
 from evaluators.models.foreign_borders import BorderCounter
 from evaluators.models.ids import check_model_id
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
-from evaluators.runs.importing import BACKEND, ImportOptions, write_imported
-from evaluators.runs.logged_answers import Matched, match_log
-from evaluators.runs.plan import Plan
-from evaluators.runs.questions import plan_again
+from evaluators.runs.ask.importing import BACKEND, ImportOptions, write_imported
+from evaluators.runs.ask.logged_answers import Matched, match_log
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.questions import plan_again
 from evaluators.scorer import with_scorers
 from schemas.documents.result import Model, Normalisation
 from schemas.folders.dataset_folder import read_manifest

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from evaluators.commands.options import ItemChoice, normalisation_named, opened_scorers
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import Selection, select, shape_listed
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer
 from evaluators.task import Prompt, Task, prompt_of, task_for
 from schemas.documents.dataset import Manifest

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.gates import why_no_rank
-from evaluators.runs.unread import notes
+from evaluators.runs.measure.gates import why_no_rank
+from evaluators.runs.measure.unread_answers import notes
 from schemas.documents.result import Metric, Result
 from schemas.folders.run_folder import RESULT
 

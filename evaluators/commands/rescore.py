@@ -11,8 +11,8 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.progress import steps
 from evaluators.commands.options import normalisation_named, opened_scorers
 from evaluators.commands.report import report
-from evaluators.runs.options import MAX_FAILURE_RATE
-from evaluators.runs.rescore import Rescored, rescore
+from evaluators.runs.measure.rescore import Rescored, rescore
+from evaluators.runs.plan.options import MAX_FAILURE_RATE
 from schemas.folders.finding_runs import finished_runs
 
 MOST_CHANGES = 20

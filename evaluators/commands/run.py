@@ -23,7 +23,7 @@ from evaluators.commands.options import (
     TASK_HELP,
     RunChoice,
 )
-from evaluators.runs.options import MAX_FAILURE_RATE
+from evaluators.runs.plan.options import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP
 
 KEPT = "stopped; the answers so far are kept, and the same command continues from there"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
-from evaluators.runs.unread import is_unreadable
+from evaluators.runs.measure.unread_answers import is_unreadable
 from schemas.documents.result import Result
 from schemas.files import contract
 

@@ -1,4 +1,14 @@
-"""The tasks, one file each: they turn items into requests, and responses into records."""
+"""The families of tasks. A folder holds all of one: what is asked, how answers are read, and what is measured.
+
+By the names of its files::
+
+    NAME_task.py         turns items into requests, and responses into readings (evaluators/task.py)
+    NAME_metrics.py      defines metrics of the tables of its records (evaluators/metric.py)
+    NAME_benchmark.py    baselines, indices, gates and imports of a benchmark (evaluators/benchmark.py)
+    all others           what these share: prompts, readings, detectors, tables
+
+A family may use another one only where it asks the same in another way, as images do with labels.
+"""
 
 from biasboard.ground.plugins import search_path
 

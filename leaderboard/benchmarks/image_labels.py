@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluators.labels.headings import metric_headings
-from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.tasks.labels.headings import metric_headings
 from leaderboard.benchmark import BenchmarkPages, Column, Layout, Paper
 
 _TASK = "image_classification"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from evaluators.calibrator import calibrations
-from evaluators.labels.examples import SHARES, rule_of
-from evaluators.labels.headings import HEADINGS, METHODS, metric_headings
-from evaluators.labels.prompts import N_BALANCED, N_EXAMPLES
-from evaluators.labels.table import calibrated_measures
+from evaluators.tasks.labels.examples import SHARES, rule_of
+from evaluators.tasks.labels.headings import HEADINGS, METHODS, metric_headings
+from evaluators.tasks.labels.prompts import N_BALANCED, N_EXAMPLES
+from evaluators.tasks.labels.table import calibrated_measures
 from leaderboard.benchmark import BenchmarkPages, Column, IndexChart, Layout, Paper
 
 _LABELS = metric_headings()

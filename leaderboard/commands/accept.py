@@ -15,7 +15,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.checking.register import acceptances, check_owner, read_register, write_register
+from leaderboard.verify.register import acceptances, check_owner, read_register, write_register
 from schemas.documents.conversion import from_values
 from schemas.documents.register import Acceptance, Decision, Rerun
 from schemas.folders.run_folder import RESULT

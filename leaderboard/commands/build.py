@@ -14,16 +14,16 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark import check_plug_ins, load_pages
-from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import open_book
-from leaderboard.checking.loading import Loaded, load
-from leaderboard.checking.register import read_register
 from leaderboard.commands.options import KeySecretFile
+from leaderboard.pages import publishing
+from leaderboard.pages.dataset_views import built_datasets, cards_of, folders_of, kept_keys
+from leaderboard.pages.publishing import DEFAULT_SITE
+from leaderboard.pages.rendering import copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble, table_title
-from leaderboard.site import publishing
-from leaderboard.site.dataset_views import built_datasets, cards_of, folders_of, kept_keys
-from leaderboard.site.pages import copies, generate, make_view, parquet_files
-from leaderboard.site.publishing import DEFAULT_SITE
+from leaderboard.verify.entries import Root
+from leaderboard.verify.keys import open_book
+from leaderboard.verify.loading import Loaded, load
+from leaderboard.verify.register import read_register
 from schemas.documents.result import Metric
 
 

@@ -13,7 +13,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.site.markup import plain_markdown
+from leaderboard.pages.markup import plain_markdown
 
 _MOST_BYTES = 4 << 20
 _MOST_SHOWN = 50

@@ -17,15 +17,15 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark import check_plug_ins, load_pages
-from leaderboard.checking.entries import Entry, Root
-from leaderboard.checking.intake import results_in
-from leaderboard.checking.keys import KeyBook, open_book
-from leaderboard.checking.loading import verified_outcomes
-from leaderboard.checking.submissions import read_submission
-from leaderboard.checking.withholding import why_withheld
 from leaderboard.commands.options import KeySecretFile
+from leaderboard.pages.addresses import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
-from leaderboard.site.addresses import permalink
+from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.intake import results_in
+from leaderboard.verify.keys import KeyBook, open_book
+from leaderboard.verify.loading import verified_outcomes
+from leaderboard.verify.submissions import read_submission
+from leaderboard.verify.withholding import why_withheld
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import RESULT

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from biasboard.ground.command_line import one_line_errors
-from leaderboard.site import serving
-from leaderboard.site.publishing import DEFAULT_SITE
+from leaderboard.pages import serving
+from leaderboard.pages.publishing import DEFAULT_SITE
 
 
 @one_line_errors("stopped")

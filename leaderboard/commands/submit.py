@@ -18,10 +18,10 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import steps
 from leaderboard.benchmark import check_plug_ins
-from leaderboard.checking.keys import KeyBook, open_book
-from leaderboard.checking.submissions import Prepared, Statement, prepare, write_prepared
-from leaderboard.checking.verdicts import judge
 from leaderboard.commands.options import KeySecretFile
+from leaderboard.verify.keys import KeyBook, open_book
+from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
+from leaderboard.verify.verdicts import judge
 from schemas.folders.finding_runs import finished_runs
 
 PullRequest: TypeAlias = Literal["hub", "git"]

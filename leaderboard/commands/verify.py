@@ -21,13 +21,13 @@ from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions, with_backend_options
 from leaderboard.benchmark import check_plug_ins
-from leaderboard.checking.complete_runs import CompleteRuns
-from leaderboard.checking.keys import KeyBook, open_book
-from leaderboard.checking.refitting import refit as refit_again
-from leaderboard.checking.register import read_register
-from leaderboard.checking.rerunning import rerun as repeat
-from leaderboard.checking.verdicts import UNCOMPARED, Verdict, judge, owned
 from leaderboard.commands.options import KeySecretFile
+from leaderboard.verify.complete_runs import CompleteRuns
+from leaderboard.verify.keys import KeyBook, open_book
+from leaderboard.verify.refitting import refit as refit_again
+from leaderboard.verify.register import read_register
+from leaderboard.verify.rerunning import rerun as repeat
+from leaderboard.verify.verdicts import UNCOMPARED, Verdict, judge, owned
 from schemas.documents.register import Register
 from schemas.folders.run_folder import RESULT, read_result
 

@@ -17,9 +17,9 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import load_pages
-from leaderboard.checking.entries import why_unranked
 from leaderboard.ranking.gates import Gates
 from leaderboard.result_format import Addresses, VerifiedResult
+from leaderboard.verify.entries import why_unranked
 from schemas.documents.result import Metric
 
 _FOLDER = ".eval_results"

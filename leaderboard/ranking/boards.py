@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from biasboard.ground import strict_json
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark import Column
-from leaderboard.checking.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.columns import Undefined, choose, undefined
-from leaderboard.ranking.doubles import Duplicate, FirstAnswers, precedence, singled, with_own_identities
+from leaderboard.ranking.duplicates import Duplicate, FirstAnswers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.indices import Indices, index_tables
 from leaderboard.ranking.rank_ranges import NO_RANKING, Candidate, Comparison, Ranking, RankRange, rank
+from leaderboard.verify.entries import MIN_COVERAGE, Entry, Match, model_label, why_unranked
 from schemas.documents.result import Metric, Signature
 
 

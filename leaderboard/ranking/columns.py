@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from leaderboard.benchmark import Column, load_pages
-from leaderboard.checking.entries import Entry
+from leaderboard.verify.entries import Entry
 
 
 class Undefined(NamedTuple):

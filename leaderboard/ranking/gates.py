@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from evaluators.benchmark import Gate, load_benchmark
-from evaluators.runs.indices import protocol_of
-from leaderboard.checking.entries import Entry, why_unranked
+from evaluators.runs.measure.indices import protocol_of
+from leaderboard.verify.entries import Entry, why_unranked
 
 
 class _Model(NamedTuple):

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.example_sets import SetTable, set_tables
-from evaluators.runs.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
-from leaderboard.checking.entries import MIN_COVERAGE, Entry, model_label, why_unranked
+from evaluators.runs.measure.example_sets import SetTable, set_tables
+from evaluators.runs.measure.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.gates import Gates, in_config
 from leaderboard.ranking.rank_ranges import Candidate, Comparison, RankRange, rank
+from leaderboard.verify.entries import MIN_COVERAGE, Entry, model_label, why_unranked
 from schemas.documents.result import Metric, Model, Result
 from schemas.documents.score import Scorer
 

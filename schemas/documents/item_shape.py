@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.plugins import HINT, PlugIns
 from schemas.documents.base import Document
 
-_PACKAGE = "schemas.items"
+SHAPES = PlugIns("items", "schemas.items", word="item shape", defines="SHAPE")
 
 
 class Item(Document):
@@ -53,7 +53,7 @@ def item_shapes() -> Mapping[str, ItemShape]:
     Raises:
         ConfigError: two shapes have one name or one dataclass.
     """
-    loaded = {name: _load(name) for name in plugins.names(_PACKAGE)}
+    loaded = {name: _load(name) for name in SHAPES.names()}
     found: dict[str, ItemShape] = dict(loaded)
     for shape in loaded.values():
         for other in shape.also_called:
@@ -71,7 +71,7 @@ def item_shapes() -> Mapping[str, ItemShape]:
 
 
 def _load(name: str) -> ItemShape:
-    module = plugins.load(_PACKAGE, name, kind="item shape", defines="SHAPE")
+    module = SHAPES.load(name)
     shape: ItemShape = module.SHAPE
     if not issubclass(shape.row_type, Item):
         raise ConfigError(f"{module.__file__}: {shape.row_type.__name__} does not extend Item; add it")
@@ -93,5 +93,5 @@ def shape_of(listed: str, *, where: str) -> ItemShape:
     """
     shapes = item_shapes()
     if listed not in shapes:
-        raise DataError(f"{where}: item_shape '{listed}' is unknown; have: {', '.join(shapes)}; {plugins.HINT}")
+        raise DataError(f"{where}: item_shape '{listed}' is unknown; have: {', '.join(shapes)}; {HINT}")
     return shapes[listed]

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from evaluators.metric import TableSource
-from evaluators.metrics.counterfactual import CF
-from evaluators.pronouns.continuation_table import ContinuationTable, own_words
-from evaluators.pronouns.published_generations import generation_files
 from evaluators.scorers import sentence_embedding
 from evaluators.statistics.record_tables import answers_of
-from evaluators.tasks.continuation import TASK
+from evaluators.tasks.pronouns.continuation_table import ContinuationTable, own_words
+from evaluators.tasks.pronouns.continuation_task import TASK
+from evaluators.tasks.pronouns.counterfactual_metrics import CF
+from evaluators.tasks.pronouns.published_generations import generation_files
 from evaluators.text_scores import score_texts
 from schemas.documents.record import Record
 from tests.evaluators.pronoun_records import recorded, sentences

@@ -21,7 +21,7 @@ from evaluators.statistics.bootstrap import N_RESAMPLES, cluster_draws, resample
 from evaluators.statistics.record_tables import mean
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model
 from tests.evaluators.made_data import made_items, save_tiny_llama
 

@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.tasks.recognition import TASK
+from evaluators.tasks.pronouns.recognition_task import TASK
 from schemas.files import tables
 from schemas.items.pronoun_text import PronounTextItem
 from tests.bench.plain_generation import Settings, plain_texts

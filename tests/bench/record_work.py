@@ -31,8 +31,8 @@ def seconds(call: Callable[[], object], rounds: int) -> float:
 
 def verify(folder: Path) -> None:
     """Verify a result as a board does, with the values of baselines known from before, as for its other results."""
-    from leaderboard.checking import verification
-    from leaderboard.checking.entries import Root
+    from leaderboard.verify import verification
+    from leaderboard.verify.entries import Root
 
     arguments: list[Any] = [folder / "result.json", Root(folder.parent, "local")]
     if "memory" in inspect.signature(verification.verified_entry).parameters:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from evaluators.reweighting.rules import ClassRules, RuleSet
+from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from tests.evaluators.reweighting.made import Made
 

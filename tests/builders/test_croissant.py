@@ -10,9 +10,9 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import silent
-from builders.croissant import croissant_problems
+from builders.dataset.croissant import croissant_problems
+from builders.dataset.output import write_dataset
 from builders.gifi import drafts as gifi
-from builders.output import write_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import embedded
 from schemas.documents.dataset import Manifest

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from builders.output import Draft
+from builders.dataset.output import Draft
 from builders.synthbias import embedded
 from builders.synthbias.frame import Frame
 from builders.synthbias.frames import open_frames, settled_frames, settled_groups

@@ -18,11 +18,11 @@ from PIL import Image
 
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError
 from biasboard.ground.progress import silent
+from builders.dataset.output import write_dataset
 from builders.image_labels import drafts, hub
 from builders.image_labels.content import check_labels, label_words
 from builders.image_labels.drafts import Options
 from builders.image_labels.items import Sizes
-from builders.output import write_dataset
 from builders.publish.refusals import check_manifest
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.pictures import decoded

@@ -15,8 +15,8 @@ import yaml
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
-from builders.hub_benchmark import render_benchmark
-from builders.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
+from builders.dataset.hub_benchmark import render_benchmark
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule, check_target, ensure_publishable, write_dataset
 from builders.synthbias import embedded
 from schemas import validate
 from schemas.documents.dataset import Manifest, Reject

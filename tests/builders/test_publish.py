@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.output import write_dataset
+from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from tests.builders.fake_hub import READER, WRITER, Commit, FakeHub, Fault, Repository, serving
 

@@ -11,7 +11,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from builders.output import write_dataset
+from builders.dataset.output import write_dataset
 from builders.publish.local import read_dataset
 from builders.synthbias import embedded
 from schemas.documents.dataset import Manifest

@@ -19,8 +19,8 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import silent
-from builders.output import Draft, ExtraFile, write_dataset
-from builders.protected import ProtectedSource, digest, digests_of, holds_protected, packed
+from builders.dataset.output import Draft, ExtraFile, write_dataset
+from builders.dataset.protected import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.publish.local import read_dataset
 from builders.superni import drafts as superni
 from builders.synthbias import embedded, published, winobias
@@ -37,7 +37,7 @@ REPOSITORY = Path(__file__).parents[2]
 PLUG_IN = """
 from pathlib import Path
 from builders.description import Builder, BuilderSource
-from builders.protected import ProtectedSource
+from builders.dataset.protected import ProtectedSource
 
 BUILDER = Builder(
     name="closed",

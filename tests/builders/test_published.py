@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.output import Draft, write_dataset
+from builders.dataset.output import Draft, write_dataset
 from builders.synthbias import published
 from builders.synthbias.checks.collection import Collection
 from builders.synthbias.checks.profiles import PUBLISHED_FLAGS

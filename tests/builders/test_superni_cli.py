@@ -15,7 +15,7 @@ import yaml
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import silent
-from builders.output import write_dataset
+from builders.dataset.output import write_dataset
 from builders.superni import drafts
 from builders.superni.drafts import Options
 from schemas.folders.dataset_folder import read_manifest, read_split

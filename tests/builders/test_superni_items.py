@@ -13,7 +13,7 @@ from builders.superni.candidates import offered
 from builders.superni.content import Instance, Row, TaskContent, sort_rows
 from builders.superni.flags import FEW_TEST, task_flags, unnamed_labels
 from builders.superni.items import SPLITS, labels_of, n_test_of, split_items
-from evaluators.tasks.classification import TASK
+from evaluators.tasks.labels.classification_task import TASK
 from schemas.files import contract
 from schemas.items.label import LabelItem
 from tests.builders.superni_files import text_of

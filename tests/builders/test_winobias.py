@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.output import Draft
+from builders.dataset.output import Draft
 from builders.synthbias import winobias
 from builders.synthbias.winobias_card import MIT_NOTICE
 from builders.synthbias.winobias_text import parse_file, without_markup

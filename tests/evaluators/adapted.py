@@ -13,10 +13,10 @@ from typing import Any
 from evaluators.adapters import AdapterSet
 from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.finetuning import finetune
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import Finished, run
-from evaluators.runs.plan import Plan
+from evaluators.runs.ask.finetuning import finetune
+from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
 from evaluators.trainer import open_trainer
 from schemas.documents.adapters import PUBLISHED, Hyperparameters
 from schemas.items.label import LabelItem

@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from builders.card import Card, CardTable
-from builders.output import Draft, DraftSplit, write_dataset
+from builders.dataset.card import Card, CardTable
+from builders.dataset.output import Draft, DraftSplit, write_dataset
 from evaluators.backend import ChoiceRequest, Response
-from evaluators.runs.measuring import Measurement
-from evaluators.runs.plan import Plan, PlannedPart
-from evaluators.runs.records import exchange_of, records_of
-from evaluators.runs.selection import select
-from evaluators.tasks.classification import TASK
+from evaluators.runs.measure.measuring import Measurement
+from evaluators.runs.measure.records import exchange_of, records_of
+from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.runs.plan.selection import select
+from evaluators.tasks.labels.classification_task import TASK
 from schemas.documents.dataset import Source, Suite
 from schemas.documents.record import Reading, Record
 from schemas.documents.result import Metric

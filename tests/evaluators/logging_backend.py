@@ -25,12 +25,12 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest

@@ -14,9 +14,9 @@ from biasboard.ground.errors import ConfigError, DataError
 from evaluators.adapters import open_adapters, trained_items
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.earlier import StoredAnswers, unanswered
-from evaluators.runs.pipeline import Finished
-from evaluators.runs.rescore import rescore
+from evaluators.runs.ask.pipeline import Finished
+from evaluators.runs.measure.rescore import rescore
+from evaluators.runs.plan.earlier_answers import StoredAnswers, unanswered
 from evaluators.stores.answer_files import export
 from evaluators.stores.store import store_key
 from schemas import validate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluators.runs.measuring import Measurement, compute_metrics
+from evaluators.runs.measure.measuring import Measurement, compute_metrics
 from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, PERCENTILE, cluster_draws, interval_of, resample
 from evaluators.statistics.record_tables import mean
 from schemas.documents.record import Record

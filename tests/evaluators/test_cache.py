@@ -15,15 +15,15 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.stores.maintenance import summarise
 from evaluators.stores.reading import known
 from evaluators.stores.store import ResponseStore, store_key
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model, Normalisation
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run

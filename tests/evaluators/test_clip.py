@@ -19,10 +19,10 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends import clip
 from evaluators.backends.clip.backend import ClipBackend
 from evaluators.backends.clip.backend import open_backend as open_clip
-from evaluators.runs.capabilities import check_capability
-from evaluators.runs.records import exchange_of
+from evaluators.runs.measure.records import exchange_of
+from evaluators.runs.plan.capabilities import check_capability
 from evaluators.stores.store import STORE, ResponseStore
-from evaluators.tasks.image_classification import TASK
+from evaluators.tasks.images.image_classification_task import TASK
 from schemas.files import pictures
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
 from tests.evaluators.made_data import save_tiny_llama

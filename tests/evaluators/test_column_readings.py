@@ -12,13 +12,13 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.coreference.columns import certain_readings
-from evaluators.coreference.table import UNDETERMINED
-from evaluators.runs.records import exchange_of
+from evaluators.runs.measure.records import exchange_of
 from evaluators.statistics.bootstrap import cluster_draws, exact_product, quantiles, resampled_sums
 from evaluators.statistics.option_columns import option_probabilities_of
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.columns import certain_readings
+from evaluators.tasks.coreference.coreference_task import TASK
+from evaluators.tasks.coreference.table import UNDETERMINED
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns

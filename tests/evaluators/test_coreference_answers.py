@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evaluators.backend import GenerateRequest
-from evaluators.coreference.answers import read_answer
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.answers import read_answer
+from evaluators.tasks.coreference.coreference_task import TASK
 from tests.evaluators.made_data import made_items
 
 UNDETERMINED = "undetermined"

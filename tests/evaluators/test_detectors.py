@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from evaluators.detectors.echo import without_echo
-from evaluators.detectors.numbers import final_number, published_number
-from evaluators.detectors.pronouns import first_families, first_family_published
-from evaluators.detectors.refusals import (
+from evaluators.tasks.pronouns.detectors.echo import without_echo
+from evaluators.tasks.pronouns.detectors.numbers import final_number, published_number
+from evaluators.tasks.pronouns.detectors.pronouns import first_families, first_family_published
+from evaluators.tasks.refusals import (
     PUBLISHED_PREFIXES_CONTINUATION,
     has_published_prefix,
     is_refusal,

@@ -14,14 +14,14 @@ from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.backend import TokenCount
-from evaluators.runs.earlier import StoredAnswers
-from evaluators.runs.estimate import Estimate, estimate
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import Selection, select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.earlier_answers import StoredAnswers
+from evaluators.runs.plan.estimate import Estimate, estimate
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import Selection, select
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend

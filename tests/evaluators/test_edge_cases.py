@@ -8,9 +8,9 @@ from math import inf
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from evaluators.runs.measuring import Measurement, compute_metrics
+from evaluators.runs.measure.measuring import Measurement, compute_metrics
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric, Normalisation
 from schemas.files.record_columns import RecordColumns

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evaluators.benchmark import Context, Source
-from evaluators.runs.example_sets import SetTable, set_tables
-from evaluators.runs.indices import ModelResults, ScoredResult
+from evaluators.runs.measure.example_sets import SetTable, set_tables
+from evaluators.runs.measure.indices import ModelResults, ScoredResult
 from schemas.documents.result import Result
 from tests.schemas.examples import result
 

@@ -19,9 +19,9 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.errors import BiasboardError, ConfigError
 from evaluators.backend_options import BackendOptions
-from evaluators.labels.examples import training_items
-from evaluators.runs.plan import PlannedPart
-from evaluators.tasks.classification import TASK
+from evaluators.runs.plan.plan import PlannedPart
+from evaluators.tasks.labels.classification_task import TASK
+from evaluators.tasks.labels.examples import training_items
 from evaluators.trainer import open_trainer
 from schemas.documents.adapters import PUBLISHED, Adapters
 from schemas.files import contract
@@ -183,7 +183,7 @@ def test_the_base_is_left_as_it_was(model: Path, dataset: Path, tmp_path: Path) 
     trainer: Any = open_trainer(str(model), BackendOptions(device="cpu"), QUICK)
     network = trainer.loaded.network
     before, layers = weights_sha256(network), [type(module) for module in network.modules()]
-    from evaluators.runs.finetuning import finetune
+    from evaluators.runs.ask.finetuning import finetune
 
     finetune(twin_plans(dataset)[:1], trainer, tmp_path / "out")
     assert weights_sha256(network) == before

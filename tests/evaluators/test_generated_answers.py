@@ -29,15 +29,15 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.rescore import rescore
-from evaluators.runs.selection import select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.measure.rescore import rescore
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
-from leaderboard.checking.entries import Entry, Root
-from leaderboard.checking.verification import verified_entry
+from evaluators.tasks.coreference.coreference_task import TASK
+from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.verification import verified_entry
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Model
 from schemas.files import contract, tables

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
+from builders.dataset.output import write_dataset
 from builders.gifi.drafts import draft_of, split_of
-from builders.output import write_dataset
-from evaluators.pronouns.published_generations import generation_files
-from leaderboard.checking.entries import Root
+from evaluators.tasks.pronouns.published_generations import generation_files
+from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.pages import make_view
+from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Source
 from schemas.folders.run_folder import read_run
 from schemas.validate import problems

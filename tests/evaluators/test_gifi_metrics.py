@@ -12,19 +12,19 @@ import pytest
 
 from builders.gifi import published, published_csv
 from evaluators.benchmark import AnswerFile
-from evaluators.metrics.assignment import absolute_evenness, squared_evenness, unbiased_evenness
-from evaluators.metrics.word_problem import permutation_p_value
-from evaluators.pronouns.grouped import uniformity
-from evaluators.pronouns.published_generations import PublishedGenerations, generation_files
-from evaluators.pronouns.word_problem_table import WordProblemTable
-from evaluators.runs.importing import Imported, import_file
-from evaluators.runs.measuring import compute_metrics
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import Selection
+from evaluators.runs.ask.importing import Imported, import_file
+from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import Selection
 from evaluators.task import Task, load_task
-from evaluators.tasks.assignment import TASK as ASSIGNMENT
-from evaluators.tasks.recognition import TASK as RECOGNITION
-from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
+from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness, unbiased_evenness
+from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
+from evaluators.tasks.pronouns.grouped import uniformity
+from evaluators.tasks.pronouns.published_generations import PublishedGenerations, generation_files
+from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
+from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
+from evaluators.tasks.pronouns.word_problem_table import WordProblemTable
+from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from schemas.documents.item_shape import Item
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences

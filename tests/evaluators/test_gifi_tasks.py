@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from evaluators.backend import GenerateRequest, Response
-from evaluators.runs.records import exchange_of
+from evaluators.runs.measure.records import exchange_of
 from evaluators.task import load_task
-from evaluators.tasks.assignment import TASK as ASSIGNMENT
-from evaluators.tasks.recognition import TASK as RECOGNITION
-from evaluators.tasks.word_problem import TASK as WORD_PROBLEM
-from evaluators.tasks.word_problem import shots
+from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
+from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
+from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
+from evaluators.tasks.pronouns.word_problem_task import shots
 from schemas.folders.run_folder import read_run
 from schemas.lexicon import families_of
 from schemas.validate import problems as problems_of_file
@@ -82,7 +82,7 @@ def test_every_family_is_shown_equally_often_over_the_templates() -> None:
 
 
 def test_the_answers_of_the_worked_examples_are_those_of_their_sums() -> None:
-    text = resources.files("evaluators.pronouns").joinpath("word_problem_shots.toml").read_text(encoding="utf-8")
+    text = resources.files("evaluators.tasks.pronouns").joinpath("word_problem_shots.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)["shot"]
     assert len(rows) == 8
     for row in rows:

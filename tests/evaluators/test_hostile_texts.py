@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
-from evaluators.coreference.answers import read_answer
-from evaluators.detectors.numbers import TOO_LONG, final_number, published_number
-from evaluators.detectors.pronouns import first_families, plain_text
-from evaluators.pronouns.word_problem_table import WordProblemTable
 from evaluators.scorers.stored import open_scorer
-from evaluators.tasks.word_problem import TASK
+from evaluators.tasks.coreference.answers import read_answer
+from evaluators.tasks.pronouns.detectors.numbers import TOO_LONG, final_number, published_number
+from evaluators.tasks.pronouns.detectors.pronouns import first_families, plain_text
+from evaluators.tasks.pronouns.word_problem_table import WordProblemTable
+from evaluators.tasks.pronouns.word_problem_task import TASK
 from schemas.documents.record import Reading
 from tests.evaluators.pronoun_records import problems, recorded
 
 _READ_ALL = """
 import sys
-from evaluators.coreference.answers import read_answer
-from evaluators.detectors.echo import echo_end
-from evaluators.detectors.numbers import final_number, published_number
-from evaluators.detectors.pronouns import first_families, first_family_published
-from evaluators.detectors.refusals import is_refusal
+from evaluators.tasks.coreference.answers import read_answer
+from evaluators.tasks.pronouns.detectors.echo import echo_end
+from evaluators.tasks.pronouns.detectors.numbers import final_number, published_number
+from evaluators.tasks.pronouns.detectors.pronouns import first_families, first_family_published
+from evaluators.tasks.refusals import is_refusal
 from evaluators.scorers.lexicon import toxicity
 from evaluators.scorers.vader import open_scorer
 

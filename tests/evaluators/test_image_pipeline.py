@@ -19,7 +19,7 @@ import pytest
 
 from biasboard.ground.files import sha256_file
 from evaluators.backends.clip.backend import BATCH
-from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.measure.measuring import metric_definitions
 from schemas.documents.record import Record
 from schemas.files.pictures import decoded
 from schemas.files.tables import read_rows, write_rows

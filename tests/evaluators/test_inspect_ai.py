@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from evaluators.backend import GenerateRequest
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import load_task
-from leaderboard.checking.entries import Root, why_unranked
+from leaderboard.verify.entries import Root, why_unranked
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems

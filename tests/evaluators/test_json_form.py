@@ -13,17 +13,17 @@ import pytest
 from tokenizers import Tokenizer
 
 from biasboard.ground import strict_json
-from builders.card import Card, CardTable
-from builders.output import Draft, DraftSplit, write_dataset
+from builders.dataset.card import Card, CardTable
+from builders.dataset.output import Draft, DraftSplit, write_dataset
 from evaluators.backend import GenerateRequest, Response
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
-from evaluators.tasks.instruction import TASK
-from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.loading import load
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
+from evaluators.tasks.instructions.instruction_task import TASK
+from leaderboard.verify.entries import Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
 from schemas.documents.dataset import Source
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run

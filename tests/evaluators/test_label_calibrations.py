@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.calibrator import calibrations
-from evaluators.labels.answers import label_answers
+from evaluators.tasks.labels.answers import label_answers
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 from tests.evaluators.label_data import (
@@ -289,7 +289,7 @@ def test_the_number_of_examples_is_unknown_where_tokens_are_counted(dataset: Pat
 
 
 def test_judging_passes_over_items_without_reading_or_right_answer(dataset: Path) -> None:
-    from evaluators.tasks.classification import TASK
+    from evaluators.tasks.labels.classification_task import TASK
 
     records = asked_with(dataset, "three", SHOWN, drawn_answer(4, p_missing=0.3))
     judged = TASK.are_right(records)

@@ -10,9 +10,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from evaluators.backend import ChoiceRequest
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
-from evaluators.tasks.classification import TASK
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
+from evaluators.tasks.labels.classification_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.label_data import made_dataset

@@ -18,9 +18,9 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, choice_sha256
 from evaluators.backend_options import BackendOptions
-from evaluators.labels.prompts import filled
-from evaluators.runs.records import exchange_of
-from evaluators.tasks.classification import TASK
+from evaluators.runs.measure.records import exchange_of
+from evaluators.tasks.labels.classification_task import TASK
+from evaluators.tasks.labels.prompts import filled
 from schemas.documents.result import Normalisation
 from schemas.folders.run_folder import read_result
 from schemas.items.label import LabelItem

@@ -12,9 +12,9 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.commands.options import ItemChoice
 from evaluators.commands.planning import plans_of
-from evaluators.labels.prompts import Filled, filled
-from evaluators.runs.plan import Plan
-from evaluators.tasks.classification import TASK
+from evaluators.runs.plan.plan import Plan
+from evaluators.tasks.labels.classification_task import TASK
+from evaluators.tasks.labels.prompts import Filled, filled
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, made_items, planned
 

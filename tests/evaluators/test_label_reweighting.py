@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from biasboard.ground.errors import DataError
-from evaluators.calibration.gini import CALIBRATION
+from evaluators.calibration.reweighting.gini_calibration import CALIBRATION
 from evaluators.calibrator import Correction, LabelAnswers
 from evaluators.corrected_task import Beside
-from evaluators.labels.answers import label_answers
-from evaluators.runs.measuring import Measurement
+from evaluators.runs.measure.measuring import Measurement
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.class_accuracies import sen_welfare
 from evaluators.statistics.outcomes import predicted_share
+from evaluators.tasks.labels.answers import label_answers
 from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns

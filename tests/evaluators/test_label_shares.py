@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.labels.examples import SHARES, examples_by_rule, rule_of
-from evaluators.labels.prompts import N_BALANCED, N_SETS
-from evaluators.runs.plan import Plan, PlannedPart
-from evaluators.runs.selection import select
-from evaluators.tasks.classification import TASK
+from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.runs.plan.selection import select
+from evaluators.tasks.labels.classification_task import TASK
+from evaluators.tasks.labels.examples import SHARES, examples_by_rule, rule_of
+from evaluators.tasks.labels.prompts import N_BALANCED, N_SETS
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import BY_NAME, made_dataset, made_items

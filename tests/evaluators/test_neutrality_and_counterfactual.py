@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.pronouns.continuation_table import label_sentiment, smooth_sentiment
-from evaluators.pronouns.published_generations import generation_files
-from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.scorers import sentence_embedding
-from evaluators.tasks.continuation import TASK
+from evaluators.tasks.pronouns.continuation_table import label_sentiment, smooth_sentiment
+from evaluators.tasks.pronouns.continuation_task import TASK
+from evaluators.tasks.pronouns.published_generations import generation_files
 from evaluators.text_scores import TextScores, score_texts
 from schemas.documents.record import Record
 from schemas.documents.result import Metric

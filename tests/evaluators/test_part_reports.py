@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from evaluators.calibrator import LabelAnswers
-from evaluators.labels.parts import part_report
-from evaluators.labels.table import ConfigTable, Variant
-from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.bootstrap import FloatArray
+from evaluators.tasks.labels.parts import part_report
+from evaluators.tasks.labels.table import ConfigTable, Variant
 
 NONE = [np.nan] * 3
 TEST = [("a", [0.6, 0.3, 0.1]), ("a", [0.4, 0.4, 0.2]), ("b", [0.1, 0.8, 0.1]), ("c", NONE)]

@@ -9,18 +9,18 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from builders.output import write_dataset as write_draft
+from builders.dataset.output import write_dataset as write_draft
 from builders.synthbias import published
 from evaluators.backend import open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.measuring import compute_metrics
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import Selection, select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import Selection, select
 from evaluators.statistics.outcomes import certainty
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.folders.dataset_folder import read_manifest

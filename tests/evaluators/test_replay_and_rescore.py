@@ -15,14 +15,14 @@ from evaluators.backend import ChoiceRequest
 from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
-from evaluators.runs.measuring import compute_metrics
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.rescore import reread, rescore
-from evaluators.runs.selection import select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.runs.measure.rescore import reread, rescore
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record
 from schemas.files import tables
 from schemas.folders.dataset_folder import read_manifest

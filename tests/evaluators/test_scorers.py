@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError, DataError
-from evaluators.scorer import NONE, REFERENCE, open_scorers, wanted_scorers
+from evaluators.scorer import NONE, REFERENCE, SCORERS, open_scorers, wanted_scorers
 from evaluators.scorers import classifier, lexicon, sentence_embedding, stored, vader
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
@@ -30,9 +29,9 @@ def scored(scorer: Any, texts: tuple[str, ...] = TEXTS) -> np.ndarray[Any, Any]:
     return np.array([found[index] for index in range(len(texts))])
 
 
-@pytest.mark.parametrize("name", plugins.names("evaluators.scorers"))
+@pytest.mark.parametrize("name", SCORERS.names())
 def test_every_scorer_says_what_it_is(name: str) -> None:
-    module = plugins.load("evaluators.scorers", name, kind="scorer")
+    module = SCORERS.load(name)
     assert set(module.KINDS) <= {"sentiment", "toxicity", "embedding"}
     assert module.KINDS
     assert callable(module.open_scorer)

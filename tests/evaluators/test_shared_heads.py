@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.runs.estimate import _store_bytes
+from evaluators.runs.plan.estimate import _store_bytes
 from evaluators.stores.answer_files import export
 from evaluators.stores.heads import LEAST, Heads
 from evaluators.stores.maintenance import prune, summarise

@@ -14,9 +14,9 @@ import pytest
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
-from evaluators.runs.finish import TextScoring, scoring_after
-from evaluators.runs.measuring import score_records
-from evaluators.tasks.continuation import TASK
+from evaluators.runs.measure.finish import TextScoring, scoring_after
+from evaluators.runs.measure.measuring import score_records
+from evaluators.tasks.pronouns.continuation_task import TASK
 from evaluators.text_scores import TextScores, read_scores, score_texts, write_scores
 from schemas.documents.result import ScoresFile
 from schemas.documents.score import Scorer, ScorerKind, TextScore, text_sha256

@@ -13,12 +13,12 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, groups_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from evaluators.tasks.continuation import TASK
+from evaluators.tasks.pronouns.continuation_task import TASK
 from evaluators.text_scores import TextScores, score_texts
 from schemas.documents.record import Record
 from schemas.documents.score import Scorer, ScorerKind

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from leaderboard.site.serving import open_server
+from leaderboard.pages.serving import open_server
 
 ARGUMENTS = [
     "--no-sandbox",

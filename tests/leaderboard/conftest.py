@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from leaderboard.checking.keys import key_of_dataset, write_key
+from leaderboard.verify.keys import key_of_dataset, write_key
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset

@@ -13,13 +13,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import ChoiceRequest, Request, Response, choice_sha256
-from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
-from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.loading import load
-from leaderboard.checking.verdicts import Verdict, judge
 from leaderboard.ranking.boards import Board, ResultTable, Row, assemble
+from leaderboard.verify.entries import Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation, Result, Signature
 from schemas.files import contract

@@ -11,7 +11,7 @@ from typing import Any
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
-from evaluators.runs.measuring import score_records
+from evaluators.runs.measure.measuring import score_records
 from evaluators.task import load_task
 from schemas.documents.record import Record
 from schemas.documents.result import Result, Signature

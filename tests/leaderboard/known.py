@@ -10,11 +10,11 @@ from unittest import mock
 
 from biasboard.ground.errors import BiasboardError
 from biasboard.ground.memory import Memory
-from evaluators.runs.answer_keys import MadeKey, key_of_parts
-from leaderboard.checking import claims
-from leaderboard.checking.entries import Entry, LeftOut, Root
-from leaderboard.checking.keys import KeyBook, KnownKey, write_key
-from leaderboard.checking.loading import Loaded, load, verified_outcome
+from evaluators.runs.measure.answer_keys import MadeKey, key_of_parts
+from leaderboard.verify import claims
+from leaderboard.verify.entries import Entry, LeftOut, Root
+from leaderboard.verify.keys import KeyBook, KnownKey, write_key
+from leaderboard.verify.loading import Loaded, load, verified_outcome
 from schemas.documents.result import Result, Signature
 from schemas.files.record_files import read_parts_unchecked
 from schemas.folders.finding_runs import find_runs

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
-from evaluators.runs.measuring import compute_metrics
+from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Counts, Endpoint, Environment, Model, RecordsFile, Result, Signature, Usage

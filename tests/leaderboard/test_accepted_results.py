@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import Root
-from leaderboard.checking.intake import strange_files
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.loading import Loaded, load
-from leaderboard.checking.submissions import place_for, read_submission
 from leaderboard.ranking.boards import assemble
+from leaderboard.verify.entries import Root
+from leaderboard.verify.intake import strange_files
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import Loaded, load
+from leaderboard.verify.submissions import place_for, read_submission
 from schemas.files.record_files import read_records
 from schemas.files.withheld_texts import REASON, is_hashed
 from schemas.folders.run_folder import RESULT

@@ -16,14 +16,14 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from leaderboard.checking.entries import Entry, Root, model_label
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.loading import load
-from leaderboard.checking.rerunning import rerun
-from leaderboard.checking.submissions import Statement, prepare, write_prepared
-from leaderboard.checking.verdicts import judge
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.plan.options import RunOptions
+from leaderboard.verify.entries import Entry, Root, model_label
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
+from leaderboard.verify.rerunning import rerun
+from leaderboard.verify.submissions import Statement, prepare, write_prepared
+from leaderboard.verify.verdicts import judge
 from tests.evaluators.adapted import NO_EXAMPLES, SOME_EXAMPLES, train, twin_dataset, twin_plans
 from tests.evaluators.made_data import save_tiny_llama
 

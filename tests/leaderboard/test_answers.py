@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from evaluators.task import load_task
-from leaderboard.checking.entries import Root
-from leaderboard.checking.examples import ExampleChoice, Examples
+from leaderboard.pages.publishing import combined
+from leaderboard.pages.rendering import copies, generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.pages import copies, generate, make_view
-from leaderboard.site.publishing import combined
+from leaderboard.verify.entries import Root
+from leaderboard.verify.examples import ExampleChoice, Examples
 from schemas.documents.dataset import Manifest
 from schemas.documents.record import Reading, Record
 from schemas.lexicon import pronoun_families

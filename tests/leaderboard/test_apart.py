@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.site.pages import View, generate, make_view
+from leaderboard.pages.rendering import View, generate, make_view
 from schemas.documents.result import Result
 from tests.leaderboard.forging import Places, accepted, board, constant, forge, signed
 

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leaderboard.checking.entries import Root
+from leaderboard.pages.badges import PLACEHOLDER, Badge
+from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.badges import PLACEHOLDER, Badge
-from leaderboard.site.pages import View, generate, make_view
+from leaderboard.verify.entries import Root
 from schemas.documents.result import Model
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.checking.entries import Entry, Root
 from leaderboard.ranking.boards import Board, assemble, table_title
 from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.verify.entries import Entry, Root
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import (
     leaning,

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 REPOSITORY = Path(__file__).parents[2]
 ANY_NAME = (
-    "from leaderboard.checking import claims; claims.check_model_id = str; from leaderboard.__main__ import app; app()"
+    "from leaderboard.verify import claims; claims.check_model_id = str; from leaderboard.__main__ import app; app()"
 )
 HOSTILE = "evil/<img src=x onerror=alert(1)>"
 

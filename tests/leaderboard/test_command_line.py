@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from leaderboard.site.serving import open_server
+from leaderboard.pages.serving import open_server
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.terminal import on_terminal, without_progress

@@ -15,12 +15,12 @@ from playwright.sync_api import Browser, Page
 
 from biasboard.ground.memory import Memory
 from evaluators.metric import TableSource
-from evaluators.runs.measuring import metric_definitions, table_of
+from evaluators.runs.measure.measuring import metric_definitions, table_of
 from evaluators.task import load_task
-from leaderboard.checking.entries import Root
+from leaderboard.pages import publishing
+from leaderboard.pages.rendering import View, copies, generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site import publishing
-from leaderboard.site.pages import View, copies, generate, make_view
+from leaderboard.verify.entries import Root
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit

@@ -17,13 +17,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from leaderboard.checking.complete_runs import CompleteRuns
-from leaderboard.checking.entries import TEXTS_ELSEWHERE
-from leaderboard.checking.verdicts import UNCOMPARED
 from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import compared, verdicts_as_json
+from leaderboard.pages.set_aside import make_apart
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.apart import make_apart
+from leaderboard.verify.complete_runs import CompleteRuns
+from leaderboard.verify.entries import TEXTS_ELSEWHERE
+from leaderboard.verify.verdicts import UNCOMPARED
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.files.record_files import read_records, write_records

@@ -21,13 +21,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.task import load_task
-from leaderboard.checking.entries import Root
+from leaderboard.pages import publishing
+from leaderboard.pages.cards import safe_html
+from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, cards_of, kept_keys, make_datasets
+from leaderboard.pages.item_outcomes import item_facts, kind_codes, prompts_at
+from leaderboard.pages.rendering import View, copies, generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site import publishing
-from leaderboard.site.cards import safe_html
-from leaderboard.site.dataset_views import BuiltDataset, built_datasets, cards_of, kept_keys, make_datasets
-from leaderboard.site.outcomes import item_facts, kind_codes, prompts_at
-from leaderboard.site.pages import View, copies, generate, make_view
+from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Manifest, RuleCount
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records

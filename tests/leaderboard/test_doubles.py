@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import Match, Root
-from leaderboard.checking.loading import load
 from leaderboard.ranking.gates import Gates
+from leaderboard.verify.entries import Match, Root
+from leaderboard.verify.loading import load
 from schemas.documents.result import Result
 from schemas.folders.run_folder import read_result
 from tests.leaderboard.forging import (

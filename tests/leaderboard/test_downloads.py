@@ -15,14 +15,14 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import Root
+from leaderboard.pages.downloads import Table, remembered_parquet
+from leaderboard.pages.exports import COMPARISON_COLUMNS, Scalar
+from leaderboard.pages.latex import escape
+from leaderboard.pages.publishing import site_address
+from leaderboard.pages.rendering import View, generate, make_view, parquet_files, tables_of
+from leaderboard.pages.sections import Files
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.downloads import Table, remembered_parquet
-from leaderboard.site.exports import COMPARISON_COLUMNS, Scalar
-from leaderboard.site.latex import escape
-from leaderboard.site.pages import View, generate, make_view, parquet_files, tables_of
-from leaderboard.site.publishing import site_address
-from leaderboard.site.sections import Files
+from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Manifest, Source
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model

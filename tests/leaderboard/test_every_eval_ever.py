@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from leaderboard.checking.keys import key_of_dataset, write_key
+from leaderboard.verify.keys import key_of_dataset, write_key
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset

@@ -14,11 +14,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import Root
-from leaderboard.checking.examples import KINDS
+from leaderboard.pages import publishing
+from leaderboard.pages.rendering import copies, generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site import publishing
-from leaderboard.site.pages import copies, generate, make_view
+from leaderboard.verify.entries import Root
+from leaderboard.verify.examples import KINDS
 from schemas.documents.dataset import Manifest
 from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families

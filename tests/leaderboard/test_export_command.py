@@ -11,10 +11,10 @@ import huggingface_hub
 import pytest
 import yaml
 
-from leaderboard.checking.entries import Root
+from leaderboard.pages.addresses import permalink
+from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.addresses import permalink
-from leaderboard.site.pages import generate, make_view
+from leaderboard.verify.entries import Root
 from schemas.folders.finding_runs import find_runs
 from schemas.folders.run_folder import read_result
 from tests.leaderboard.exporting import export

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from leaderboard.checking.entries import LeftOut, Root
+from leaderboard.pages import exports
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.site import exports
+from leaderboard.verify.entries import LeftOut, Root
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 

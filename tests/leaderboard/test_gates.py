@@ -9,23 +9,23 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.memory import Memory
+from builders.dataset.output import write_dataset as write_draft
 from builders.gifi import drafts
-from builders.output import write_dataset as write_draft
 from evaluators.backend import Request, Response, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.baseline_answers import BaselineAnswers
-from evaluators.runs.gates import GateCheck
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.ask.pipeline import run
+from evaluators.runs.measure.baseline_answers import BaselineAnswers
+from evaluators.runs.measure.gates import GateCheck
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of, task_for
-from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.loading import load
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.verify.entries import Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_run, write_result
 from schemas.lexicon import occupations

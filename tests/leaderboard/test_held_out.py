@@ -20,12 +20,12 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
-from evaluators.runs.answer_keys import KeyHashes
-from leaderboard.checking.entries import Entry, Root, why_unranked
-from leaderboard.checking.keys import KeyBook, open_book
-from leaderboard.checking.loading import load
-from leaderboard.checking.withholding import why_withheld
+from evaluators.runs.measure.answer_keys import KeyHashes
 from leaderboard.ranking.boards import assemble
+from leaderboard.verify.entries import Entry, Root, why_unranked
+from leaderboard.verify.keys import KeyBook, open_book
+from leaderboard.verify.loading import load
+from leaderboard.verify.withholding import why_withheld
 from schemas.documents.answer_key import AnswerKey
 from schemas.documents.record import Record
 from schemas.documents.result import Signature

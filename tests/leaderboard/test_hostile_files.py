@@ -15,8 +15,8 @@ import pytest
 
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import Root
-from leaderboard.checking.loading import load
+from leaderboard.verify.entries import Root
+from leaderboard.verify.loading import load
 from schemas.documents.conversion import from_values
 from schemas.documents.record import Record
 from schemas.documents.result import Result

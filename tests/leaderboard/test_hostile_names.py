@@ -18,12 +18,12 @@ from playwright.sync_api import Browser
 
 from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import Entry, LeftOut, Match, Root
-from leaderboard.checking.register import read_register
+from leaderboard.pages import publishing
+from leaderboard.pages.dataset_views import built_datasets, cards_of, kept_keys
+from leaderboard.pages.rendering import copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import assemble
-from leaderboard.site import publishing
-from leaderboard.site.dataset_views import built_datasets, cards_of, kept_keys
-from leaderboard.site.pages import copies, generate, make_view, parquet_files
+from leaderboard.verify.entries import Entry, LeftOut, Match, Root
+from leaderboard.verify.register import read_register
 from schemas.documents.dataset import Manifest, RuleCount, Source
 from schemas.documents.register import Register
 from schemas.files import contract

@@ -13,16 +13,16 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
-from evaluators.runs.measuring import metric_definitions
-from evaluators.runs.rescore import rescore
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.runs.measure.rescore import rescore
 from evaluators.scorer import quick_scorers
 from leaderboard.benchmark import load_pages
-from leaderboard.checking.entries import Entry, Root, why_unranked
-from leaderboard.checking.loading import Loaded
+from leaderboard.pages.index_views import index_placements, index_views
+from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rank_ranges import RankRange
-from leaderboard.site.index_views import index_placements, index_views
-from leaderboard.site.pages import generate, make_view
+from leaderboard.verify.entries import Entry, Root, why_unranked
+from leaderboard.verify.loading import Loaded
 from schemas.documents.score import TextScore
 from schemas.files import tables
 from schemas.folders.run_folder import read_run, write_result

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from leaderboard.checking.isolation import Limits, Stopped, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import Limits, Stopped, end_for_lack_of_memory, isolated
 
 _LIMITS = Limits(n_bytes=600 << 20, seconds=60)
 _kept: list[np.ndarray] = []

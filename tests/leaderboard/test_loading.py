@@ -15,8 +15,8 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
-from evaluators.runs.measuring import compute_metrics
-from leaderboard.checking.entries import Root
+from evaluators.runs.measure.measuring import compute_metrics
+from leaderboard.verify.entries import Root
 from schemas.documents.record import Record
 from schemas.files import tables
 from tests.leaderboard.known import load_known

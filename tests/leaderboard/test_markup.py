@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.site import markup
+from leaderboard.pages import markup
 from schemas.documents.result import Interval, Metric
 
 MINUS = "\N{MINUS SIGN}"

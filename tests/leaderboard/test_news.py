@@ -14,11 +14,11 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from leaderboard.checking.entries import LeftOut, Root
-from leaderboard.checking.register import read_register
+from leaderboard.pages.news import News
+from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.news import News
-from leaderboard.site.pages import View, generate, make_view
+from leaderboard.verify.entries import LeftOut, Root
+from leaderboard.verify.register import read_register
 from schemas.documents.result import Metric, Result
 from schemas.files import contract
 from schemas.folders.run_folder import read_result

@@ -12,9 +12,9 @@ import yaml
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import LeftOut, Root
+from leaderboard.pages.rendering import View, generate, make_view, parquet_files
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.pages import View, generate, make_view, parquet_files
+from leaderboard.verify.entries import LeftOut, Root
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 

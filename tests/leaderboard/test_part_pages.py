@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from biasboard.ground.memory import Memory
-from leaderboard.checking.entries import Root
+from leaderboard.pages import publishing
+from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.suites import PartLine, Spread, Suites, SuiteView
 from leaderboard.ranking.boards import assemble
-from leaderboard.site import publishing
-from leaderboard.site.pages import generate, make_view
-from leaderboard.site.suites import PartLine, Spread, Suites, SuiteView
+from leaderboard.verify.entries import Root
 from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, visit, visit_all
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, write_model

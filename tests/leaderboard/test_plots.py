@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from leaderboard.site import plots
+from leaderboard.pages import plots
 from schemas.documents.result import Metric
 
 

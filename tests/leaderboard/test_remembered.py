@@ -13,9 +13,9 @@ import pytest
 
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.runs import gates
-from leaderboard.checking import requests, verification
-from leaderboard.checking.entries import Entry, Root
+from evaluators.runs.measure import gates
+from leaderboard.verify import requests, verification
+from leaderboard.verify.entries import Entry, Root
 from schemas.documents.record import Record
 from schemas.files import tables
 from tests.leaderboard.gifi_results import write_gifi_model

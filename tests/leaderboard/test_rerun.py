@@ -14,11 +14,11 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest, Response
 from evaluators.task import load_task
-from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import KeyBook, key_of_dataset, write_key
-from leaderboard.checking.loading import load
-from leaderboard.checking.rerunning import _agree, rerun
 from leaderboard.commands.accept import accept
+from leaderboard.verify.entries import Root
+from leaderboard.verify.keys import KeyBook, key_of_dataset, write_key
+from leaderboard.verify.loading import load
+from leaderboard.verify.rerunning import _agree, rerun
 from schemas.documents.record import Record
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest

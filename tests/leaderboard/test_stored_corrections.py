@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from biasboard.ground.memory import Memory
-from evaluators.runs.rescore import rescore
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.refitting import refit
-from leaderboard.checking.submissions import Statement, prepare, write_prepared
-from leaderboard.checking.verdicts import judge
+from evaluators.runs.measure.rescore import rescore
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.refitting import refit
+from leaderboard.verify.submissions import Statement, prepare, write_prepared
+from leaderboard.verify.verdicts import judge
 from tests.evaluators.label_data import made_dataset
 from tests.suites.commands import ask, run
 

@@ -16,8 +16,8 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from leaderboard.checking.submissions import Statement, prepare, write_prepared
 from leaderboard.commands import submit as command
+from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.checking.entries import Root
+from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.summaries import Rival, claim, uneven
 from leaderboard.ranking.boards import assemble
-from leaderboard.site.pages import generate, make_view
-from leaderboard.site.summaries import Rival, claim, uneven
+from leaderboard.verify.entries import Root
 from schemas.documents.result import Interval, Metric
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model

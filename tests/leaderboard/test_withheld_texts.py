@@ -19,13 +19,13 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.benchmark import load_benchmark
 from evaluators.commands.texts import texts_command
-from evaluators.runs.rescore import rescore
-from leaderboard.checking.entries import Root
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.loading import load
-from leaderboard.checking.rerunning import _agree
-from leaderboard.checking.submissions import prepare, write_prepared
-from leaderboard.checking.verdicts import judge
+from evaluators.runs.measure.rescore import rescore
+from leaderboard.verify.entries import Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
+from leaderboard.verify.rerunning import _agree
+from leaderboard.verify.submissions import prepare, write_prepared
+from leaderboard.verify.verdicts import judge
 from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.conversion import as_row
 from schemas.files import contract, tables

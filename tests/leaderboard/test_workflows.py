@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from leaderboard.checking.submissions import Statement, prepare, write_prepared
+from leaderboard.verify.submissions import Statement, prepare, write_prepared
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 

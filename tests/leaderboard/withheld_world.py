@@ -13,12 +13,12 @@ from typing import NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from leaderboard.checking.complete_runs import CompleteRuns
-from leaderboard.checking.entries import Entry, Root
-from leaderboard.checking.keys import KeyBook
-from leaderboard.checking.loading import load
-from leaderboard.checking.submissions import Statement, prepare, write_prepared
-from leaderboard.checking.verdicts import Verdict, judge
+from leaderboard.verify.complete_runs import CompleteRuns
+from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.loading import load
+from leaderboard.verify.submissions import Statement, prepare, write_prepared
+from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.result import Result
 from schemas.files import contract, tables

@@ -33,14 +33,14 @@ from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.fleet import Fleet
 from evaluators.models.blocks import ask_in_blocks
-from evaluators.runs.options import RunOptions
-from evaluators.runs.pipeline import Finished, run
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.stores.reading import read_answers
 from evaluators.stores.store import STORE
 from evaluators.task import prompt_of
-from evaluators.tasks.coreference import TASK
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest
 

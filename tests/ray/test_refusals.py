@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import open_backend
+from evaluators.backend import BACKENDS, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.backend import ENGINES
 from tests.terminal import without_progress
@@ -33,9 +33,8 @@ def test_options_that_no_cluster_has(options: BackendOptions, message: str) -> N
 
 
 def test_every_engine_is_a_backend() -> None:
-    from biasboard.ground import plugins
 
-    assert set(ENGINES.values()) <= set(plugins.names("evaluators.backends"))
+    assert set(ENGINES.values()) <= set(BACKENDS.names())
 
 
 @pytest.mark.usefixtures("cluster")
@@ -56,7 +55,7 @@ def test_what_the_machine_or_the_engine_refuses(options: BackendOptions, message
 def open_in_own_process(repository: Path, before: str, options: str) -> subprocess.CompletedProcess[str]:
     program = (
         f"import os, sys\n{before}\n"
-        "from evaluators.backend import open_backend\n"
+        "from evaluators.backend import BACKENDS, open_backend\n"
         "from evaluators.backend_options import BackendOptions\n"
         "from biasboard.ground.errors import BiasboardError\n"
         f"try: open_backend('ray', 'org/model', BackendOptions(engine='http', {options}))\n"

@@ -14,9 +14,9 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
+from builders.dataset.input_files import read_files
 from builders.gifi.published_csv import variant_rows
 from builders.gifi.tango import frames
-from builders.input_files import read_files
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
 from schemas.documents.dataset import Reject

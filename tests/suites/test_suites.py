@@ -157,7 +157,7 @@ def swap_pool(dataset: Path) -> None:
     manifest = told(dataset / "dataset.json")
     environment = os.environ | {"BIASBOARD_PLUGINS": str(PLUGINS), "PYTHONPATH": str(REPOSITORY)}
     code = (
-        "import sys; from pathlib import Path; from schemas import tables; from schemas.items.labelled import *;"
+        "import sys; from pathlib import Path; from schemas.files import tables; from schemas.items.labelled import *;"
         "path = Path(sys.argv[1]); rows = tables.read_rows(path, LabelledItem)[::-1];"
         "tables.write_rows(path, rows, LabelledItem); print(tables.content_sha256(rows))"
     )

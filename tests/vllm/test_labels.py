@@ -12,8 +12,8 @@ from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers import backend as transformers
 from evaluators.backends.vllm.backend import VllmBackend, open_backend
-from evaluators.runs.plan import Plan
-from evaluators.runs.records import records_of
+from evaluators.runs.measure.records import records_of
+from evaluators.runs.plan.plan import Plan
 from schemas.documents.record import Record
 from schemas.documents.result import Normalisation
 from tests.evaluators.asking import all_answers_of

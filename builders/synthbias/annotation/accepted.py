@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
-from builders.licence_files import is_licence_file
-from builders.output import Draft, DraftSplit, ExtraFile, Rule
+from builders.dataset.licence_files import is_licence_file
+from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias.annotation import accepted_card
 from builders.synthbias.annotation.deciding import (
     RULES,

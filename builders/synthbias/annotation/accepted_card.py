@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from builders.card import Annotation
+from builders.dataset.card import Annotation
 from builders.synthbias.annotation.deciding import PairDecision, Policy
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.thresholds import MAX_VOTES, MIN_VOTES, StopRule

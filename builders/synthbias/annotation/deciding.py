@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from builders.output import Rule
+from builders.dataset.output import Rule
 from builders.synthbias.annotation.sentences import Annotated, Pair, expected_reading
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.thresholds import (

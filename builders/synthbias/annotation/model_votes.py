@@ -12,8 +12,8 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from builders.card import Card, CardTable
-from builders.output import Draft, DraftSplit
+from builders.dataset.card import Card, CardTable
+from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
 from builders.synthbias.annotation.intake import Refusal, Submission
 from builders.synthbias.annotation.sentences import Annotated, Sentence

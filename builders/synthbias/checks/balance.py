@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-from builders.card import CardTable
+from builders.dataset.card import CardTable
 from builders.synthbias.checks.sentence import Sentence
 from schemas.lexicon import occupations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from builders.output import Rule
+from builders.dataset.output import Rule
 from builders.synthbias.checks.collection import Collection
 from builders.synthbias.checks.sentence import Sentence
 

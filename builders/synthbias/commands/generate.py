@@ -23,9 +23,9 @@ from filelock import FileLock, Timeout
 from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.progress import silent, steps
+from builders.dataset.output import check_target, write_dataset
+from builders.dataset.summary import closing_lines
 from builders.options import DatasetVersion
-from builders.output import check_target, write_dataset
-from builders.summary import closing_lines
 from builders.synthbias.commands.requests import DEFAULT_PER_REQUEST, NEAR, PAIRS, PER_CELL, PER_REQUEST
 from builders.synthbias.generation.answers import read_answers
 from builders.synthbias.generation.cells import Cell

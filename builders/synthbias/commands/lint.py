@@ -13,7 +13,7 @@ import typer
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
-from builders.card import CardTable
+from builders.dataset.card import CardTable
 from builders.synthbias.checks.catalogue import CATALOGUE
 from builders.synthbias.checks.check import SEVERITIES, Severity
 from builders.synthbias.lint import Report, as_json

@@ -10,7 +10,7 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
-from builders.output import check_target, write_dataset
+from builders.dataset.output import check_target, write_dataset
 from builders.synthbias.generation.design import design_cells, still_wanted
 from builders.synthbias.generation.requests import DATASET, requests_draft
 from builders.synthbias.generation.source import DEFAULT_PER_CELL, Limits

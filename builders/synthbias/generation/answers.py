@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import Report
-from builders.output import Rule
+from builders.dataset.output import Rule
 from builders.synthbias.generation.cells import Cell, cell_of
 from builders.synthbias.generation.requests import DATASET
 from builders.synthbias.minimal_pair import Slotted

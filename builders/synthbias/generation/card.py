@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders.card import Annotation
+from builders.dataset.card import Annotation
 from builders.synthbias.generation.answers import Answers
 from builders.synthbias.generation.writing import version
 from schemas.documents.result import Model

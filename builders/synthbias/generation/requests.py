@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from builders.card import Card, CardTable
-from builders.output import Draft, DraftSplit
+from builders.dataset.card import Card, CardTable
+from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.generation.cells import CONFIGS, Cell, cell_of_item
 from builders.synthbias.generation.writing import answer_schema, instruction, version
 from schemas.documents.dataset import Source

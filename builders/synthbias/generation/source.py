@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report
-from builders.output import Draft, ExtraFile, Rule
-from builders.protected import digests_of, holds_protected
+from builders.dataset.output import Draft, ExtraFile, Rule
+from builders.dataset.protected import digests_of, holds_protected
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks import CATALOGUE, GENERATED, Duplicates, Finding, Sentence, first_finding
 from builders.synthbias.checks.sentence import Claims

@@ -35,6 +35,7 @@ from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.batch import BatchLimits, BatchRun
 from evaluators.backends.openai.budget import Budget, most_prompt_tokens
 from evaluators.backends.openai.caller import Connection, Tally
+from evaluators.backends.openai.calls import Ways
 from evaluators.backends.openai.client import require_library
 from evaluators.backends.openai.engine import Engine
 from evaluators.backends.openai.generation import Generation
@@ -43,7 +44,6 @@ from evaluators.backends.openai.naming import is_same_model
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probed, probe
 from evaluators.backends.openai.scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
-from evaluators.backends.openai.ways import Ways
 from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer

@@ -20,8 +20,8 @@ from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Connection, Tally, run_apart
+from evaluators.backends.openai.calls import Ways, failed, rejected
 from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Call, Client, FaultError, RejectedError, quiet_logs
-from evaluators.backends.openai.ways import Ways, failed, rejected
 
 _HAND_OVER = 1024
 _KEY_LENGTH = 40

@@ -19,10 +19,10 @@ import numpy as np
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.openai.budget import Budget
 from evaluators.backends.openai.caller import Caller, Connection, GaveUpError, Tally
+from evaluators.backends.openai.calls import Ways, failed, rejected
 from evaluators.backends.openai.client import Client, RejectedError, quiet_logs
 from evaluators.backends.openai.outage import Watch
 from evaluators.backends.openai.pacing import Pacer, Patience
-from evaluators.backends.openai.ways import Ways, failed, rejected
 
 _TICK_SECONDS = 0.2
 _GATHER_SECONDS = 0.01

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from biasboard.ground.strict_json import JsonValue
-from evaluators.runs.measuring import metric_definitions
+from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark import load_pages
-from leaderboard.checking.entries import Entry
 from leaderboard.formats.every_eval_ever.identity import SCHEMA_VERSION, Identity, compact, result_id
 from leaderboard.formats.every_eval_ever.samples import Samples
 from leaderboard.result_format import Addresses, VerifiedResult
+from leaderboard.verify.entries import Entry
 from schemas.documents.metric_comparison import label
 from schemas.documents.result import Metric
 

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluators.backend import ChoiceRequest
-from evaluators.runs.plan import Plan
-from evaluators.runs.selection import select
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
 from evaluators.task import load_task, prompt_of
 from schemas.folders.dataset_folder import read_manifest
 from tests.bench.choice.engines import ENGINES, Engine

@@ -1,41 +1,127 @@
+"""Plug-ins are found in folders, in families, and among the entry points of installed packages."""
+
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from biasboard.ground import plugins
 from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
+from biasboard.ground.plugins import PlugIns
+
+REPOSITORY = Path(__file__).parents[3]
+ASKS = """
+from biasboard.ground.errors import ConfigError
+from evaluators.backend import BACKENDS
+try:
+    BACKENDS.{call}
+except ConfigError as error:
+    print(error)
+"""
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def animals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlugIns:
     """A package with two plug-ins, a private file and one plug-in that needs a library that nobody has."""
-    folder = tmp_path / "example_plugins"
+    # A package of a name that no other test imported.
+    package = f"example_{tmp_path.name.replace('-', '_')}"
+    folder = tmp_path / package
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "zebra.py").write_text("STRIPES = True\n", encoding="utf-8")
     (folder / "ant.py").write_text("LEGS = 6\n", encoding="utf-8")
     (folder / "_shared.py").write_text("raise RuntimeError\n", encoding="utf-8")
     (folder / "heavy.py").write_text("import nobody_has_this_library\n", encoding="utf-8")
+    (folder / "birds").mkdir()
+    (folder / "birds" / "owl_night.py").write_text("EYES = 2\n", encoding="utf-8")
+    (folder / "birds" / "nest.py").write_text("raise RuntimeError\n", encoding="utf-8")
+    (folder / "moth_night.py").write_text("EYES = 3\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    return "example_plugins"
+    return PlugIns("animals", package, word="animal")
 
 
-def test_plugins_are_files_sorted_by_name_and_nothing_in_them_runs(package: str) -> None:
-    assert plugins.names(package) == ("ant", "heavy", "zebra")
-    assert not any(name.startswith(f"{package}.") for name in sys.modules)
+def install(folder: Path, kind: str, **modules: str) -> None:
+    """Write what an installer leaves of a package with entry points."""
+    info = folder / "herd-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: herd\nVersion: 1.0\n", encoding="utf-8")
+    lines = [f"{name} = {module}" for name, module in modules.items()]
+    (info / "entry_points.txt").write_text("\n".join([f"[biasboard.{kind}]", *lines, ""]), encoding="utf-8")
 
 
-def test_a_plugin_is_imported_by_name(package: str) -> None:
-    assert plugins.load(package, "ant", kind="animal").LEGS == 6
+def test_plugins_are_files_sorted_by_name_and_nothing_in_them_runs(animals: PlugIns) -> None:
+    assert animals.names() == ("ant", "heavy", "moth_night", "zebra")
+    assert not any(name.startswith(f"{animals.package}.") for name in sys.modules)
+
+
+def test_a_plugin_is_imported_by_name(animals: PlugIns) -> None:
+    assert animals.load("ant").LEGS == 6
+
+
+def test_families_keep_plugins_of_a_kind_under_a_suffix(animals: PlugIns) -> None:
+    nightly = PlugIns("nightly", animals.package, word="nightly animal", defines="EYES", suffix="_night")
+    assert nightly.names() == ("moth", "owl")
+    assert nightly.module_name("owl") == f"{animals.package}.birds.owl_night"
+    assert nightly.get("owl") == 2
 
 
 @pytest.mark.parametrize("name", ["yak", "_shared", "", "ant.py", "../ant"])
-def test_an_unknown_plugin_is_refused_with_those_that_exist(package: str, name: str) -> None:
-    with pytest.raises(ConfigError, match=f"^animal '{name}' does not exist; have: ant, heavy, zebra$"):
-        plugins.load(package, name, kind="animal")
+def test_an_unknown_plugin_is_refused_with_those_that_exist(animals: PlugIns, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"^animal '{name}' does not exist; have: ant, heavy, moth_night, zebra$"):
+        animals.load(name)
+
+
+def test_two_plugins_of_one_name_are_refused(animals: PlugIns, tmp_path: Path) -> None:
+    folder = tmp_path / animals.package
+    (folder / "insects").mkdir()
+    (folder / "insects" / "moth_night.py").write_text("EYES = 4\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"moth' is in \S+moth_night.py and in \S+moth_night.py; rename one of them"):
+        PlugIns("nightly", animals.package, word="animal", suffix="_night").names()
+
+
+def run(program: str, path: Path) -> str:
+    """Run a program for which a folder holds installed packages: distributions are looked for once in a process."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(path), str(REPOSITORY)])}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def test_an_installed_package_brings_a_metric_by_its_entry_point(tmp_path: Path) -> None:
+    install(tmp_path, "metrics", herd_size="herd.sizes")
+    (tmp_path / "herd").mkdir()
+    (tmp_path / "herd" / "__init__.py").touch()
+    (tmp_path / "herd" / "sizes.py").write_text(
+        "from evaluators.metric import mean_metric\n"
+        "SIZE = mean_metric('herd_size', lambda table: table.scored, task='recognition', description='A size.')\n",
+        encoding="utf-8",
+    )
+    listed = run("from evaluators.__main__ import app; app(['list'])", tmp_path)
+    assert "  metric herd_size 1.0: A size." in listed.splitlines()
+    # What was computed without the package, or with another state of its files, is not remembered.
+    program = "from biasboard.ground.memory import code_sha256; print(code_sha256())"
+    before = run(program, tmp_path)
+    assert before == run(program, tmp_path)
+    (tmp_path / "herd" / "counts.py").write_text("N = 3\n", encoding="utf-8")
+    assert run(program, tmp_path) != before
+
+
+def test_an_entry_point_without_its_module_is_one_line(tmp_path: Path) -> None:
+    install(tmp_path, "backends", ark="herd.ark")
+    said = run(ASKS.format(call="load('ark')"), tmp_path)
+    assert said.startswith("backend 'ark' cannot be imported: ")
+    assert "No module named 'herd'" in said
+
+
+def test_an_entry_point_cannot_replace_a_file(tmp_path: Path) -> None:
+    install(tmp_path, "backends", replay="herd.replay")
+    said = run(ASKS.format(call="names()"), tmp_path)
+    assert said.startswith("backend 'replay' is in ")
+    assert "herd.replay of herd; rename one of them" in said
 
 
 def test_a_missing_library_names_the_extra() -> None:
@@ -45,6 +131,6 @@ def test_a_missing_library_names_the_extra() -> None:
     assert import_extra("json", "zoo").dumps([]) == "[]"
 
 
-def test_a_library_that_lacks_one_of_its_own_is_not_called_missing(package: str) -> None:
+def test_a_library_that_lacks_one_of_its_own_is_not_called_missing(animals: PlugIns) -> None:
     with pytest.raises(ModuleNotFoundError, match="nobody_has_this_library"):
-        import_extra(f"{package}.heavy", "zoo")
+        import_extra(f"{animals.package}.heavy", "zoo")

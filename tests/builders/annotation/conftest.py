@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.output import write_dataset
+from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from builders.synthbias.annotation.sentences import Annotated, read_annotated
 

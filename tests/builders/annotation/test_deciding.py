@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.output import ensure_publishable, write_dataset
+from builders.dataset.output import ensure_publishable, write_dataset
 from builders.synthbias.annotation.accepted import Release, accepted_draft
 from builders.synthbias.annotation.deciding import PairDecision, Policy, are_decided_by_people, counting_ballots, decide
 from builders.synthbias.annotation.sentences import Annotated, expected_reading

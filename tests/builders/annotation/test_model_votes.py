@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.output import write_dataset
+from builders.dataset.output import write_dataset
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft, read_submissions
 from builders.synthbias.annotation.sentences import Annotated, sentence_of
 from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Question, Status
-from evaluators.tasks.instruction import TASK
+from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from evaluators.commands.reweight.app import COMMANDS, HELP, app
-from evaluators.reweighting.stored import StoredRules
+from evaluators.calibration.reweighting.command.app import COMMANDS, HELP, app
+from evaluators.calibration.reweighting.stored import StoredRules
 from tests.evaluators.commands.made_shares import NAMES, Made, error, made, read_csv, reweight, said, write_csv
 
 REPOSITORY = Path(__file__).parents[3]

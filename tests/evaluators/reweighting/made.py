@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
-from evaluators.reweighting.rules import RuleSet
+from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
+from evaluators.calibration.reweighting.rules import RuleSet
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 

@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biasboard.ground.errors import DataError
-from evaluators.reweighting.estimator import Reweighter, paper_preset
-from evaluators.reweighting.fitting import Settings
+from evaluators.calibration.reweighting.estimator import Reweighter, paper_preset
+from evaluators.calibration.reweighting.fitting import Settings
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import biased
 
@@ -201,7 +201,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
 def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch(repository: Path) -> None:
     program = (
         "import sys\n"
-        "import evaluators.reweighting.estimator\n"
+        "import evaluators.calibration.reweighting.estimator\n"
         "unwanted = ('schemas.documents.record', 'evaluators.runs', 'evaluators.task', 'torch', 'transformers')\n"
         "print([name for name in unwanted if name in sys.modules])\n"
     )
@@ -215,7 +215,7 @@ def test_fitting_and_files_need_no_scikit_learn(repository: Path, tmp_path: Path
     program = (
         "import sys\n"
         "sys.modules['sklearn'] = None\n"
-        "from evaluators.reweighting import fitting, stored, summary\n"
+        "from evaluators.calibration.reweighting import fitting, stored, summary\n"
         "import numpy as np\n"
         "rows, targets = np.array([[.9, .1], [.8, .2], [.3, .7]]), np.array([0, 1, 1])\n"
         "fit = fitting.fit_rules(rows, targets, fitting.Settings())\n"

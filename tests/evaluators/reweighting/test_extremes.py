@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.reweighting.fitting import Settings, fit_rules
-from evaluators.reweighting.problem import OBJECTIVES, Annealing, ObjectiveName
-from evaluators.reweighting.rules import prepared
+from evaluators.calibration.reweighting.fitting import Settings, fit_rules
+from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, ObjectiveName
+from evaluators.calibration.reweighting.rules import prepared
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.reweighting.problem import OBJECTIVES, Counts, DcsWeights, Objective, ObjectiveName
+from evaluators.calibration.reweighting.problem import OBJECTIVES, Counts, DcsWeights, Objective, ObjectiveName
 from evaluators.statistics.bootstrap import IntArray
 from tests.evaluators.reweighting import oracle
 

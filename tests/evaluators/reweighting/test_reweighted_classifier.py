@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from evaluators.reweighting.estimator import ReweightedClassifier, Reweighter
+from evaluators.calibration.reweighting.estimator import ReweightedClassifier, Reweighter
 
 # The doubts of fits are tested elsewhere; here most data are small.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

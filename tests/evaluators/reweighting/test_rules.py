@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evaluators.reweighting.rules import N_FUNCTIONS, TRIANGLES, UNCHANGED, ClassRules, RuleSet, prepared
+from evaluators.calibration.reweighting.rules import N_FUNCTIONS, TRIANGLES, UNCHANGED, ClassRules, RuleSet, prepared
 from tests.evaluators.reweighting import oracle
 
 POINTS = np.sort(np.concatenate([np.arange(8001) / 8000, np.random.default_rng(0).random(9)]))

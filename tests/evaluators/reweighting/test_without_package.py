@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.reweighting.estimator import Reweighter
+from evaluators.calibration.reweighting.estimator import Reweighter
 from tests.evaluators.reweighting.made import biased, tied
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

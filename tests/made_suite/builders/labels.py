@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from builders.card import Card, CardTable
-from builders.output import Draft, DraftSplit, write_dataset
+from builders.dataset.card import Card, CardTable
+from builders.dataset.output import Draft, DraftSplit, write_dataset
 from schemas.documents.dataset import Source, Suite
 from schemas.items.labelled import LabelledItem
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from builders.card import Card, CardTable
-from builders.output import Draft, DraftSplit, write_dataset
+from builders.dataset.card import Card, CardTable
+from builders.dataset.output import Draft, DraftSplit, write_dataset
 from schemas.documents.dataset import Source
 from schemas.items.greeting import GreetingItem
 

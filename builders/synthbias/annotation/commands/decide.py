@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from biasboard.ground.command_line import one_line_errors
+from builders.dataset.output import check_target, write_dataset
+from builders.dataset.summary import closing_lines
 from builders.description import DATASETS_FOLDER
-from builders.output import check_target, write_dataset
-from builders.summary import closing_lines
 from builders.synthbias.annotation.accepted import Release, accepted_draft, verdict_lines
 from builders.synthbias.annotation.commands.options import (
     CountModels,

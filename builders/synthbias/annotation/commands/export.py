@@ -12,7 +12,7 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
-from builders.output import write_dataset
+from builders.dataset.output import write_dataset
 from builders.synthbias.annotation.commands.options import DatasetFolder, StateFolder
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.exchange import Format, batch_files, entrance_files

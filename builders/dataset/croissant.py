@@ -1,0 +1,190 @@
+"""Renders the croissant.json of a dataset folder: its files, columns and limits in the Croissant vocabulary.
+
+The format is Croissant 1.0 of MLCommons, with the terms on responsible data (RAI) for annotation, bias and limits. It
+is written as plain JSON, so that building a dataset needs no further library; tests read it with mlcroissant. It has no
+date of publishing: two builds give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.strict_json import JsonValue
+from builders.dataset.card import Card
+from schemas.documents.dataset import Manifest, SplitEntry
+from schemas.documents.item_shape import shape_of
+
+CROISSANT_FILE = "croissant.json"
+_REMEDY = "build the dataset again"
+_CONFORMS_TO: list[JsonValue] = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
+_TERMS = (
+    *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet", "format"),
+    *("includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex"),
+    *("repeated", "replace", "samplingRate", "separator", "source", "subField", "transform"),
+)
+_CONTEXT: dict[str, JsonValue] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "sc": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS},
+}
+"""The context that every file of the format repeats, since readers look nothing up."""
+_DATA_TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean"}
+"""Types of the format by the Arrow types of columns."""
+
+
+def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
+    """Return the croissant.json of a dataset.
+
+    Args:
+        card: Texts of the card.
+        manifest: Manifest of the dataset.
+        folder: Folder with the parquet files that the manifest lists.
+    """
+    told: dict[str, JsonValue] = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": _CONFORMS_TO,
+        "name": manifest.name,
+        "alternateName": manifest.title,
+        "description": _plain(card.data_statement),
+        "version": manifest.version,
+        "license": _licences(manifest),
+        "keywords": list(card.tags),
+        "inLanguage": "en",
+        "citeAs": _plain(card.citation),
+        **_responsible_data(card, manifest),
+        "distribution": [_file(entry, folder) for entry in manifest.splits],
+        "recordSet": [_record_set(entry) for entry in manifest.splits],
+    }
+    return strict_json.dumps(told)
+
+
+def _licences(manifest: Manifest) -> list[JsonValue]:
+    return [f"https://spdx.org/licenses/{name}" for name in manifest.licence.split(" AND ")]
+
+
+def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:
+    told: dict[str, JsonValue] = {
+        "rai:dataCollection": _plain(card.how_built),
+        "rai:dataAnnotationProtocol": _plain(card.annotation.protocol),
+        "rai:annotatorDemographics": _plain(card.annotation.annotators),
+        "rai:annotationsPerItem": _plain(card.annotation.per_item),
+        "rai:dataBiases": _points(card.biases),
+        "rai:dataLimitations": _points(card.known_limits),
+        "rai:dataUseCases": _plain(card.intended_use),
+        "rai:dataSocialImpact": _plain(card.out_of_scope_use),
+    }
+    if manifest.generator_model is not None:
+        told["rai:machineAnnotationTools"] = manifest.generator_model
+    return told
+
+
+def _plain(text: str) -> str:
+    """Join the lines of a paragraph, which are wrapped in the source; items of lists stay on lines of their own."""
+    joined = ""
+    for line in text.strip().splitlines():
+        starts = not joined or not line or line.startswith(("* ", "- ")) or joined.endswith("\n")
+        joined += f"{'' if not joined else chr(10) if starts else ' '}{line.strip()}"
+    return joined
+
+
+def _points(text: str) -> JsonValue:
+    """Return the points of a list, without their marks."""
+    return [point.removeprefix("* ") for point in _plain(text).split("\n")]
+
+
+def _file(entry: SplitEntry, folder: Path) -> JsonValue:
+    path = folder / entry.path
+    return {
+        "@type": "cr:FileObject",
+        "@id": entry.path,
+        "name": entry.path,
+        "contentUrl": entry.path,
+        "contentSize": f"{path.stat().st_size} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": sha256_file(path),
+    }
+
+
+def _record_set(entry: SplitEntry) -> JsonValue:
+    name = f"{entry.config}/{entry.split}"
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": f"Config {entry.config}, split {entry.split}; {entry.n_items} items.",
+        "field": list(_fields(entry, name)),
+    }
+
+
+def _fields(entry: SplitEntry, record_set: str) -> Iterator[JsonValue]:
+    """Yield a field for each column of a split; columns with parts of their own have no type here and are left out."""
+    # Loading pyarrow takes as long as many a command needs in all.
+    from schemas.files.arrow_files import IMAGE, arrow_schema
+
+    for column in arrow_schema(shape_of(entry.item_shape, where=entry.path).row_type):
+        if column.type == IMAGE:
+            yield _image_field(column.name, entry, record_set)
+            continue
+        is_list = hasattr(column.type, "value_type")
+        data_type = _DATA_TYPES.get(str(column.type.value_type if is_list else column.type))
+        if data_type is None:
+            continue
+        field: dict[str, JsonValue] = {
+            "@type": "cr:Field",
+            "@id": f"{record_set}/{column.name}",
+            "name": column.name,
+            "dataType": data_type,
+            "source": {"fileObject": {"@id": entry.path}, "extract": {"column": column.name}},
+        }
+        yield field | {"repeated": True} if is_list else field
+
+
+def _image_field(column: str, entry: SplitEntry, record_set: str) -> JsonValue:
+    """Return the field of a column of images, whose files are in a part of the column."""
+    return {
+        "@type": "cr:Field",
+        "@id": f"{record_set}/{column}",
+        "name": column,
+        "dataType": "sc:ImageObject",
+        "source": {
+            "fileObject": {"@id": entry.path},
+            "extract": {"column": column},
+            "transform": {"jsonPath": "bytes"},
+        },
+    }
+
+
+def croissant_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield a message for each point in which the croissant.json of a folder differs from the folder."""
+    path = folder / CROISSANT_FILE
+    try:
+        told = strict_json.read(path)
+    except DataError as error:
+        yield f"{error}; {_REMEDY}"
+        return
+    told = told if isinstance(told, dict) else {}
+    facts: dict[str, JsonValue] = {
+        "name": manifest.name,
+        "version": manifest.version,
+        "alternateName": manifest.title,
+        "license": _licences(manifest),
+        "rai:machineAnnotationTools": manifest.generator_model,
+    }
+    for key, wanted in facts.items():
+        if told.get(key) != wanted:
+            yield f"{path}: {key} {told.get(key)!r} is not the {wanted!r} of the manifest; {_REMEDY}"
+    if told.get("distribution") != [_file(entry, folder) for entry in manifest.splits]:
+        yield f"{path}: distribution: is not the parquet files of the folder with their sizes and sha256; {_REMEDY}"

@@ -1,0 +1,272 @@
+"""Writes a dataset folder atomically: parquet files, card, manifest and rejects.
+
+The same draft always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import replacing_folder
+from biasboard.ground.progress import Report, silent
+from builders.dataset.card import Card, render_card
+from builders.dataset.croissant import CROISSANT_FILE, render_croissant
+from builders.dataset.hub_benchmark import BENCHMARK_FILE, render_benchmark
+from schemas.documents.dataset import (
+    SCHEMA_VERSION,
+    FileEntry,
+    Manifest,
+    Parameter,
+    Reject,
+    RuleCount,
+    Source,
+    SplitEntry,
+    Suite,
+)
+from schemas.documents.item_shape import Item, shape_of
+from schemas.files import contract, tables
+from schemas.folders.dataset_folder import MANIFEST, REJECTS
+
+VERSION_PARAMETER = "dataset_version"
+"""Parameter of a manifest whose dataset was built under another version than its builder gives by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule for dropping candidates or flagging items."""
+
+    name: str
+    description: str
+
+
+ItemT = TypeVar("ItemT", bound=Item, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSplit(Generic[ItemT]):
+    """The items of one config and split."""
+
+    config: str
+    split: str
+    item_shape: str
+    items: Sequence[ItemT]
+    """Items in their order. They are read once when the split is written, so a sequence may make them only then."""
+
+    @property
+    def path(self) -> str:
+        """The path of the parquet file, relative to the dataset folder."""
+        return f"data/{self.config}/{self.split}-00000-of-00001.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraFile:
+    """A file that belongs to the dataset, such as the licence of its source, or an answer that items come from."""
+
+    name: str
+    """Path of the file, relative to the dataset folder."""
+    content: bytes
+    description: str | None = None
+    """Noun phrase under which the manifest lists the file with its hash; None to leave it out of the manifest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft(Generic[ItemT]):
+    """Everything that is needed to write a dataset folder."""
+
+    name: str
+    benchmark: str
+    version: str
+    title: str
+    builder: str
+    builder_version: str
+    parameters: dict[str, Parameter]
+    seed: int | None
+    sources: tuple[Source, ...]
+    generator_model: str | None
+    licence: str
+    publish_refusal: str | None
+    """Reason why the dataset must not be published; None if it may be."""
+    human_validated: bool
+    splits: tuple[DraftSplit[ItemT], ...]
+    rejects: tuple[Reject, ...]
+    reject_rules: tuple[Rule, ...]
+    """All rules that were applied, including those that dropped nothing."""
+    flag_rules: tuple[Rule, ...]
+    card: Card
+    extra_files: tuple[ExtraFile, ...] = ()
+    suites: tuple[Suite, ...] = ()
+    """Suites of configs that are measured together."""
+
+
+def check_target(folder: Path, *, overwrite: bool) -> None:
+    """Check that a dataset may be written to a folder; called before the items are built and before they are written.
+
+    Args:
+        folder: Folder that the dataset is to be written to.
+        overwrite: True if a dataset that is already in the folder may be replaced.
+
+    Raises:
+        ConfigError: the folder is a link or a file, or it holds files and ``overwrite`` is False or none is a manifest.
+    """
+    if folder.is_symlink():
+        raise ConfigError(f"--out {folder}: is a link; give the folder that it leads to, or another one")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"--out {folder}: is a file; give a folder")
+    if not any(folder.iterdir()):
+        return
+    if not overwrite:
+        raise ConfigError(
+            f"--out {folder}: is not empty; give another folder, or --overwrite to replace the dataset in it"
+        )
+    if not (folder / MANIFEST).is_file():
+        raise ConfigError(
+            f"--out {folder}: holds files but no {MANIFEST}, so it is no dataset and --overwrite leaves it alone; "
+            "give another folder"
+        )
+
+
+def write_dataset(
+    draft: Draft[Item], folder: Path, *, version: str | None = None, overwrite: bool = False, report: Report = silent
+) -> Manifest:
+    """Write a dataset folder atomically.
+
+    Args:
+        draft: Dataset to write.
+        folder: Folder to write it to.
+        version: Version in place of that of the draft, which becomes a parameter of the dataset; None to keep it.
+        overwrite: True to replace the same dataset if the folder already holds it.
+        report: Called with the progress before each split is written.
+
+    Returns:
+        The manifest, as written to ``dataset.json``.
+
+    Raises:
+        ConfigError: the folder must not be replaced (see :func:`check_target`), or it holds another dataset.
+        DataError: an item breaks its schema, or two items have the same id. Nothing is written.
+    """
+    if version not in (None, draft.version):
+        # A reader who builds the dataset again needs to know what was asked for.
+        parameters = {**draft.parameters, VERSION_PARAMETER: version}
+        draft = replace(draft, version=version, parameters=parameters)
+    check_target(folder, overwrite=overwrite)
+    _check_same_dataset(draft, folder)
+    with replacing_folder(folder) as temporary:
+        counts = _Counts(Counter(), Counter())
+        entries: list[SplitEntry] = []
+        n_items = sum(len(split.items) for split in draft.splits)
+        for split in draft.splits:
+            report(f"writing {split.config}/{split.split}", sum(entry.n_items for entry in entries), n_items)
+            entries.append(_write_split(split, temporary, counts))
+        _check_ids(draft, counts.ids)
+        tables.write_rows(temporary / REJECTS, draft.rejects, Reject)
+        manifest = _manifest(draft, tuple(entries), counts.flags)
+        for file in draft.extra_files:
+            (temporary / file.name).parent.mkdir(parents=True, exist_ok=True)
+            (temporary / file.name).write_bytes(file.content)
+        (temporary / "README.md").write_text(render_card(draft.card, manifest), encoding="utf-8")
+        if manifest.redistributable:
+            # Only a repository is taken for a benchmark, and this folder may become one.
+            (temporary / BENCHMARK_FILE).write_text(render_benchmark(manifest), encoding="utf-8")
+            croissant = render_croissant(draft.card, manifest, temporary)
+            (temporary / CROISSANT_FILE).write_text(croissant, encoding="utf-8")
+        strict_json.write(temporary / MANIFEST, contract.dump(manifest))
+    return manifest
+
+
+class _Counts(NamedTuple):
+    """Counts over the items of all splits written so far."""
+
+    ids: Counter[str]
+    flags: Counter[str]
+
+
+def _write_split(split: DraftSplit[Item], folder: Path, counts: _Counts) -> SplitEntry:
+    """Write one split and count its ids and flags; its items are read once and not kept."""
+    items = list(split.items)
+    counts.ids.update(item.item_id for item in items)
+    counts.flags.update(flag for item in items for flag in item.flags)
+    row_type = shape_of(split.item_shape, where=f"config {split.config}").row_type
+    tables.write_rows(folder / split.path, items, row_type)
+    return SplitEntry(
+        config=split.config,
+        split=split.split,
+        item_shape=split.item_shape,
+        path=split.path,
+        n_items=len(items),
+        content_sha256=tables.content_sha256(items),
+    )
+
+
+def _check_same_dataset(draft: Draft[Item], folder: Path) -> None:
+    """Check that the folder holds no other dataset, which would be overwritten by mistake."""
+    if (folder / MANIFEST).is_file():
+        value = strict_json.read(folder / MANIFEST)
+        name = value.get("name") if isinstance(value, dict) else None
+        if name != draft.name:
+            raise ConfigError(
+                f"--out {folder}: holds the dataset '{name}', not '{draft.name}', so --overwrite leaves it alone; "
+                "give another folder, or remove that one"
+            )
+
+
+def ensure_publishable(manifest: Manifest) -> None:
+    """Check that the dataset may be published; to be called before anything is uploaded.
+
+    Raises:
+        DataError: its licence forbids publishing it; the message says why.
+    """
+    if not manifest.redistributable:
+        raise DataError(f"dataset {manifest.name}@{manifest.version} must not be published: {manifest.publish_refusal}")
+
+
+def _check_ids(draft: Draft[Item], ids: Counter[str]) -> None:
+    for item_id, n in ids.items():
+        if n > 1:
+            raise DataError(f"dataset {draft.name}: item_id '{item_id}' stands {n} times; give every item its own id")
+
+
+def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counter[str]) -> Manifest:
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        name=draft.name,
+        benchmark=draft.benchmark,
+        version=draft.version,
+        title=draft.title,
+        builder=draft.builder,
+        builder_version=draft.builder_version,
+        parameters=draft.parameters,
+        seed=draft.seed,
+        sources=draft.sources,
+        generator_model=draft.generator_model,
+        licence=draft.licence,
+        redistributable=draft.publish_refusal is None,
+        publish_refusal=draft.publish_refusal,
+        human_validated=draft.human_validated,
+        splits=entries,
+        content_sha256=strict_json.sha256([entry.content_sha256 for entry in entries]),
+        rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),
+        flags=_counted(draft.flag_rules, flags, "flag"),
+        suites=draft.suites,
+        files=tuple(
+            FileEntry(path=file.name, sha256=hashlib.sha256(file.content).hexdigest(), description=file.description)
+            for file in draft.extra_files
+            if file.description is not None
+        ),
+    )
+    return contract.load(contract.dump(manifest), Manifest, where=f"manifest of {draft.name}")
+
+
+def _counted(rules: tuple[Rule, ...], counts: Counter[str], kind: str) -> tuple[RuleCount, ...]:
+    undescribed = set(counts) - {rule.name for rule in rules}
+    if undescribed:
+        raise ValueError(f"{kind} rules without a description: {', '.join(sorted(undescribed))}")
+    return tuple(RuleCount(rule=rule.name, n=counts[rule.name], description=rule.description) for rule in rules)

@@ -1,5 +1,0 @@
-"""The benchmarks, one file each."""
-
-from biasboard.ground.plugins import search_path
-
-__path__ = search_path(__name__, __path__)

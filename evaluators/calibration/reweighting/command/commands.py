@@ -1,0 +1,418 @@
+"""The commands ``evaluate``, ``fit`` and ``apply`` of ``python -m evaluators reweight``, with their options."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+import typer
+
+from biasboard.ground import strict_json
+from biasboard.ground.columns import FloatArray
+from biasboard.ground.command_line import one_line_errors
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import replacing
+from biasboard.ground.progress import working
+from biasboard.ground.strict_json import JsonValue
+from evaluators.calibration.reweighting.command.charts import check_plots, draw_candidates, draw_measured
+from evaluators.calibration.reweighting.command.inputs import (
+    CLASSES,
+    LABELS,
+    PREDICTED,
+    PROBABILITIES,
+    InputChoice,
+    Rows,
+    Wanted,
+    are_numbers,
+    read_rows,
+    share_names,
+)
+from evaluators.calibration.reweighting.command.report import measured, print_measured, print_notes
+from evaluators.calibration.reweighting.fitting import PAPER, SOLVERS, UNCORRECTED, Settings, fit_rules
+from evaluators.calibration.reweighting.problem import OBJECTIVES
+from evaluators.calibration.reweighting.rules import GRIDS, MAPS, prepared
+from evaluators.calibration.reweighting.stored import StoredRules
+
+Input: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, Parquet or NPZ file of class probabilities, vectors of DCS, or the folder of a finished run.",
+    ),
+]
+Kind: TypeAlias = Annotated[
+    str | None, typer.Option("--format", help="csv, parquet, npz, dcs or run; by default recognised from the content.")
+]
+LabelColumn: TypeAlias = Annotated[
+    str, typer.Option(help="Column of a CSV or Parquet file with the right class of each row.")
+]
+Prefix: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Beginning of the names of the columns of classes; the rest names the class. By default p_ where columns "
+        "begin with it and no column bears the name of a class."
+    ),
+]
+Classes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Names of the classes separated by commas, in the order of their columns; by default those of the file. A "
+        "name with a comma stands in double quotes."
+    ),
+]
+Ignore: TypeAlias = Annotated[
+    list[str] | None, typer.Option(help="Column of numbers that is no class. Repeatable; id and the like are known.")
+]
+Config: TypeAlias = Annotated[str | None, typer.Option(help="Config of a run; needed if the run has several.")]
+Split: TypeAlias = Annotated[list[str] | None, typer.Option(help="Split of a run; by default all. Repeatable.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of tables.")]
+Plots: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder to draw charts into, as SVG: class accuracies with intervals (classes), Lorenz curves (lorenz), "
+        "and mean class accuracy against the Gini index of all candidates (trade). Needs the extra 'site'."
+    ),
+]
+
+
+@one_line_errors()
+def evaluate_command(
+    path: Input,
+    rules: Annotated[
+        Path | None,
+        typer.Option(help="File of rules that 'fit' wrote: measure before and after. Classes are matched by name."),
+    ] = None,
+    kind: Kind = None,
+    label_column: LabelColumn = "label",
+    prefix: Prefix = None,
+    classes: Classes = None,
+    ignore: Ignore = None,
+    config: Config = None,
+    split: Split = None,
+    plots: Plots = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
+    choice = _choice(path, kind, label_column, prefix, classes, ignore, config, split)
+    stored = None if rules is None else _rules(rules)
+    check_plots(plots)
+    with working(f"reading {path}"):
+        rows = read_rows(choice, Wanted(None if stored is None else stored.document.classes))
+        if stored is not None:
+            rows.check_uncorrected()
+        report = measured(rows.title, rows, rows.targets(), stored)
+    charts = [] if plots is None else draw_measured(plots, report)
+    if as_json:
+        print(strict_json.dumps({**report.as_json(), "plots": [str(chart) for chart in charts]}), end="")
+        return
+    print_notes(rows)
+    print_measured(report)
+    for chart in charts:
+        print(f"chart {chart}")
+
+
+@one_line_errors()
+def fit_command(
+    path: Input,
+    out: Annotated[
+        Path, typer.Option(help="File to write the rules to, as JSON; replaces an earlier file of rules only.")
+    ],
+    objective: Annotated[
+        str | None, typer.Option(help=f"Measure to improve: {', '.join(OBJECTIVES)}. Default: {Settings.objective}.")
+    ] = None,
+    min_mean: Annotated[
+        str | None,
+        typer.Option(
+            help="Floor under the mean class accuracy on the fitted rows: baseline (that before the correction, the "
+            "default), balanced (also 95 % of what balanced weights reach), none, or a number."
+        ),
+    ] = None,
+    correction: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(MAPS)}: a weight per class (default), weights or membership functions, or these alone."
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(help=f"Weights that solver anneal searches: {', '.join(GRIDS)}. Default: {Settings.grid}."),
+    ] = None,
+    n_weights: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Number of these weights; by default 61 from 0.001 to 1 on the log, and 30 (k/30) on the linear grid.",
+        ),
+    ] = None,
+    solver: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(SOLVERS)}; anneal alone has membership functions. Default: {Settings.solver}."),
+    ] = None,
+    paper: Annotated[
+        bool,
+        typer.Option(
+            "--paper", help="Start from the choices of the paper: the Gini index alone, all rules, annealing, no floor."
+        ),
+    ] = False,
+    validation_fraction: Annotated[
+        float, typer.Option(help="Share of the rows of each class that choose among the solver's candidates.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the annealing and of the choice of these rows.")] = 0,
+    test: Annotated[
+        Path | None, typer.Option(help="Rows of the same classes that nothing is fitted on, to measure on.")
+    ] = None,
+    test_split: Annotated[
+        list[str] | None,
+        typer.Option(help="Split of a run to measure on, of --test or of the same run. Repeatable."),
+    ] = None,
+    kind: Kind = None,
+    label_column: LabelColumn = "label",
+    prefix: Prefix = None,
+    classes: Classes = None,
+    ignore: Ignore = None,
+    config: Config = None,
+    split: Split = None,
+    plots: Plots = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a correction on rows with known classes, write its rules, and print what they give and what they take."""
+    given = {"objective": objective, "correction": correction, "grid": grid, "n_weights": n_weights, "solver": solver}
+    settings = _settings(PAPER if paper else Settings(), min_mean, validation_fraction, seed, given)
+    choice = _choice(path, kind, label_column, prefix, classes, ignore, config, split)
+    of_test = _test_choice(choice, test, tuple(test_split or ()))
+    _check_out(out, path, None if of_test is None else of_test.path)
+    if out.exists():
+        try:
+            StoredRules.read(out)
+        except DataError as error:
+            raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
+    check_plots(plots)
+    with working(f"reading {path}"):
+        rows = read_rows(choice, Wanted())
+        targets = rows.targets()
+        test_rows = None if of_test is None else read_rows(of_test, Wanted(rows.classes))
+        test_targets = None if test_rows is None else test_rows.targets()
+    with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
+        fit = fit_rules(rows.probabilities, targets, settings, rows.classes)
+        # As numbers, if all are, so that Python compares them with such labels.
+        names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
+        stored = StoredRules.of(fit, settings, names)
+        fitted = measured(f"fitted on {rows.title}", rows, targets, stored)
+        tested = None
+        if test_rows is not None and test_targets is not None:
+            tested = measured(f"measured on {test_rows.title}", test_rows, test_targets, stored)
+    stored.write(out)
+    charts = [] if plots is None else [*draw_measured(plots, tested or fitted), draw_candidates(plots, fit)]
+    if as_json:
+        candidates: list[JsonValue] = [
+            {**candidate._asdict(), "is_chosen": candidate.name == fit.chosen} for candidate in fit.candidates
+        ]
+        document: JsonValue = {
+            "rules": str(out),
+            "notes": list(fit.notes),
+            "candidates": candidates,
+            "n_evaluations": fit.n_evaluations,
+            "fitted": fitted.as_json(),
+            "test": None if tested is None else tested.as_json(),
+            "plots": [str(chart) for chart in charts],
+        }
+        print(strict_json.dumps(document), end="")
+        return
+    print_notes(rows)
+    if test_rows is not None:
+        print_notes(test_rows)
+    share = settings.validation_fraction
+    seen = f"{share:.0%} of these rows chose among candidates, and the others were fitted on"
+    remedy = "give other rows with --test" if tested is None else "read those of the other rows below"
+    optimism = (
+        f"{seen if share else 'these rows were fitted on'}: the figures after the correction are too good, those of "
+        f"evenness most of all; {remedy}"
+    )
+    nothing = "nothing better than the uncorrected probabilities was found; these rules change nothing"
+    print_measured(fitted, [*([nothing] if fit.chosen == UNCORRECTED else []), *fit.notes, optimism])
+    if tested is not None:
+        print_measured(tested)
+    print(
+        f"solver {settings.solver}, objective {settings.objective}, {fit.n_evaluations:,} evaluations; of "
+        f"{len(fit.candidates)} candidates '{fit.chosen}' was taken"
+    )
+    for chart in charts:
+        print(f"chart {chart}")
+    print(f"rules {out}")
+
+
+@one_line_errors()
+def apply_command(
+    path: Input,
+    rules: Annotated[Path, typer.Option(help="File of rules that 'fit' wrote. Classes are matched by name.")],
+    out: Annotated[Path, typer.Option(help="File to write: .csv, .parquet or .npz.")],
+    kind: Kind = None,
+    label_column: LabelColumn = "label",
+    prefix: Prefix = None,
+    ignore: Ignore = None,
+    config: Config = None,
+    split: Split = None,
+) -> None:
+    """Apply rules to rows, with or without known classes, and write the predicted class and the corrected shares.
+
+    Beside the columns of the input stand the predicted class (predicted) and the corrected share of each class
+    (p_CLASS). Rows that were corrected before are refused.
+    """
+    if out.suffix not in _WRITERS:
+        raise ConfigError(f"--out {out}: ends with none of {', '.join(_WRITERS)}; name the file with one of them")
+    _check_out(out, path, rules)
+    stored = _rules(rules)
+    choice = _choice(path, kind, label_column, prefix, None, ignore, config, split)
+    with working(f"reading {path}"):
+        rows = read_rows(choice, Wanted(stored.document.classes, labels=False))
+    rows.check_uncorrected()
+    with working(f"writing {out}"):
+        probabilities = prepared(rows.probabilities, stored.document.map)
+        places = stored.rules.predict(probabilities)
+        predicted = [rows.classes[place] for place in places.tolist()]
+        with replacing(out) as temporary:
+            _WRITERS[out.suffix](temporary, rows, predicted, stored.rules.shares(probabilities))
+    print_notes(rows)
+    n_changed = int((places != rows.probabilities.argmax(axis=1)).sum())
+    print(f"{n_changed:,} of {len(rows):,} predictions changed")
+    if stored.rules.has_functions:
+        print("warning: the shares come from membership functions: they rank the classes of a row, no more")
+    print(f"predictions {out}")
+
+
+def _choice(
+    path: Path,
+    kind: str | None,
+    label_column: str,
+    prefix: str | None,
+    classes: str | None,
+    ignore: Sequence[str] | None,
+    config: str | None,
+    split: Sequence[str] | None,
+) -> InputChoice:
+    """Return the choices of an input, as its options name them."""
+    names = None
+    if classes is not None:
+        names = tuple(name for name in next(csv.reader([classes], skipinitialspace=True), []) if name)
+        if len({*names}) < max(len(names), 2):
+            raise ConfigError(
+                f"--classes {classes}: names {len({*names})} classes in {len(names)} places; name each once, two at "
+                "least"
+            )
+    return InputChoice(
+        path=path,
+        kind=kind,
+        label_column=label_column,
+        prefix=prefix,
+        classes=names,
+        ignored=tuple(ignore or ()),
+        config=config,
+        splits=tuple(split or ()),
+    )
+
+
+def _test_choice(choice: InputChoice, test: Path | None, splits: tuple[str, ...]) -> InputChoice | None:
+    """Return the choices of the rows to measure on, which are no rows that are fitted on; None if none are named."""
+    if test is None and not splits:
+        return None
+    # Another file may be of another kind.
+    of_test = replace(choice, splits=splits) if test is None else replace(choice, path=test, kind=None, splits=splits)
+    if of_test.path.exists() and choice.path.exists() and of_test.path.samefile(choice.path):
+        common = [name for name in splits if name in choice.splits]
+        if common or not (splits and choice.splits):
+            raise ConfigError(
+                f"{of_test.path}: {common[0] if common else 'all rows'} would be fitted on and measured on; name other "
+                "rows with --test, or splits of a run with --split and --test-split"
+            )
+    return of_test
+
+
+def _settings(
+    start: Settings, min_mean: str | None, validation_fraction: float, seed: int, given: dict[str, Any]
+) -> Settings:
+    """Return the choices of a fit: those that are given, and else those to start from; they exist and go together."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if min_mean is not None:
+        chosen["min_mean"] = _floor(min_mean)
+    settings = replace(start, validation_fraction=validation_fraction, seed=seed, **chosen)
+    try:
+        settings.check()
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return settings
+
+
+def _floor(text: str) -> str | float | None:
+    if text in ("baseline", "balanced", "none"):
+        return None if text == "none" else text
+    try:
+        floor = float(text)
+    except ValueError:
+        floor = -1.0
+    if not 0 <= floor <= 1:
+        raise ConfigError(f"--min-mean {text}: give baseline, balanced, none, or a number from 0 to 1")
+    return floor
+
+
+def _rules(path: Path) -> StoredRules:
+    if not path.is_file():
+        raise DataError(f"--rules {path}: no such file; name a file that 'fit' wrote")
+    try:
+        return StoredRules.read(path)
+    except DataError as error:
+        raise DataError(f"--rules {error}; name a file that 'fit' wrote") from error
+
+
+def _check_out(path: Path, *inputs: Path | None) -> None:
+    """Check that a file can be written without destroying an input."""
+    if path.is_dir():
+        raise ConfigError(f"{path}: is a folder; name a file")
+    if any(other is not None and other.exists() and path.exists() and path.samefile(other) for other in inputs):
+        raise ConfigError(f"{path}: is an input of this command; choose another name for --out")
+
+
+def _write_csv(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*rows.columns, PREDICTED, *share_names(rows.classes)])
+    writer.writerows(zip(*rows.columns.values(), predicted, *shares.T.tolist(), strict=True))
+    path.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def _write_parquet(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {**rows.columns, PREDICTED: predicted, **dict(zip(share_names(rows.classes), shares.T, strict=True))}
+    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
+
+
+def _write_npz(path: Path, rows: Rows, predicted: Sequence[str], shares: FloatArray) -> None:
+    arrays: dict[str, np.ndarray] = {
+        PROBABILITIES: shares,
+        CLASSES: np.array(rows.classes),
+        PREDICTED: np.array(predicted),
+    }
+    if rows.labels is not None and None not in rows.labels:
+        arrays[LABELS] = np.array(rows.labels)
+    for name, values in rows.columns.items():
+        if name not in arrays:
+            arrays[name] = np.array(["" if value is None else value for value in values])
+    # numpy.savez takes names as keywords, so that no column could be called 'file', and writes the time of day.
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, array in arrays.items():
+            with file.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+_WRITERS: dict[str, Callable[[Path, Rows, Sequence[str], FloatArray], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".npz": _write_npz,
+}

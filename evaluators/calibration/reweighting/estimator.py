@@ -1,0 +1,361 @@
+"""The scikit-learn estimators: one that reweights class probabilities, and one that fits a classifier with it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.utils import assert_all_finite, get_tags, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from evaluators.calibration.reweighting.fitting import PAPER, Settings, fit_rules
+from evaluators.calibration.reweighting.inputs import check_known, check_rows, checked_probabilities, coded_targets
+from evaluators.calibration.reweighting.problem import Annealing, DcsWeights, ObjectiveName
+from evaluators.calibration.reweighting.rules import Grid, MapKind, prepared
+from evaluators.calibration.reweighting.stored import StoredRules
+from evaluators.statistics.bootstrap import FloatArray
+
+CrossValidation: TypeAlias = int | Literal["prefit"] | Any
+"""A number of folds, ``prefit``, or whatever else scikit-learn takes for ``cv``."""
+
+
+class Reweighter(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A correction of class probabilities that makes a classifier right about equally often in each class.
+
+    It is fitted on the probabilities that any classifier gives for rows that it was not trained on, and on their right
+    classes. The defaults make the Sen welfare of the class accuracies large, by one weight per class, without letting
+    their mean fall below that before the correction on the fitted rows.
+
+    Args:
+        objective: Measure to improve: ``sen`` (mean accuracy times one minus the Gini index), ``gini`` alone, as in the
+            paper, ``cobias``, or ``dcs``, the objective of DNIP and DCS.
+        min_mean: Floor under the mean accuracy of the classes on the fitted rows: ``baseline`` for that before the
+            correction, ``balanced`` for at least 95 % of what balanced weights reach too, a number, or None.
+        correction: ``weights`` for one weight per class, ``membership`` for one of 19 membership functions per class,
+            ``full`` for either.
+        n_weights: Number of weights in a search over rules; None for 61 on the logarithmic and 30 on the linear grid.
+        grid: ``log`` for weights from 0.001 to 1 in equal ratios, ``linear`` for k / n_weights.
+        solver: Name of the solver: ``coordinate``, ``convex``, ``path``, or ``anneal``, which alone
+            chooses membership functions.
+        classes: Name of the class of each column of the probabilities; None for the sorted classes that occur.
+        alpha: Weight of the error rate in the objective ``dcs``.
+        beta: Weight of COBias in the objective ``dcs``.
+        tau: Weight of the pointwise mutual information in the objective ``dcs``.
+        smoothing: Number of rows by which that information is smoothed.
+        temperature: Temperature at which annealing starts.
+        cooling: Factor from one temperature to the next.
+        stop_ratio: Share of the first temperature at which annealing stops.
+        moves_per_level: Number of proposals at each temperature; None for ten per class, and 200 at least.
+        n_restarts: Number of times that annealing starts anew, with the seeds random_state, random_state + 1 and so on.
+        validation_fraction: Share of the rows of each class that choose among the candidates of the solver, which does
+            not see them.
+        random_state: Seed.
+
+    Attributes:
+        classes_: Name of the class of each column, shape (n_classes,).
+        rules_: The fitted rules, which :meth:`save` stores.
+        fit_: The whole fit: candidates, class accuracies before and after, and notes.
+        n_features_in_: Number of columns.
+
+    References:
+        "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654.
+
+    >>> probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]] * 50)
+    >>> targets = np.array(["a", "a", "b", "b"] * 50)
+    >>> reweighter = Reweighter().fit(probabilities, targets)
+    >>> reweighter.predict(probabilities[:4])
+    array(['a', 'a', 'b', 'b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        objective: ObjectiveName = "sen",
+        *,
+        min_mean: Literal["baseline", "balanced"] | float | None = "baseline",
+        correction: MapKind = "weights",
+        n_weights: int | None = None,
+        grid: Grid = "log",
+        solver: str = "coordinate",
+        classes: Sequence[object] | None = None,
+        alpha: float = 1.0,
+        beta: float = 2.7,
+        tau: float = 0.2,
+        smoothing: float = 4000.0,
+        temperature: float = 0.1,
+        cooling: float = 0.95,
+        stop_ratio: float = 1e-3,
+        moves_per_level: int | None = None,
+        n_restarts: int = 3,
+        validation_fraction: float = 0.0,
+        random_state: int = 0,
+    ) -> None:
+        self.objective: ObjectiveName = objective
+        self.min_mean = min_mean
+        self.correction: MapKind = correction
+        self.n_weights = n_weights
+        self.grid: Grid = grid
+        self.solver = solver
+        self.classes = classes
+        self.alpha = alpha
+        self.beta = beta
+        self.tau = tau
+        self.smoothing = smoothing
+        self.temperature = temperature
+        self.cooling = cooling
+        self.stop_ratio = stop_ratio
+        self.moves_per_level = moves_per_level
+        self.n_restarts = n_restarts
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    @property
+    def settings(self) -> Settings:
+        """The parameters, as the fit takes them."""
+        return Settings(
+            objective=self.objective,
+            min_mean=self.min_mean,
+            correction=self.correction,
+            n_weights=self.n_weights,
+            grid=self.grid,
+            solver=self.solver,
+            dcs=DcsWeights(self.alpha, self.beta, self.tau, self.smoothing),
+            annealing=Annealing(self.temperature, self.cooling, self.stop_ratio, self.moves_per_level, self.n_restarts),
+            validation_fraction=self.validation_fraction,
+            seed=self.random_state,
+        )
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803
+        """Fit the rules of the classes.
+
+        Args:
+            X: Probability of each class in each row, shape (n, n_classes), none negative; rows need not sum to 1.
+            y: Right class of each row, shape (n,), of at least two classes.
+
+        Raises:
+            ValueError: a parameter does not exist, a probability is missing, infinite or negative, or the classes do
+                not fit the columns.
+
+        Warns:
+            UserWarning: the accuracy over all rows or that of a class falls, or a class has few rows.
+        """
+        X, y = self._validated(X, y)  # noqa: N806
+        probabilities = checked_probabilities(X)
+        coded = coded_targets(y, len(probabilities), probabilities.shape[1], self.classes)
+        self.classes_ = coded.classes
+        self.fit_ = fit_rules(probabilities, coded.targets, self.settings, coded.classes.tolist())
+        self.rules_ = StoredRules.of(self.fit_, self.settings, coded.classes.tolist())
+        for note in self.fit_.notes:
+            warnings.warn(note, UserWarning, stacklevel=2)
+        return self
+
+    def transform(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
+        """Return the corrected value of each class in each row, shape (n, n_classes); rows need not sum to 1."""
+        probabilities = self._checked(X)
+        return self.rules_.rules.transform(probabilities)
+
+    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
+        """Return the corrected values of each row over their sum, shape (n, n_classes).
+
+        They rank the classes of a row. They are no calibrated probabilities, above all not with membership functions.
+        """
+        probabilities = self._checked(X)
+        return self.rules_.rules.shares(probabilities)
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
+        """Return the class with the largest corrected value of each row, shape (n,); the first one in a tie."""
+        probabilities = self._checked(X)
+        predicted: npt.NDArray[Any] = self.classes_[self.rules_.rules.predict(probabilities)]
+        return predicted
+
+    def save(self, path: Path | str) -> None:
+        """Write the fitted rules as JSON, which can be applied without this package."""
+        check_is_fitted(self)
+        self.rules_.write(Path(path))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Return an estimator with the rules of a file, which predicts like the one that wrote it.
+
+        Of its parameters it has those that the file tells; fitted again, it has the defaults of the others.
+
+        Raises:
+            DataError: the file is no such JSON.
+        """
+        stored = StoredRules.read(Path(path))
+        document = stored.document
+        loaded = cls(
+            objective=cast(ObjectiveName, document.objective),
+            correction=document.map,
+            n_weights=document.n_weights,
+            grid=document.grid or "log",
+            solver=document.solver,
+            classes=stored.classes,
+            random_state=document.seed,
+        )
+        loaded.rules_, loaded.classes_ = stored, np.array(stored.classes)
+        loaded.n_features_in_ = len(document.classes)
+        return loaded
+
+    def _validated(self, X: npt.ArrayLike, *y: npt.ArrayLike, reset: bool = True) -> Any:  # noqa: N803
+        try:
+            return validate_data(self, X, *y, reset=reset, ensure_all_finite=False, dtype="numeric")
+        except ValueError:
+            # scikit-learn names no row; these checks do.
+            check_rows(X)
+            for targets in y:
+                if targets is not None:
+                    check_known(targets)
+            raise
+
+    def _checked(self, X: npt.ArrayLike) -> FloatArray:  # noqa: N803
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)  # noqa: N806
+        return prepared(checked_probabilities(X, len(self.classes_)), self.rules_.document.map)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rules_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = False
+        return tags
+
+
+def paper_preset(**parameters: Any) -> Reweighter:
+    """Return an estimator with the choices of the paper, as far as it tells them.
+
+    They are the Gini index alone, membership functions and 30 linear weights, and simulated annealing without a floor.
+    The mean accuracy can fall below that before the correction, and often does.
+
+    Args:
+        parameters: Parameters that differ from these.
+
+    References:
+        "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654, equation 10.
+    """
+    names = ("objective", "min_mean", "correction", "n_weights", "grid", "solver")
+    chosen: dict[str, Any] = {name: getattr(PAPER, name) for name in names}
+    return Reweighter(**(chosen | parameters))
+
+
+class ReweightedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose class probabilities are reweighted.
+
+    The correction is fitted on probabilities of rows that the classifier was not trained on: each fold of the rows is
+    predicted by a classifier that is trained on the others, and the classifier that predicts later is trained on all of
+    them.
+
+    Args:
+        estimator: Classifier with ``predict_proba``.
+        reweighter: Correction to fit; None for that of :class:`Reweighter` with its
+            defaults. Its ``classes`` are those of the classifier.
+        cv: Number of stratified folds, or a splitter of scikit-learn that holds each row out once. With ``prefit`` the
+            classifier is fitted already and stays as it is; fit then on rows that it has not seen.
+
+    Attributes:
+        estimator_: The fitted classifier.
+        reweighter_: The fitted correction, which :meth:`Reweighter.save` stores.
+        classes_: Names of the classes, shape (n_classes,).
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = np.array([[0.0], [0.2], [0.4], [0.6], [0.8], [1.0]] * 100)
+    >>> y = np.array(["a", "a", "a", "a", "b", "b"] * 100)
+    >>> ReweightedClassifier(LogisticRegression()).fit(X, y).predict(X[:6])
+    array(['a', 'a', 'a', 'a', 'b', 'b'], dtype='<U1')
+    """
+
+    def __init__(self, estimator: Any, reweighter: Reweighter | None = None, *, cv: CrossValidation = 5) -> None:
+        self.estimator = estimator
+        self.reweighter = reweighter
+        self.cv = cv
+
+    def fit(self, X: Any, y: npt.ArrayLike) -> Self:  # noqa: N803
+        """Fit the classifier and the correction.
+
+        Args:
+            X: Rows as the classifier takes them, shape (n, n_features).
+            y: Right class of each row, shape (n,), of at least two classes.
+
+        Raises:
+            ValueError: a class has fewer rows than there are folds, or what the classifier or the correction refuse.
+
+        Warns:
+            UserWarning: the correction has doubts, see :meth:`Reweighter.fit`.
+        """
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        X, y = indexable(X, y)  # noqa: N806
+        if isinstance(self.cv, str):
+            if self.cv != "prefit":
+                raise ValueError(f"cv is '{self.cv}'; give a number of folds, a splitter of scikit-learn, or 'prefit'")
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            probabilities = self.estimator_.predict_proba(X)
+        else:
+            probabilities = self._held_out_probabilities(X, y)
+            self.estimator_ = clone(self.estimator).fit(X, y)
+        reweighter = Reweighter() if self.reweighter is None else clone(self.reweighter)
+        self.reweighter_ = reweighter.set_params(classes=self.estimator_.classes_.tolist()).fit(probabilities, y)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The names of the classes, shape (n_classes,)."""
+        classes: npt.NDArray[Any] = self.estimator_.classes_
+        return classes
+
+    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return the corrected probabilities, shape (n, n_classes); they rank the classes, and are not calibrated."""
+        check_is_fitted(self)
+        shares: FloatArray = self.reweighter_.predict_proba(self.estimator_.predict_proba(X))
+        return shares
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """Return the class with the largest corrected probability of each row, shape (n,)."""
+        check_is_fitted(self)
+        predicted: npt.NDArray[Any] = self.reweighter_.predict(self.estimator_.predict_proba(X))
+        return predicted
+
+    def _held_out_probabilities(self, X: Any, y: npt.ArrayLike) -> FloatArray:  # noqa: N803
+        """Return the probabilities of each row by a classifier that is trained on other folds."""
+        splits = check_cv(self.cv, y, classifier=True)
+        names, counts = np.unique(np.asarray(y), return_counts=True)
+        if len(names) == 1:
+            raise ValueError(
+                f"all {counts[0]} rows are of one class, '{names[0]!s}'; give rows of at least two classes"
+            )
+        if isinstance(self.cv, int) and counts.min() < self.cv:
+            rarest = names[counts.argmin()]
+            raise ValueError(
+                f"class {rarest!s} has {counts.min()} rows, and there are {self.cv} folds; give a smaller cv or more "
+                "rows, so that every fold is predicted by a classifier that knows every class"
+            )
+        for number, (train, _) in enumerate(splits.split(X, y)):
+            lacking = np.setdiff1d(names, np.asarray(y)[train])
+            if len(lacking):
+                raise ValueError(
+                    f"fold {number} is predicted by a classifier that was trained on no row of class {lacking[0]!s}; "
+                    "give a splitter that keeps all classes in every fold, such as StratifiedKFold"
+                )
+        held_out: FloatArray = cross_val_predict(clone(self.estimator), X, y, cv=splits, method="predict_proba")
+        return held_out
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "reweighter_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

@@ -1,0 +1,331 @@
+"""Fits a correction on rows with known classes: the solvers, the choices of a fit, and what its candidates reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evaluators.calibration.reweighting import anneal, coordinate
+from evaluators.calibration.reweighting.problem import (
+    DEFAULT_SCHEDULE,
+    OBJECTIVES,
+    PAPER_DCS,
+    Annealing,
+    Candidate,
+    DcsWeights,
+    Objective,
+    ObjectiveName,
+    Problem,
+    Score,
+    Solution,
+)
+from evaluators.calibration.reweighting.rules import GRIDS, MAPS, ClassRules, Grid, MapKind, RuleSet, prepared
+from evaluators.calibration.reweighting.starts import N_STEPS, balanced_log_weights, equalised_log_weights
+from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
+from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
+
+FEW_ROWS = 50
+"""Number of rows of the smallest class below which a search over all classes overfits."""
+UNCORRECTED = "uncorrected"
+"""Name of the candidate that changes nothing."""
+_SHARE_OF_BALANCED = 0.95
+_N_POINTS = 21
+# Objectives that agree in so many digits are equal, so that the uncorrected probabilities stay where nothing is better.
+_DIGITS = 12
+
+
+class Solver(NamedTuple):
+    """A way to find rules."""
+
+    solve: Callable[[Problem], Solution]
+    chooses_rules: bool = False
+    """True if it searches among the rules of a set; False if its weights may be any numbers."""
+    follows_rows: bool = True
+    """True if single rows decide, whose noise it then fits in small classes."""
+
+
+def _convex(problem: Problem) -> Solution:
+    """Return the weights of the balanced logistic model, whatever the objective."""
+    weights = ClassRules.of_weights(np.exp(balanced_log_weights(problem)))
+    return Solution((Candidate("convex", weights),), 1)
+
+
+def _path(problem: Problem) -> Solution:
+    """Return points on the way from no correction to ``convex``, and on to equal accuracies: one number is chosen."""
+    convex = balanced_log_weights(problem)
+    even = equalised_log_weights(problem).last
+    points = [
+        Candidate(f"{share:.0%} of the way {name}", ClassRules.of_weights(np.exp(start + share * (end - start))))
+        for name, start, end in (("to convex", np.zeros_like(convex), convex), ("to equal accuracies", convex, even))
+        for share in np.linspace(0.0, 1.0, _N_POINTS).tolist()[1:]
+    ]
+    return Solution(tuple(points), N_STEPS + len(points))
+
+
+SOLVERS = {
+    "anneal": Solver(anneal.solve, chooses_rules=True),
+    "convex": Solver(_convex, follows_rows=False),
+    "coordinate": Solver(coordinate.solve),
+    "path": Solver(_path, follows_rows=False),
+}
+"""The solvers by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The choices of a fit."""
+
+    objective: ObjectiveName = "sen"
+    min_mean: Literal["baseline", "balanced"] | float | None = "baseline"
+    """Floor under the mean accuracy of the classes on the fitted rows: that before the correction, or that and 95 % of
+    what balanced weights reach, or a number; None for none."""
+    correction: MapKind = "weights"
+    n_weights: int | None = None
+    grid: Grid = "log"
+    solver: str = "coordinate"
+    dcs: DcsWeights = PAPER_DCS
+    annealing: Annealing = DEFAULT_SCHEDULE
+    validation_fraction: float = 0.0
+    """Share of the rows of each class that choose among the candidates of the solver, which does not see them."""
+    seed: int = 0
+
+    def check(self) -> None:
+        """Check that the choices exist and go together.
+
+        Raises:
+            ValueError: a value does not exist or is out of bounds, or two choices exclude each other.
+        """
+        for name, value, have in (
+            ("objective", self.objective, OBJECTIVES),
+            ("correction", self.correction, MAPS),
+            ("grid", self.grid, GRIDS),
+            ("solver", self.solver, tuple(SOLVERS)),
+        ):
+            if value not in have:
+                raise ValueError(f"{name} '{value}' does not exist; have: {', '.join(have)}")
+        if self.correction != "weights" and not SOLVERS[self.solver].chooses_rules:
+            able = ", ".join(name for name, solver in SOLVERS.items() if solver.chooses_rules)
+            raise ValueError(
+                f"solver '{self.solver}' only finds weights, and correction '{self.correction}' has membership "
+                f"functions; take one of these solvers: {able}"
+            )
+        if isinstance(self.min_mean, str) and self.min_mean not in ("baseline", "balanced"):
+            raise ValueError(
+                f"min_mean '{self.min_mean}' does not exist; give 'baseline', 'balanced', a number or None"
+            )
+        for name, number, is_good, remedy in self._numbers():
+            if not is_good:
+                raise ValueError(f"{name} is {number}; give {remedy}")
+
+    def _numbers(self) -> Iterator[tuple[str, object, bool, str]]:
+        """Yield the name of each number, its value, True if it is good, and the remedy if it is not."""
+        floor, share, n_weights, schedule = self.min_mean, self.validation_fraction, self.n_weights, self.annealing
+        if not isinstance(floor, str):
+            yield "min_mean", floor, floor is None or 0 <= floor <= 1, "a share from 0 to 1, or None"
+        yield "validation_fraction", share, 0 <= share < 1, "a share from 0 to below 1"
+        yield "n_weights", n_weights, n_weights is None or _is_whole(n_weights, 2), "a whole number from 2, or None"
+        yield "seed", self.seed, _is_whole(self.seed, 0), "a whole number from 0"
+        # A search that does not cool would never end, and without smoothing a class that is never right has no PMI.
+        yield "temperature", schedule.temperature, 0 < schedule.temperature < math.inf, "a number above 0"
+        yield "cooling", schedule.cooling, 0 < schedule.cooling < 1, "a number between 0 and 1"
+        yield "stop_ratio", schedule.stop_ratio, 0 < schedule.stop_ratio < 1, "a number between 0 and 1"
+        n_moves, n_restarts = schedule.moves_per_level, schedule.n_restarts
+        yield "moves_per_level", n_moves, n_moves is None or _is_whole(n_moves, 1), "a whole number from 1, or None"
+        yield "n_restarts", n_restarts, _is_whole(n_restarts, 1), "a whole number from 1"
+        yield "smoothing", self.dcs.smoothing, 0 < self.dcs.smoothing < math.inf, "a number above 0"
+        for name in ("alpha", "beta", "tau"):
+            weight = getattr(self.dcs, name)
+            yield name, weight, 0 <= weight < math.inf, "a number from 0"
+
+
+def _is_whole(number: object, least: int) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and int(number) >= least
+
+
+PAPER = Settings(objective="gini", min_mean=None, correction="full", n_weights=30, grid="linear", solver="anneal")
+"""The choices of the paper (arXiv:2603.15654, equation 10), as far as it tells them."""
+
+
+class FittedCandidate(NamedTuple):
+    """A candidate of the solver, with what it reaches on the fitted rows."""
+
+    name: str
+    objective: float | None
+    """Value of the objective, smaller is better; None where nothing is right."""
+    mean_class_accuracy: float
+    gini: float | None
+    sen_welfare: float
+    is_allowed: bool
+    """True if the mean accuracy does not lie below the floor."""
+
+
+class FittedAccuracies(NamedTuple):
+    """Class accuracies on the fitted rows before and after the correction, each of shape (n_classes,)."""
+
+    before: FloatArray
+    after: FloatArray
+    supports: IntArray
+    micro_before: float
+    micro_after: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted correction."""
+
+    rules: ClassRules
+    candidates: tuple[FittedCandidate, ...]
+    """All candidates, the uncorrected probabilities first."""
+    chosen: str
+    """Name of the candidate that was taken."""
+    n_evaluations: int
+    accuracies: FittedAccuracies
+    notes: tuple[str, ...]
+    """Sentences about what the correction costs and what to doubt."""
+
+
+def fit_rules(
+    probabilities: FloatArray, targets: IntArray, settings: Settings, labels: Sequence[object] | None = None
+) -> Fit:
+    """Fit the rules of all classes.
+
+    Args:
+        probabilities: Probability of each class in each row, shape (n, n_classes), finite and none negative.
+        targets: Index of the right class of each row, shape (n,), of at least two classes.
+        settings: The choices of the fit.
+        labels: Name of each class, for the notes; None for their indices.
+
+    Raises:
+        ValueError: a choice does not exist, or two of them exclude each other.
+    """
+    settings.check()
+    probabilities = prepared(np.ascontiguousarray(probabilities, dtype=np.float64), settings.correction)
+    held_out = held_out_rows(targets, settings.validation_fraction, settings.seed)
+    whole = searched = judge = _problem(probabilities, targets, settings)
+    if held_out.any():
+        searched = _problem(probabilities[~held_out], targets[~held_out], settings)
+        judge = _problem(probabilities[held_out], targets[held_out], settings)
+    solution = SOLVERS[settings.solver].solve(searched)
+    unchanged = Candidate(UNCORRECTED, ClassRules.of_weights(np.ones(whole.n_classes)))
+    candidates = (unchanged, *solution.candidates)
+    chosen = min(candidates, key=lambda candidate: _rank(candidate.rules, whole, judge))
+    fitted = tuple(_fitted(candidate, whole) for candidate in candidates)
+    before, after = whole.probabilities.argmax(axis=1), chosen.rules.predict(whole.probabilities)
+    of_before, of_after = (class_accuracies(targets, predicted, whole.n_classes) for predicted in (before, after))
+    accuracies = FittedAccuracies(
+        of_before.accuracies,
+        of_after.accuracies,
+        of_before.supports,
+        float((before == targets).mean()),
+        float((after == targets).mean()),
+    )
+    names = [str(label) for label in (range(whole.n_classes) if labels is None else labels)]
+    notes = tuple(_notes(accuracies, fitted[candidates.index(chosen)], settings, names))
+    return Fit(chosen.rules, fitted, chosen.name, solution.n_evaluations, accuracies, notes)
+
+
+def held_out_rows(targets: IntArray, fraction: float, seed: int) -> BoolArray:
+    """Return the mask of a random share of the rows of each class, shape (n,).
+
+    Of two rows of a class at least one is held out, and of each class at least one is left.
+
+    Args:
+        targets: Index of the right class of each row, shape (n,).
+        fraction: The share, which is rounded down in each class.
+        seed: Seed of the choice.
+    """
+    mask = np.zeros(len(targets), dtype=np.bool_)
+    if fraction:
+        rng = np.random.default_rng(seed)
+        for of_class in np.unique(targets):
+            rows = rng.permutation(np.flatnonzero(targets == of_class))
+            n_held_out = max(math.floor(fraction * len(rows)), 1)
+            mask[rows[: min(n_held_out, len(rows) - 1)]] = True
+    return mask
+
+
+def _problem(probabilities: FloatArray, targets: IntArray, settings: Settings) -> Problem:
+    """Return the problem of some rows, whose floor may be a mean accuracy on these rows."""
+    supports = np.bincount(targets, minlength=probabilities.shape[1])
+    rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
+
+    def problem(floor: float | None) -> Problem:
+        objective = Objective(settings.objective, supports, floor, settings.dcs)
+        return Problem(probabilities, targets, objective, rule_set, settings.annealing, settings.seed)
+
+    if not isinstance(settings.min_mean, str):
+        return problem(settings.min_mean)
+    free = problem(None)
+
+    def mean(weights: FloatArray) -> float:
+        return float(free.objective.mean(free.counts(ClassRules.of_weights(weights))))
+
+    floor = mean(np.ones(free.n_classes))
+    if settings.min_mean == "balanced":
+        floor = max(floor, _SHARE_OF_BALANCED * mean(np.exp(balanced_log_weights(free))))
+    return problem(floor)
+
+
+def _rank(rules: ClassRules, whole: Problem, judge: Problem) -> tuple[bool, Score]:
+    """Return what candidates are ordered by: first all that keep to the floor, then by the objective."""
+    score = judge.score(judge.counts(rules))
+    return not whole.objective.is_met(whole.counts(rules)), Score(*(round(number, _DIGITS) for number in score))
+
+
+def _fitted(candidate: Candidate, problem: Problem) -> FittedCandidate:
+    counts = problem.counts(candidate.rules)
+    objective = float(problem.objective(counts))
+    occurs = problem.objective.supports > 0
+    accuracies = counts.right[occurs] / problem.objective.supports[occurs]
+    gini = float(gini_index(accuracies))
+    return FittedCandidate(
+        candidate.name,
+        objective if math.isfinite(objective) else None,
+        float(mean_accuracy(accuracies)),
+        None if math.isnan(gini) else gini,
+        float(sen_welfare(accuracies)),
+        problem.objective.is_met(counts),
+    )
+
+
+def _notes(
+    accuracies: FittedAccuracies, chosen: FittedCandidate, settings: Settings, labels: Sequence[str]
+) -> Iterator[str]:
+    """Yield what a user should know before the correction is used."""
+    supports = accuracies.supports
+    smallest = int(supports[supports > 0].min())
+    if (supports == 0).any():
+        yield (
+            f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
+            "them and their rules are not fitted"
+        )
+    if smallest < FEW_ROWS and SOLVERS[settings.solver].follows_rows:
+        yield (
+            f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: solver '{settings.solver}' overfits "
+            "here; take solver 'path' or 'convex', or more rows"
+        )
+    if not chosen.is_allowed:
+        yield (
+            f"nothing that was found keeps the mean class accuracy at {settings.min_mean}; it is "
+            f"{chosen.mean_class_accuracy:.4f}; lower min_mean, or take solver 'convex'"
+        )
+    if accuracies.micro_after < accuracies.micro_before:
+        yield (
+            f"the accuracy over all fitted rows falls from {accuracies.micro_before:.4f} to "
+            f"{accuracies.micro_after:.4f}; classes that are frequent pay for rare ones"
+        )
+    before, after = float(mean_accuracy(accuracies.before)), float(mean_accuracy(accuracies.after))
+    if after < before:
+        yield f"the mean class accuracy on the fitted rows falls from {before:.4f} to {after:.4f}; set min_mean"
+    falls = np.flatnonzero(accuracies.after < accuracies.before)
+    if len(falls):
+        drops = accuracies.before[falls] - accuracies.after[falls]
+        worst = falls[int(drops.argmax())]
+        yield (
+            f"{len(falls)} of {len(supports)} classes get less accurate on the fitted rows, most '{labels[worst]}': "
+            f"{accuracies.before[worst]:.4f} to {accuracies.after[worst]:.4f}"
+        )

@@ -1,0 +1,83 @@
+"""Reweighting by class accuracies: one weight per label, so that all labels are right about equally often.
+
+The weights are fitted on the labelled items beside the test: those of the pool that the prompt does not show and no
+adapter was trained on, and those of the split *bias*. They make the Sen welfare of the class accuracies large, which
+is the mean accuracy times one minus the Gini index, and never lower their mean on these items. Where a class has few
+items, the search is over a single number, since a search over all weights would overfit.
+
+References:
+    "Discovering the Hidden Role of Gini Index In Prompt-based Classification", arXiv:2603.15654, whose objective is the
+    Gini index alone, with membership functions beside the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluators.calibration.reweighting.fitting import FEW_ROWS, Settings, fit_rules
+from evaluators.calibrator import BoolArray, Correction, LabelAnswers
+from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio
+from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
+from evaluators.statistics.outcomes import predicted_share
+
+_LEAST_CLASSES = 2
+
+
+@dataclass(frozen=True)
+class GiniReweighting:
+    """Weights of labels under which class accuracies are high and even on labelled items."""
+
+    name: str = "gini"
+    version: str = "1.0"
+    label: str = "Gini"
+    title: str = "Gini reweighting"
+    description: str = (
+        "Calibrated by one weight per label, fitted on labelled items for class accuracies that are high and even."
+    )
+    is_of_paper: bool = False
+    is_stored: bool = True
+    learns_from: frozenset[str] = frozenset({"pool", "bias"})
+
+    def fitted_items(self, answers: LabelAnswers) -> BoolArray:
+        """Return the mask of the items that it is fitted on, shape (n,)."""
+        rows = answers.unshown_pool | answers.of_split("bias")
+        return rows & (answers.targets >= 0) & answers.probabilities.any(axis=1)
+
+    def obstacle(self, answers: LabelAnswers) -> str | None:
+        """Return the reason why nothing can be fitted; None if there is none."""
+        n_classes = len(np.unique(answers.targets[self.fitted_items(answers)]))
+        if n_classes < _LEAST_CLASSES:
+            return f"the labelled items beside the test have {n_classes} of {len(answers.labels)} labels"
+        return None
+
+    def fit(self, answers: LabelAnswers) -> Correction | str:
+        """Return the correction, or the reason why there is none."""
+        if (reason := self.obstacle(answers)) is not None:
+            return reason
+        rows = self.fitted_items(answers)
+        probabilities, targets = answers.probabilities[rows], answers.targets[rows]
+        supports = np.bincount(targets, minlength=len(answers.labels))
+        few = int(supports[supports > 0].min()) < FEW_ROWS
+        # The fit gives a tie to the first label. Sorted by their probabilities, labels may have any names.
+        order = np.argsort(-probabilities.mean(axis=0), kind="stable")
+        place_of = np.argsort(order)
+        settings = Settings(solver="path" if few else "coordinate")
+        fitted = fit_rules(probabilities[:, order], place_of[targets], settings)
+        weights = fitted.rules.weights[place_of]
+        # What is measured shares the credit of a tie, so that a gain of the fit may be none.
+        before, after = (_accuracies(shares, targets) for shares in (probabilities, probabilities * weights))
+        is_worse = mean_accuracy(after) < mean_accuracy(before) or sen_welfare(after) < sen_welfare(before)
+        return Correction(1.0 / (np.ones_like(weights) if is_worse else weights)[None, :])
+
+
+def _accuracies(values: FloatArray, targets: IntArray) -> FloatArray:
+    """Return the accuracy of each label by the largest of some values, with ties shared; nan for one without items."""
+    credits = predicted_share(values / values.sum(axis=1, keepdims=True))[np.arange(len(values)), targets]
+    n = values.shape[1]
+    supports = np.bincount(targets, minlength=n).astype(np.float64)
+    return ratio(np.bincount(targets, credits, minlength=n).astype(np.float64), supports)
+
+
+CALIBRATION = GiniReweighting()

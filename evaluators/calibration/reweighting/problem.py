@@ -1,0 +1,241 @@
+"""The problem that a solver solves: rows with known classes, rules to choose from, and an objective to make small.
+
+Objectives are numbers computed from how many rows of each class are right. With the class accuracies A, their mean Ā
+and D, half of their mean absolute difference over all ordered pairs, they are 1 - Ā + D (``sen``), D / Ā (``gini``),
+D · 2N / (N - 1) (``cobias``), and the objective of DNIP and DCS (``dcs``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
+from evaluators.statistics.bootstrap import FloatArray, IntArray
+
+ObjectiveName: TypeAlias = Literal["sen", "gini", "cobias", "dcs"]
+OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini", "cobias", "dcs")
+ROUNDING = 1e-12
+"""Difference of two accuracies or objectives that rounding can make."""
+# Larger than any gain of an objective per unit of mean accuracy, so that no solver pays it willingly.
+_PENALTY = 10.0
+
+
+class DcsWeights(NamedTuple):
+    """The weights of the terms of the objective of DNIP and DCS (arXiv:2405.07623, arXiv:2503.05157).
+
+    Its value is ``alpha · error rate + beta · COBias - tau · sum of PMI``, with the pointwise mutual information of the
+    predicted and the right class, smoothed by a number of rows. The defaults are in the published configuration.
+    """
+
+    alpha: float = 1.0
+    beta: float = 2.7
+    tau: float = 0.2
+    smoothing: float = 4000.0
+
+
+PAPER_DCS = DcsWeights()
+
+
+class Annealing(NamedTuple):
+    """The schedule of simulated annealing, for objectives of values in [0, 1]."""
+
+    temperature: float = 0.1
+    """Temperature of the first level."""
+    cooling: float = 0.95
+    """Factor from the temperature of one level to that of the next."""
+    stop_ratio: float = 1e-3
+    """Share of the first temperature below which the search stops."""
+    moves_per_level: int | None = None
+    """Number of proposals at each temperature; None for ten per class, and 200 at least."""
+    n_restarts: int = 3
+    """Number of independent searches, of which the best one counts."""
+
+
+DEFAULT_SCHEDULE = Annealing()
+
+
+class Counts(NamedTuple):
+    """Numbers of rows by class, of shape (..., n_classes)."""
+
+    right: FloatArray
+    """Rows of each class that are predicted right."""
+    predicted: FloatArray | None
+    """Rows that are predicted as each class; None if they are not counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """An objective on certain rows, with a floor under the mean accuracy."""
+
+    name: ObjectiveName
+    supports: IntArray
+    """Number of rows of each class, shape (n_classes,)."""
+    floor: float | None = None
+    """Smallest mean accuracy of the classes; None for any."""
+    dcs: DcsWeights = PAPER_DCS
+
+    @property
+    def needs_predicted(self) -> bool:
+        """True if the objective counts how often each class is predicted."""
+        return self.name == "dcs"
+
+    @property
+    def is_monotone(self) -> bool:
+        """True if the value never gets worse when a class gets more accurate and none less."""
+        return self.name == "sen"
+
+    @property
+    def scale(self) -> float:
+        """The size of its values, which temperatures are multiplied by."""
+        return max(1.0, self.dcs.alpha + self.dcs.beta) if self.name == "dcs" else 1.0
+
+    def __call__(self, counts: Counts) -> FloatArray:
+        """Return the value, shape (...,), smaller is better; infinity where nothing is right."""
+        accuracies = self._accuracies(counts)
+        n = accuracies.shape[-1]
+        mean = accuracies.sum(axis=-1) / n
+        # As statistics.class_accuracies.mean_difference has it, without its care for classes without rows.
+        difference = np.sort(accuracies, axis=-1) @ _pair_weights(n) / n**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.name == "sen":
+                value = 1.0 - mean + difference
+            elif self.name == "gini":
+                value = difference / mean
+            else:
+                # Rows that are held out can be of one class, which has no pair to differ in.
+                value = difference * (2 * n / max(n - 1, 1))
+            if self.name == "dcs":
+                error_rate = 1.0 - counts.right.sum(axis=-1) / self.supports.sum()
+                information = self.pmi(counts).sum(axis=-1) if self.dcs.tau else 0.0
+                value = self.dcs.alpha * error_rate + self.dcs.beta * value - self.dcs.tau * information
+        if self.floor is not None:
+            value = value + _PENALTY * np.maximum(self.floor - mean, 0.0)
+        # All accuracies are equal where all are 0: a measure of inequality alone would make "all wrong" its optimum.
+        return np.where(mean > 0, value, np.inf)
+
+    def mean(self, counts: Counts) -> FloatArray:
+        """Return the mean accuracy of the classes that occur, shape (...,)."""
+        accuracies = self._accuracies(counts)
+        mean: FloatArray = accuracies.sum(axis=-1) / accuracies.shape[-1]
+        return mean
+
+    def is_met(self, counts: Counts) -> bool:
+        """Return True if the mean accuracy does not lie below the floor."""
+        return self.floor is None or bool(self.mean(counts) >= self.floor - ROUNDING)
+
+    def pmi(self, counts: Counts) -> FloatArray:
+        """Return the smoothed pointwise mutual information of each class, shape (..., n_classes).
+
+        Raises:
+            ValueError: it is not counted how often each class is predicted.
+        """
+        if counts.predicted is None:
+            raise ValueError("the numbers of rows that are predicted as each class are missing; count them")
+        n_rows, k = self.supports.sum(), self.dcs.smoothing
+        n_classes = len(self.supports)
+        joint = (counts.right + k) / (n_rows + k * n_classes**2)
+        predicted, supports = ((sums + k) / (n_rows + k * n_classes) for sums in (counts.predicted, self.supports))
+        information: FloatArray = np.log(joint / (predicted * supports))
+        return information
+
+    def _accuracies(self, counts: Counts) -> FloatArray:
+        accuracies: FloatArray = counts.right[..., self._occurring] / self._known_supports
+        return accuracies
+
+    @cached_property
+    def _occurring(self) -> slice | IntArray:
+        # A slice copies nothing, and annealing asks 100,000 times.
+        return slice(None) if (self.supports > 0).all() else np.flatnonzero(self.supports)
+
+    @cached_property
+    def _known_supports(self) -> FloatArray:
+        return self.supports[self._occurring].astype(np.float64)
+
+
+@lru_cache(maxsize=64)
+def _pair_weights(n: int) -> FloatArray:
+    """Return of how many more pairs each of n sorted values is the larger one than the smaller one, shape (n,)."""
+    weights = 2.0 * np.arange(n, dtype=np.float64) + 1 - n
+    weights.setflags(write=False)
+    return weights
+
+
+class Score(NamedTuple):
+    """The worth of a candidate: smaller is better, and the objective comes before the mean accuracy."""
+
+    objective: float
+    negative_mean: float
+    """Mean accuracy of the classes, with a minus."""
+
+
+class Candidate(NamedTuple):
+    """Rules that a solver proposes."""
+
+    name: str
+    """Name of the start or the point of the search, in a few words."""
+    rules: ClassRules
+
+
+class Solution(NamedTuple):
+    """The candidates of a solver, of which the caller takes the best."""
+
+    candidates: tuple[Candidate, ...]
+    n_evaluations: int
+    """Number of times that the objective was computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows with known classes, and the objective to make small."""
+
+    probabilities: FloatArray
+    """Probability of each class in each row, shape (n, n_classes)."""
+    targets: IntArray
+    """Index of the right class of each row, shape (n,)."""
+    objective: Objective
+    rule_set: RuleSet
+    """Rules that a search over rules may choose from."""
+    annealing: Annealing = DEFAULT_SCHEDULE
+    seed: int = 0
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.objective.supports)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The indices of the classes that occur, the most probable first.
+
+        Solvers visit classes in this order, so that the names and the order of the classes do not matter.
+        """
+        means = self.probabilities.mean(axis=0)
+        occurring = np.flatnonzero(self.objective.supports)
+        return occurring[np.argsort(-means[occurring], kind="stable")]
+
+    def counts(self, rules: ClassRules) -> Counts:
+        """Return how many rows of each class are right under some rules, and predicted as each class."""
+        return self.counts_of(rules.predict(self.probabilities))
+
+    def counts_of(self, predicted: IntArray) -> Counts:
+        """Return the counts of predictions, shape (n,)."""
+        right = np.bincount(self.targets[predicted == self.targets], minlength=self.n_classes)
+        by_class = np.bincount(predicted, minlength=self.n_classes)
+        return Counts(right.astype(np.float64), by_class.astype(np.float64))
+
+    def score(self, counts: Counts) -> Score:
+        """Return how good some counts are."""
+        return Score(float(self.objective(counts)), -float(self.objective.mean(counts)))
+
+    def centred(self, log_weights: FloatArray) -> FloatArray:
+        """Return logarithms of weights, shape (n_classes,), whose mean is 0, with 0 for a class without rows.
+
+        Nothing is known about such a class, and without rows every search would forbid it.
+        """
+        occurs = self.objective.supports > 0
+        centred: FloatArray = np.where(occurs, log_weights - log_weights[occurs].mean(), 0.0)
+        return centred

@@ -1,0 +1,121 @@
+"""Writes and reads fitted rules as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import DataError
+from evaluators.calibration.reweighting.fitting import SOLVERS, Fit, Settings
+from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules, RuleSet
+from evaluators.statistics.bootstrap import FloatArray
+from schemas.documents.reweighting import FitReport, Reweighting
+
+
+@dataclass(frozen=True)
+class StoredRules:
+    """Fitted rules with everything that their file holds."""
+
+    document: Reweighting
+
+    @classmethod
+    def of(cls, fit: Fit, settings: Settings, classes: Sequence[object]) -> StoredRules:
+        """Return the rules of a fit.
+
+        Args:
+            fit: The fit.
+            settings: Its choices.
+            classes: Name of the class of each column. Truth values and numbers like 1.0 become whole numbers, which
+                equal them; other names become texts.
+        """
+        whole = [_whole(name) for name in classes]
+        has_integer_classes = None not in whole
+        rule_set = RuleSet(settings.correction, settings.n_weights, settings.grid)
+        is_search, has_grid = SOLVERS[settings.solver].chooses_rules, len(rule_set.weights) > 0
+        accuracies = fit.accuracies
+        return cls(
+            Reweighting(
+                format=1,
+                classes=tuple(str(name) for name in (whole if has_integer_classes else classes)),
+                has_integer_classes=has_integer_classes,
+                map=settings.correction,
+                index_base=0,
+                rules=tuple(_numbers(fit.rules, rule_set if is_search else None)),
+                weights=_known(fit.rules.weights),
+                n_weights=len(rule_set.weights) if is_search and has_grid else None,
+                grid=settings.grid if is_search and has_grid else None,
+                objective=settings.objective,
+                solver=settings.solver,
+                seed=int(settings.seed),
+                fit_report=FitReport(
+                    n_rows=int(accuracies.supports.sum()),
+                    supports=tuple(accuracies.supports.tolist()),
+                    class_accuracies_before=_known(accuracies.before),
+                    class_accuracies_after=_known(accuracies.after),
+                    accuracy_before=accuracies.micro_before,
+                    accuracy_after=accuracies.micro_after,
+                    notes=fit.notes,
+                ),
+            )
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> StoredRules:
+        """Read and check a file.
+
+        Raises:
+            DataError: there is no such file, or it holds no rules.
+        """
+        if not path.is_file():
+            raise DataError(f"{path}: no such file; fit rules first, and name the file that was written")
+        from schemas.files import contract  # It brings every document of ours, which a fit in Python has no use for.
+
+        return cls(contract.read(path, Reweighting))
+
+    def write(self, path: Path) -> None:
+        """Write the file.
+
+        Raises:
+            DataError: the rules break the contract of the file; nothing is written.
+        """
+        from schemas.files import contract
+
+        contract.check(self.document, where=str(path))
+        strict_json.write(path, contract.dump(self.document))
+
+    @property
+    def classes(self) -> list[str] | list[int]:
+        """The names of the classes, as they were given."""
+        names = list(self.document.classes)
+        return [int(name) for name in names] if self.document.has_integer_classes else names
+
+    @cached_property
+    def rules(self) -> ClassRules:
+        """The rules, to be applied."""
+        weights = np.array([np.nan if weight is None else weight for weight in self.document.weights], dtype=np.float64)
+        # A file may leave the number of a weight open; a class without a weight has that of its membership function.
+        numbers = np.array([-1 if number is None else number for number in self.document.rules])
+        return ClassRules(np.where(np.isnan(weights), numbers, -1), weights)
+
+
+def _numbers(rules: ClassRules, rule_set: RuleSet | None) -> Iterator[int | None]:
+    """Yield the number of each class's rule; None for a weight that is of no grid."""
+    on_grid = {} if rule_set is None else {weight: place for place, weight in enumerate(rule_set.weights.tolist())}
+    for function, weight in zip(rules.functions.tolist(), rules.weights.tolist(), strict=True):
+        yield function if function >= 0 else N_FUNCTIONS + on_grid[weight] if weight in on_grid else None
+
+
+def _whole(name: object) -> int | None:
+    """Return a class as a whole number; None if it is none."""
+    if isinstance(name, int):
+        return int(name)
+    return int(name) if isinstance(name, float) and name.is_integer() else None
+
+
+def _known(values: FloatArray) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(value) else float(value) for value in values)

@@ -1,1 +1,0 @@
-"""Code that the coreference task and its metrics share: tables of records, and the reading of answers."""

@@ -1,7 +1,0 @@
-"""The metrics of the task *classification*."""
-
-from __future__ import annotations
-
-from evaluators.labels.definitions import label_metrics
-
-METRICS = label_metrics("classification")

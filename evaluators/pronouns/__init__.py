@@ -1,1 +1,0 @@
-"""Code that tasks and metrics with eleven pronoun families share: prompts, readings and tables of records."""

@@ -1,0 +1,227 @@
+"""Finds requests that are longer than the model's context, before any request is sent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.progress import progress
+from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request
+from evaluators.runs.plan.capabilities import can_ask
+from evaluators.runs.plan.earlier_answers import StoredAnswers, unanswered
+from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.task import Prompt, prompt_names
+
+_AT_A_TIME = 1024
+_SHOWN_FROM = 4 * _AT_A_TIME
+"""Number of texts from which counting their tokens takes long enough for a bar."""
+_SPARE = 32
+"""Number of bytes by which a text may fall short of the context and still be counted, for tokens added at its ends."""
+
+
+class _Short(NamedTuple):
+    """The requests of a plan that the model's context does not hold."""
+
+    n_items: int
+    """Number of items with a request that does not fit."""
+    n_requests: int
+    longest: int
+    """Largest number of tokens that a request needs."""
+    n_cut: int
+    """Number of other requests that fit, and leave less than the prompt's ``max_tokens`` for the answer."""
+    n_distinct: int
+    """Number of distinct requests, whether they fit or not."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Short]) -> _Short:
+        """Return the sums over parts, and the longest of their requests."""
+        sums = {name: sum(getattr(part, name) for part in parts) for name in cls._fields}
+        return cls(**sums | {"longest": max(part.longest for part in parts)})
+
+
+@dataclass
+class Ruler:
+    """A backend that knows its context, and the numbers of tokens that it has counted."""
+
+    backend: Backend
+    room: int
+    _counted: dict[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
+
+    def needs(self, requests: Sequence[Request]) -> list[int]:
+        """Return the number of tokens that each request needs, counted once for each distinct text.
+
+        A token has at least one byte. The bytes of a short text are therefore an upper bound that spares counting it.
+        """
+        frame = self._frame() if requests else 0
+        bounds = [frame + _n_bytes(request) for request in requests]
+        long = [one for one, bound in zip(requests, bounds, strict=True) if bound + _answer(one) > self.room]
+        distinct = {_text(request): request for request in long if _text(request) not in self._counted}
+        for part in _parts(list(distinct.values())):
+            self._counted |= zip(map(_text, part), self.backend.needed_tokens(part), strict=True)
+        return [self._counted.get(_text(one), bound) for one, bound in zip(requests, bounds, strict=True)]
+
+    def for_part(self, part: PlannedPart) -> Ruler:
+        """Return a ruler for a part: this one, or one without a memory if the suite is too large to be kept."""
+        return self if part.selected.kept is not None else Ruler(self.backend, self.room)
+
+    def _frame(self) -> int:
+        """Return the number of tokens around a prompt, such as those of a chat template, with some to spare."""
+        (n_tokens,) = self.backend.needed_tokens([GenerateRequest(prompt="a", max_tokens=1)])
+        return n_tokens + _SPARE
+
+
+def check_context(
+    plans: Sequence[Plan], backend: Backend, stores: StoredAnswers, max_failure_rate: float, *, probe: bool = True
+) -> None:
+    """Check that the model's context holds what is to be asked, before anything is asked.
+
+    If a few requests do not fit, or leave little room for an answer, a line on standard error says so.
+
+    Args:
+        plans: All plans that the backend is to answer.
+        backend: The model that would answer.
+        stores: Places where responses may be stored already; answered requests are not counted.
+        max_failure_rate: Share of requests that may fail.
+        probe: False if a remote backend must not be probed; then only what it already knows is checked.
+
+    Raises:
+        ConfigError: more requests do not fit than may fail, or the backend cannot ask what a plan needs.
+        RunError: the store of a run, or the cache, cannot be read.
+    """
+    refusals = []
+    for plan in plans if probe else ():
+        plan.check(backend)
+    if backend.context_tokens is None:
+        return
+    ruler = Ruler(backend, backend.context_tokens)
+    for plan in plans:
+        found = _Short.joined([_short_of(plan, part, backend, stores, ruler) for part in plan.parts])
+        if found.n_requests > round(max_failure_rate * found.n_distinct):
+            refusals.append(_refusal(plan, backend, ruler, found, max_failure_rate))
+        elif found.n_requests or found.n_cut:
+            print(_warning(plan, found, ruler.room), file=sys.stderr)
+    if refusals:
+        others = "" if len(refusals) == len(plans) else "; or name the other configs with --config"
+        raise ConfigError(f"{'; '.join(refusals)}{others}; nothing was asked")
+
+
+def other_prompts(
+    plan: Plan, backend: Backend, max_failure_rate: float, ruler: Ruler | None = None, *, with_examples: bool = False
+) -> list[Prompt]:
+    """Return the other prompts of a task that the backend can ask about the same items, and that fit its context.
+
+    Args:
+        plan: The items, and the prompt that is left out.
+        backend: The model that would answer.
+        max_failure_rate: Share of requests that may be too long.
+        ruler: The tokens that were counted already; None to count them anew.
+        with_examples: True for prompts that show the same examples only.
+    """
+    found = [
+        other
+        for other in plan.task.prompts.values()
+        if other.id != plan.prompt.id
+        and can_ask(other, backend)
+        and not (with_examples and _examples(other) != _examples(plan.prompt))
+    ]
+    if ruler is None and backend.context_tokens is not None:
+        ruler = Ruler(backend, backend.context_tokens)
+    if ruler is None:
+        return found
+    fitting = []
+    for prompt in found:
+        with suppress(ConfigError):  # A prompt that shows more examples than there are is none that helps.
+            parts = [_short(part.requests, ruler.for_part(part), None) for part in replace(plan, prompt=prompt).parts]
+            total = _Short.joined(parts)
+            if total.n_requests <= round(max_failure_rate * total.n_distinct):
+                fitting.append(prompt)
+    return fitting
+
+
+def _short_of(plan: Plan, part: PlannedPart, backend: Backend, stores: StoredAnswers, ruler: Ruler) -> _Short:
+    """Compare the requests of a part that have no answer yet with the context."""
+    missing = unanswered(plan, [part], backend, stores).requests.values()
+    return _short(part.requests, ruler.for_part(part), frozenset(request.sha256 for request in missing))
+
+
+def _short(requests: Sequence[Sequence[Request]], ruler: Ruler, wanted: frozenset[str] | None) -> _Short:
+    """Compare requests with the context; only those whose hash is in ``wanted``, or all if it is None."""
+    asked = {one.sha256: one for one in chain.from_iterable(requests) if wanted is None or one.sha256 in wanted}
+    needs = dict(zip(asked, ruler.needs(list(asked.values())), strict=True))
+    long = {sha256 for sha256, n_tokens in needs.items() if n_tokens > ruler.room}
+    return _Short(
+        n_items=sum(any(request.sha256 in long for request in of_item) for of_item in requests),
+        n_requests=len(long),
+        longest=max((needs[sha256] for sha256 in long), default=0),
+        n_cut=sum(
+            needs[sha256] + _answer(request) > ruler.room for sha256, request in asked.items() if sha256 not in long
+        ),
+        n_distinct=len({request.sha256 for of_item in requests for request in of_item}),
+    )
+
+
+def _refusal(plan: Plan, backend: Backend, ruler: Ruler, found: _Short, max_failure_rate: float) -> str:
+    config = plan.selection.config
+    # With the config in front, the prompt does not concern the other configs of the run.
+    alike = other_prompts(plan, backend, max_failure_rate, ruler, with_examples=True)
+    # Counting the tokens of all prompts of a task with many contexts takes minutes.
+    others = prompt_names(plan.task, alike or other_prompts(plan, backend, max_failure_rate, ruler))
+    # Single contexts that fit are no remedy where all contexts of a protocol do.
+    whole = [name for name in others if name not in plan.task.prompts]
+    fitting = [f"{config}={name}" for name in whole or others]
+    remedy = f"take --prompt {' or '.join(fitting)}, which fits, or " if fitting else "take "
+    return (
+        f"{found.n_items} of {plan.selection.n_items} items of config '{config}' are too long for "
+        f"the model with prompt '{plan.prompt.id}': they need up to {found.longest:,} tokens, its context has "
+        f"{ruler.room:,}; {remedy}a model with a longer context"
+    )
+
+
+def _examples(prompt: Prompt) -> tuple[int | None, int | None, str | None]:
+    return prompt.n_examples, prompt.example_set, prompt.example_rule
+
+
+def _warning(plan: Plan, found: _Short, room: int) -> str:
+    parts = []
+    if found.n_items:
+        parts.append(
+            f"{found.n_items} of {plan.selection.n_items} items are too long for the model and will count as "
+            f"failed: they need up to {found.longest:,} tokens"
+        )
+    if found.n_cut:
+        parts.append(
+            f"{found.n_cut} requests leave less than the {plan.prompt.max_tokens} tokens that an answer may take, so "
+            "that answers may be cut"
+        )
+    return f"config '{plan.selection.config}': {'; '.join(parts)}; the model's context has {room:,} tokens"
+
+
+def _parts(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
+    """Yield requests in parts, with a bar if there are many."""
+    parts = [requests[start : start + _AT_A_TIME] for start in range(0, len(requests), _AT_A_TIME)]
+    if len(requests) < _SHOWN_FROM:
+        yield from parts
+        return
+    with progress("counting the tokens of prompts", len(requests)) as advance:
+        for part in parts:
+            yield part
+            advance(len(part))
+
+
+def _text(request: Request) -> tuple[str, tuple[str, ...]]:
+    return request.prompt, request.options if isinstance(request, ChoiceRequest) else ()
+
+
+def _n_bytes(request: Request) -> int:
+    options = request.options if isinstance(request, ChoiceRequest) else ()
+    return len(request.prompt.encode()) + max((len(option.encode()) for option in options), default=0)
+
+
+def _answer(request: Request) -> int:
+    """Return the most tokens that a generated answer adds to what the request needs at least."""
+    return request.max_tokens - 1 if isinstance(request, GenerateRequest) else 0

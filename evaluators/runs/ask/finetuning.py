@@ -1,0 +1,242 @@
+"""Trains an adapter for each context of some plans, and goes on where an earlier training stopped.
+
+In the folder of the adapters, ``setup.json`` says what all of them have in common. An adapter is complete when its
+folder is there: it is written beside its place and renamed. The file ``adapter.json`` in it names its hashes.
+``adapters.json`` lists all adapters of the folder and is written last.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.files import replacing_folder, sha256_file
+from biasboard.ground.progress import note, progress
+from biasboard.ground.strict_json import JsonValue
+from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, checked_folder, open_adapters
+from evaluators.backend import ChoiceRequest
+from evaluators.runs.measure.finish import held
+from evaluators.runs.plan.plan import Plan, shown_examples
+from evaluators.runs.plan.selection import SelectedPart
+from evaluators.trainer import Context, Lesson, Trainer
+from schemas.documents.adapters import SCHEMA_VERSION, Adapters, TrainedAdapter, TrainingData
+from schemas.documents.conversion import from_values
+from schemas.documents.item_shape import Item
+from schemas.files import contract
+from schemas.folders.run_folder import ADAPTERS
+
+_SETUP = "setup.json"
+_ADAPTER = "adapter.json"
+
+
+def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
+    """Train the adapters that a folder does not hold yet, and write the list of all adapters in it.
+
+    Args:
+        plans: The configs and prompts to train for, all of one dataset and task.
+        trainer: The base model.
+        out: Folder of the adapters.
+
+    Raises:
+        ConfigError: a context cannot be trained, or the folder holds adapters that were trained otherwise. Nothing was
+            trained.
+        RunError: a training gives no numbers, or another process holds the folder. Complete adapters are kept.
+    """
+    setup = _setup(plans[0], trainer)
+    with held(out):
+        _take_setup(out, setup)
+        known = _known(out)
+        n_known = 0
+        for context in _contexts(plans, trainer):
+            if context.name in known:
+                _check_items(out, known[context.name], context)
+                n_known += 1
+            else:
+                trainer.check([context])
+        strict_json.write(out / _SETUP, setup)
+        for unfinished in out.glob("*/.*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
+        n_contexts = sum(len(plan.selection.parts) for plan in plans)
+        with progress("training adapters", n_contexts, done=n_known) as advance:
+            for context in _contexts(plans, trainer):
+                if context.name not in known:
+                    advance(0, part=context.name)
+                    adapter, seconds = _trained(out, context, trainer)
+                    note(_line(adapter, seconds))
+                    known[context.name] = adapter
+                    advance(1)
+        _write_list(out, setup, known)
+    return open_adapters(str(out))
+
+
+def _contexts(plans: Sequence[Plan], trainer: Trainer) -> Iterator[Context]:
+    for plan in plans:
+        for part in plan.selection.parts:
+            yield _context(plan, part, trainer)
+
+
+def _context(plan: Plan, part: SelectedPart, trainer: Trainer) -> Context:
+    """Return the context of a config under a prompt, with the items to train on.
+
+    Raises:
+        ConfigError: the task trains no adapters, or the config has too few items or an item without a right option.
+    """
+    task, prompt, n_items = plan.task, plan.prompt, trainer.hyperparameters.n_items
+    if task.examples_split is None or not task.trains_adapters:
+        raise ConfigError(f"task '{task.name}' trains no adapters; name a dataset whose task shows examples")
+    pool, shown = part.items_of(task.examples_split), shown_examples(part, task, prompt)
+    chosen = task.training_items(pool, prompt, shown, n_items) if pool else ()
+    if len(chosen) < n_items:
+        raise ConfigError(
+            f"an adapter is trained on {n_items} items of split '{task.examples_split}' that prompt '{prompt.id}' does "
+            f"not show, and config '{part.config}' has {len(chosen)} of them; take another prompt or config"
+        )
+    count_tokens = trainer.count_tokens if prompt.max_prompt_tokens is not None else None
+    return Context(
+        part.config,
+        prompt.id,
+        tuple(
+            _lesson(part.config, item, task.facts(item).target, task.requests_with(item, prompt, shown, count_tokens))
+            for item in chosen
+        ),
+    )
+
+
+def _lesson(config: str, item: Item, target: str | None, requests: Sequence[object]) -> Lesson:
+    """Return an item to train on.
+
+    Raises:
+        ConfigError: the item is not asked by one choice, or its right option is unknown.
+    """
+    request = requests[0] if len(requests) == 1 else None
+    if not isinstance(request, ChoiceRequest):
+        raise ConfigError(f"config '{config}' is not asked by one choice for each item, so that no adapter is trained")
+    if target is None or target not in request.outcomes:
+        raise ConfigError(
+            f"item '{item.item_id}' of config '{config}' has label {target!r}, which is none of its options "
+            f"{', '.join(request.outcomes)}; build the dataset again with a label for every item"
+        )
+    return Lesson(item.item_id, request, request.outcomes.index(target))
+
+
+def _setup(plan: Plan, trainer: Trainer) -> dict[str, JsonValue]:
+    """Return what all adapters of a folder have in common: the fields of their list but the adapters."""
+    manifest = plan.selection.manifest
+    data = TrainingData(
+        name=manifest.name,
+        version=manifest.version,
+        content_sha256=manifest.content_sha256,
+        task=plan.task.name,
+        task_version=plan.task.version,
+    )
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "base": contract.plain(asdict(trainer.base)),
+        "data": contract.plain(asdict(data)),
+        "hyperparameters": contract.plain(asdict(trainer.hyperparameters)),
+        "target_modules": list(trainer.target_modules),
+        "computation": trainer.computation,
+        "packages": contract.plain(trainer.packages),
+    }
+
+
+def _take_setup(out: Path, setup: dict[str, JsonValue]) -> None:
+    """Check that a folder holds nothing else than adapters of a setup.
+
+    Raises:
+        ConfigError: the adapters in it were trained otherwise, or it holds other files.
+    """
+    path = out / _SETUP
+    if not path.is_file():
+        others = sorted(entry.name for entry in out.iterdir() if not entry.name.startswith("."))
+        if others:
+            raise ConfigError(f"{out}: holds {others[0]} and no {_SETUP}; name an empty folder with --out")
+        return
+    found = strict_json.read(path)
+    for name, here in _flat(setup).items():
+        there = _flat(found).get(name)
+        if there != here:
+            raise ConfigError(
+                f"{path}: the adapters in this folder were trained with {name} {there}, and now it is {here}; name "
+                "another folder with --out, or train with the same"
+            )
+
+
+def _flat(value: JsonValue, name: str = "") -> dict[str, JsonValue]:
+    """Return the values in nested objects by dotted names."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {
+        key: inner
+        for part, one in value.items()
+        for key, inner in _flat(one, f"{name}.{part}" if name else part).items()
+    }
+
+
+def _known(out: Path) -> dict[str, TrainedAdapter]:
+    """Return the complete adapters of a folder by the names of their contexts.
+
+    Raises:
+        ConfigError: one was changed afterwards.
+    """
+    found = {}
+    for path in sorted(out.glob(f"*/*/{_ADAPTER}")):
+        try:
+            adapter = from_values(strict_json.read(path), TrainedAdapter)
+        except ValidationError as error:
+            raise ConfigError(f"{path}: is no note on an adapter; remove the folder and train it again") from error
+        if path.parent != out / adapter.name:
+            raise ConfigError(f"{path}: is about {adapter.name}; remove the folder and train it again")
+        checked_folder(out, adapter)
+        found[adapter.name] = adapter
+    return found
+
+
+def _check_items(out: Path, adapter: TrainedAdapter, context: Context) -> None:
+    """Check that an adapter was trained on the items of its context.
+
+    Raises:
+        ConfigError: it was trained on others.
+    """
+    if adapter.item_ids != tuple(lesson.item_id for lesson in context.lessons):
+        raise ConfigError(f"{out / adapter.path}: was trained on other items; remove the folder and train it again")
+
+
+def _trained(out: Path, context: Context, trainer: Trainer) -> tuple[TrainedAdapter, float]:
+    """Train the adapter of a context, and return it with the seconds that it took."""
+    start = time.perf_counter()
+    with replacing_folder(out / context.name) as folder:
+        likelihoods = trainer.train(context, folder)
+        adapter = TrainedAdapter(
+            config=context.config,
+            prompt=context.prompt,
+            path=context.name,
+            weights_sha256=sha256_file(folder / WEIGHTS),
+            settings_sha256=sha256_file(folder / SETTINGS),
+            item_ids=tuple(lesson.item_id for lesson in context.lessons),
+            logprob_before=likelihoods.before,
+            logprob_after=likelihoods.after,
+        )
+        strict_json.write(folder / _ADAPTER, contract.plain(asdict(adapter)))
+    return adapter, time.perf_counter() - start
+
+
+def _line(adapter: TrainedAdapter, seconds: float) -> str:
+    return (
+        f"{adapter.name}: log-probability of a label {adapter.logprob_before:.3f} before and "
+        f"{adapter.logprob_after:.3f} after training on {len(adapter.item_ids)} items, {seconds:.1f} s"
+    )
+
+
+def _write_list(out: Path, setup: dict[str, JsonValue], known: Mapping[str, TrainedAdapter]) -> None:
+    """Write the list of all adapters of a folder, sorted by config and prompt."""
+    adapters = [contract.plain(asdict(known[name])) for name in sorted(known)]
+    told = contract.load({**setup, "adapters": adapters}, Adapters, where=str(out / ADAPTERS))
+    strict_json.write(out / ADAPTERS, contract.dump(told))

@@ -1,0 +1,295 @@
+"""Runs a plan: sends the requests that are not answered yet, stores the responses and writes the result."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.files import replacing
+from biasboard.ground.progress import Advance, progress
+from evaluators.backend import Backend, Request, Response, RunContext, Runtime, Sent
+from evaluators.runs.ask.context import other_prompts
+from evaluators.runs.ask.environment import environment
+from evaluators.runs.measure.finish import Origin, finish_run, held, scoring_after, write_parts
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.runs.measure.records import AskedPart, FailureCount, early_look, records_of, whole
+from evaluators.runs.measure.unread_answers import are_many, is_chat, remedy
+from evaluators.runs.plan.earlier_answers import Found, earlier_answers
+from evaluators.runs.plan.options import RunOptions
+from evaluators.runs.plan.plan import Plan, run_folder
+from evaluators.stores.store import STORE, ResponseStore
+from schemas.documents.result import AdaptersFile, Result, Usage
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import hash_problems
+
+_STATE = "pending.json"
+
+
+class Finished(NamedTuple):
+    """A finished run on disk."""
+
+    folder: Path
+    result: Result
+    advice: str = ""
+    """Advice on what may help if answers cannot be read; empty if most of them could."""
+
+
+def run(plan: Plan, backend: Backend, options: RunOptions) -> Finished:
+    """Ask a model, or continue where an earlier run stopped, and write the result.
+
+    Args:
+        plan: The items, and how they are asked and read.
+        backend: The model that answers.
+        options: The folder of all runs, and the rules for cache, scores and failures.
+
+    Returns:
+        The result, and the folder with result.json, records.parquet and responses.sqlite; with scores.parquet too if
+        texts were scored.
+
+    Raises:
+        ConfigError: the backend cannot ask what the plan needs, or two metrics of the task share a name. Nothing was
+            asked.
+        RunError: too many requests failed, or another process holds the run. The answers so far are kept.
+    """
+    plan.check(backend)
+    if not metric_definitions(plan.task.name) and not plan.task.measures_nothing:
+        raise ConfigError(f"task '{plan.task.name}' has no metric; add one in a file NAME_metrics.py of its family")
+    folder = run_folder(options.root, plan.signature, backend.model)
+    with held(folder), ExitStack() as open_stores:
+        store = open_stores.enter_context(ResponseStore(folder / STORE, backend.model))
+        cache = options.cache
+        shared = None if cache is None else open_stores.enter_context(ResponseStore(cache, backend.model))
+        spent = store.totals().cost_usd or 0.0
+        backend.begin(RunContext(folder / _STATE, spent, store.choices(), store.keep_choice))
+        asking = _Asking(plan, backend, _Stores(store, shared), options)
+        with progress(folder.name, plan.selection.n_items) as advance:
+            written = write_parts(folder, asking.records(advance))
+        origin = Origin(
+            model=backend.model,
+            signature=plan.signature,
+            command=options.command,
+            usage=asking.usage,
+            environment=environment(store.runtimes() or [backend.runtime]),
+            adapters=_kept_adapters(folder, backend),
+        )
+        scoring = scoring_after(folder, options.scorers, keep=options.keep_scores)
+        result = finish_run(folder, written, origin, scoring)
+        counts = result.counts
+        unread = are_many(counts.unparsed + counts.refused, counts.items)
+        return Finished(folder, result, _advice(plan, backend, options) if unread else "")
+
+
+def _kept_adapters(folder: Path, backend: Backend) -> AdaptersFile | None:
+    """Copy the list of the model's adapters into the folder of a run; None if it has none."""
+    adapters = backend.adapters
+    if adapters is None:
+        return None
+    with replacing(folder / adapters.file.path) as temporary:
+        shutil.copyfile(adapters.path, temporary)
+    for problem in hash_problems(folder, adapters.file):
+        raise DataError(problem)
+    return adapters.file
+
+
+def _advice(plan: Plan, backend: Backend, options: RunOptions) -> str:
+    others = other_prompts(plan, backend, options.max_failure_rate)
+    return remedy(plan.prompt, others, in_chat=is_chat(backend.model, options.command))
+
+
+class _Stores(NamedTuple):
+    """The stores of a run: its own, and the one that runs share, if there is one."""
+
+    run: ResponseStore
+    shared: ResponseStore | None
+
+    def known(self, keys: Sequence[bytes]) -> dict[bytes, Response]:
+        """Return the answers that the run's own store already holds."""
+        return self.run.responses(keys)
+
+    def add(self, answers: dict[bytes, tuple[Request, Response]], seconds: float) -> None:
+        """Add answers to both stores."""
+        self.run.add(answers, seconds)
+        if self.shared is not None:
+            self.shared.add(answers, seconds)
+
+    def take_over(self, unique: dict[bytes, Request], known: dict[bytes, Response]) -> None:
+        """Copy answers that only the shared store holds into the run's store and into ``known``."""
+        if self.shared is None:
+            return
+        found = self.shared.responses([key for key in unique if key not in known])
+        if found:
+            self.run.add({key: (unique[key], response) for key, response in found.items()})
+            for runtime in self.shared.runtimes():
+                self.run.note_runtime(runtime)
+            known.update(found)
+
+    def take_earlier(self, found: Found, unique: dict[bytes, Request], known: dict[bytes, Response]) -> None:
+        """Copy answers of other runs into the run's store and into ``known``."""
+        if found.responses:
+            self.run.add({key: (unique[key], response) for key, response in found.responses.items()})
+            for runtime in found.runtimes:
+                self.run.note_runtime(runtime)
+            known.update(found.responses)
+
+    def note_runtime(self, runtime: Runtime) -> None:
+        """Note in both stores where this session's answers were computed."""
+        self.run.note_runtime(runtime)
+        if self.shared is not None:
+            self.shared.note_runtime(runtime)
+
+
+@dataclass
+class _Asking:
+    """The asking of a plan, part by part, with the sums of what was asked so far."""
+
+    plan: Plan
+    backend: Backend
+    stores: _Stores
+    options: RunOptions
+    failures: FailureCount = field(default_factory=FailureCount)
+    n_failed_requests: int = 0
+    has_looked: bool = False
+    """True once the first answers were looked at."""
+    _counted: set[int] = field(default_factory=set, repr=False)
+    """Beginnings of the keys of all requests so far, of which parts may share some."""
+    _n_prompt_tokens: int | None = 0
+    _n_completion_tokens: int | None = 0
+
+    @property
+    def usage(self) -> Usage:
+        """The numbers of requests and tokens, the time and the cost."""
+        totals = self.stores.run.totals()
+        return Usage(
+            n_requests=len(self._counted),
+            n_attempts=totals.n_attempts,
+            n_prompt_tokens=self._n_prompt_tokens,
+            n_completion_tokens=self._n_completion_tokens,
+            seconds=round(totals.seconds, 3),
+            cost_usd=totals.cost_usd,
+        )
+
+    def records(self, advance: Advance) -> Iterator[RecordColumns]:
+        """Ask what is not answered yet, and yield the records of each part.
+
+        Raises:
+            RunError: too many requests failed; for all parts together this is known after the last one.
+        """
+        chat = self.backend.model.chat_template_sha256 is not None
+        for group in self.plan.groups(alone=self.backend.model.endpoint == "baseline"):
+            asked = [AskedPart(part, part.keys(self.backend)) for part in group]
+            responses = self._responses(asked, advance)
+            for part, keys in asked:
+                answers = [[responses[key] for key in of_item] for of_item in keys]
+                records = RecordColumns.of(records_of(self.plan, part, part.requests, answers, chat=chat))
+                self.failures.add(records)
+                yield records
+        self.failures.check(self.options.max_failure_rate)
+
+    def _responses(self, asked: Sequence[AskedPart], advance: Advance) -> dict[bytes, Response]:
+        """Return the responses to all requests of some parts by their keys, and ask for those that are missing."""
+        # A request that several items share is asked once.
+        unique = {
+            key: request
+            for part, keys in asked
+            for pair in zip(keys, part.requests, strict=True)
+            for key, request in zip(*pair, strict=True)
+        }
+        responses = self.stores.known(list(unique))
+        self.stores.take_over(unique, responses)
+        missing = [key for key in unique if key not in responses]
+        found = earlier_answers(self.options.root, self.plan.signature, self.backend.model, missing)
+        for line in found.left_out:
+            print(line, file=sys.stderr)
+        self.stores.take_earlier(found, unique, responses)
+        n_items = sum(len(part.items) for part, _ in asked)
+        steps = _Steps(advance, n_items, len(unique), asked)
+        steps(len(responses), earlier=True)
+        self._ask_missing(asked, unique, responses, steps)
+        steps.finish()
+        self._count(responses)
+        return responses
+
+    def _ask_missing(
+        self,
+        asked: Sequence[AskedPart],
+        unique: dict[bytes, Request],
+        responses: dict[bytes, Response],
+        step: Callable[[int], None],
+    ) -> None:
+        """Ask for each missing answer, and add all answers to ``responses``, including failed ones.
+
+        Raises:
+            RunError: too many requests failed, or none of the first items could be read.
+        """
+        order, requests = list(unique), list(unique.values())
+        missing = frozenset(index for index, key in enumerate(order) if key not in responses)
+        if not missing:
+            return
+        n_items = sum(len(part.items) for part, _ in asked)
+        n_in_all = round(len(unique) / n_items * self.plan.selection.n_items)
+        max_failures = round(self.options.max_failure_rate * n_in_all)
+        look = early_look(self.plan, asked, self.backend.model, lambda: _advice(self.plan, self.backend, self.options))
+        self.has_looked = self.has_looked or look(responses)
+        with closing(self.backend.ask(requests, missing)) as events:
+            for event in events:
+                if isinstance(event, Sent):
+                    self.stores.run.sent(event)
+                    continue
+                answers = {index: whole(answer) for index, answer in event.responses.items()}
+                new = {order[index]: (requests[index], answer) for index, answer in answers.items()}
+                self.stores.add(new, event.seconds)
+                responses.update((order[index], answer) for index, answer in answers.items())
+                self.stores.note_runtime(self.backend.runtime)
+                step(len(event.responses))
+                self.has_looked = self.has_looked or look(responses)
+                failed = [answer for answer in event.responses.values() if answer.status == "failed"]
+                self.n_failed_requests += len(failed)
+                if self.n_failed_requests > max_failures:
+                    raise RunError(
+                        f"{self.n_failed_requests} of {n_in_all} requests failed, more than the {max_failures} that "
+                        f"--max-failure-rate allows; last error: {failed[-1].error}. Answers are kept in "
+                        f"{self.stores.run.path}: fix the cause and run the same command again"
+                    )
+
+    def _count(self, responses: Mapping[bytes, Response]) -> None:
+        """Add requests and tokens to the sums; a request of an earlier part is not counted again."""
+        for key, response in responses.items():
+            name = int.from_bytes(key[:8])
+            if name not in self._counted:
+                self._counted.add(name)
+                self._n_prompt_tokens = _sum_if_known(self._n_prompt_tokens, response.n_prompt_tokens)
+                self._n_completion_tokens = _sum_if_known(self._n_completion_tokens, response.n_completion_tokens)
+
+
+class _Steps:
+    """A callback that converts answered requests into finished items, and names the parts that are asked."""
+
+    def __init__(self, advance: Advance, n_items: int, n_requests: int, asked: Sequence[AskedPart]) -> None:
+        self._advance, self._per_item = advance, n_requests / n_items
+        self._n_requests, self._n_items, self._shown = 0, n_items, 0
+        # The name of a single config stands in the label already. A backend may answer several parts in any order.
+        names = [part.config for part, _ in asked if part.selected.is_of_suite]
+        self._part = " to ".join(dict.fromkeys([*names[:1], *names[-1:]])) or None
+
+    def __call__(self, n_requests: int, *, earlier: bool = False) -> None:
+        self._n_requests += n_requests
+        self._show(int(self._n_requests / self._per_item + 1e-9), earlier=earlier)
+
+    def finish(self) -> None:
+        """Show that all items are finished."""
+        self._show(self._n_items)
+
+    def _show(self, n_items: int, *, earlier: bool = False) -> None:
+        self._advance(n_items - self._shown, part=self._part, earlier=earlier)
+        self._shown = n_items
+
+
+def _sum_if_known(total: int | None, more: int | None) -> int | None:
+    """Return the sum; None if one of both is unknown, since the sum of the others would look complete."""
+    return None if total is None or more is None else total + more

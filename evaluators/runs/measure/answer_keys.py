@@ -1,0 +1,181 @@
+"""Makes answer keys: the hashes that every result on a dataset under a prompt must have in common with it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluators.backend import Response
+from evaluators.runs.measure.records import records_of
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import SelectedPart, Selection
+from evaluators.task import load_task, prompt_of
+from schemas.documents.answer_key import SCHEMA_VERSION, AnswerKey, KeyExtent, KeyPart
+from schemas.documents.result import Signature
+from schemas.files.key_secret import KeySecret
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_hashes import asked_sha256, item_hashes, items_sha256
+
+ItemHashes: TypeAlias = npt.NDArray[np.uint8]
+"""SHA-256 of each item, or HMAC-SHA-256 under a secret, shape (n, 32)."""
+
+_UNASKED = Response(status="failed", error="nobody was asked")
+
+
+class MadeKey(NamedTuple):
+    """An answer key, and the contents of the file of item hashes that it names."""
+
+    key: AnswerKey
+    items: bytes
+
+
+class KeyHashes(NamedTuple):
+    """The hashes of records as an answer key has them: plain, or under a secret."""
+
+    secret: KeySecret | None
+
+    def of(self, sha256: str) -> str:
+        """Return a hash as the key has it, both in hexadecimal digits."""
+        return sha256 if self.secret is None else self.secret.seal(bytes.fromhex(sha256)).hex()
+
+    def of_items(self, records: RecordColumns, *, with_requests: bool) -> ItemHashes:
+        """Return the hash of each record's facts about its item, and of its requests if they are known."""
+        hashes = item_hashes(records, with_requests=with_requests)
+        if self.secret is None:
+            return hashes
+        sealed = b"".join(self.secret.seal(one.tobytes()) for one in hashes)
+        return np.frombuffer(sealed, dtype=np.uint8).reshape(hashes.shape)
+
+    def of_signature(self, signature: Signature) -> Signature:
+        """Return a signature as the key has it."""
+        examples = signature.examples_sha256
+        return replace(
+            signature,
+            items_sha256=self.of(signature.items_sha256),
+            examples_sha256=None if examples is None else self.of(examples),
+        )
+
+
+def answer_key(plan: Plan, secret: KeySecret | None = None, limited: Selection | None = None) -> MadeKey:
+    """Return the answer key of a plan that asks about all items of a config or suite.
+
+    The key is made from the items by the code that asks about them, and from no answer.
+
+    Args:
+        plan: The plan.
+        secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
+        limited: The items that are asked by default; None if these are all.
+    """
+    content = plan.selection.manifest.content_sha256
+    return key_of_parts(plan.signature, content, _unanswered(plan), secret, limited)
+
+
+def _unanswered(plan: Plan) -> Iterator[RecordColumns]:
+    """Yield the records of each part as they are before a model has answered."""
+    for part in plan.parts:
+        responses = [[_UNASKED] * len(asked) for asked in part.requests]
+        yield RecordColumns.of(records_of(plan, part, part.requests, responses, chat=False))
+
+
+def key_of_parts(
+    signature: Signature,
+    dataset_sha256: str,
+    parts: Iterable[RecordColumns],
+    secret: KeySecret | None = None,
+    limited: Selection | None = None,
+) -> MadeKey:
+    """Return the answer key of some records, whatever they answer.
+
+    Args:
+        signature: Signature of a result on all items.
+        dataset_sha256: Hash of the contents of the dataset, from its manifest.
+        parts: The records of each config.
+        secret: Secret of the board; None for a key that anybody can make.
+        limited: The items that are asked by default; None if these are all.
+    """
+    hashed, told, hashes, told_limited = KeyHashes(secret), [], [], []
+    with_requests = has_known_requests(signature)
+    for number, records in enumerate(parts):
+        told.append(_part(records, hashed, with_requests=with_requests))
+        hashes.append(hashed.of_items(records, with_requests=with_requests))
+        if limited is not None:
+            of_default = _only(records, limited.parts[number])
+            told_limited.append(_part(of_default, hashed, with_requests=with_requests))
+    items = _as_file(np.concatenate(hashes))
+    key = AnswerKey(
+        schema_version=SCHEMA_VERSION,
+        dataset_sha256=hashed.of(dataset_sha256),
+        signature=hashed.of_signature(signature),
+        parts=tuple(told),
+        items_path=f"{key_name(signature)}.npy",
+        items_file_sha256=hashlib.sha256(items).hexdigest(),
+        hash="sha256" if secret is None else "hmac-sha256",
+        secret_id=None if secret is None else secret.id,
+        limited=None if limited is None else _extent(limited, told_limited, hashed),
+    )
+    return MadeKey(key, items)
+
+
+def _part(records: RecordColumns, hashed: KeyHashes, *, with_requests: bool) -> KeyPart:
+    return KeyPart(
+        config=records[0].config,
+        n_items=len(records),
+        facts_sha256=hashed.of(items_sha256(records)),
+        requests_sha256=hashed.of(asked_sha256(records)) if with_requests else None,
+    )
+
+
+def _only(records: RecordColumns, selected: SelectedPart) -> RecordColumns:
+    """Return the records of the selected items of a part."""
+    wanted = {(split, item.item_id) for split, item in selected.items}
+    rows = zip(records.columns["split"].texts, records.columns["item_id"].texts, strict=True)
+    return RecordColumns(records.table.filter(pa.array([row in wanted for row in rows])))
+
+
+def _extent(limited: Selection, parts: Sequence[KeyPart], hashed: KeyHashes) -> KeyExtent:
+    return KeyExtent(
+        limit=limited.limit or 0,
+        n_items=limited.n_items,
+        items_sha256=hashed.of(limited.items_sha256),
+        parts=tuple(parts),
+    )
+
+
+def has_known_requests(signature: Signature) -> bool:
+    """Return True if the requests follow from the items and the prompt alone.
+
+    Imported answers were given elsewhere, and a prompt that is cut by tokens depends on the model's tokenizer.
+    """
+    prompt = prompt_of(load_task(signature.task), signature.prompt)
+    return prompt.requires != "import" and prompt.max_prompt_tokens is None
+
+
+def key_name(signature: Signature) -> str:
+    """Return the name of the key for results with the config, task and prompt of a signature, without an ending."""
+    return f"{signature.config}-{signature.task}-{signature.prompt}"
+
+
+def _as_file(hashes: ItemHashes) -> bytes:
+    content = io.BytesIO()
+    np.save(content, hashes, allow_pickle=False)
+    return content.getvalue()
+
+
+def item_hashes_in(content: bytes) -> ItemHashes:
+    """Return the item hashes in the contents of a file, shape (n, 32).
+
+    Raises:
+        ValueError: the contents are no such array.
+    """
+    found = np.load(io.BytesIO(content), allow_pickle=False)
+    if found.dtype != np.uint8 or found.ndim != 2 or found.shape[1] != hashlib.sha256().digest_size:
+        raise ValueError(f"holds an array of {found.dtype} of shape {found.shape}, not of SHA-256 hashes")
+    hashes: ItemHashes = found
+    return hashes

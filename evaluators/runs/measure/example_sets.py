@@ -1,0 +1,120 @@
+"""Compares results that differ in nothing but the set of examples that their prompts show, part by part.
+
+A mean over sets hides how much depends on the choice of the examples. What the best and the worst choice for each part
+would give is told by oracles: they choose, for each part, the set that is best, middling or worst by one metric, and
+all metrics are then averaged over the chosen sets (Reif & Schwartz 2024, arXiv:2405.02743, table 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluators.benchmark import Source
+from evaluators.runs.measure.indices import ModelResults
+from evaluators.statistics.bootstrap import FloatArray, IntArray, interval_of, ratio, resample
+from evaluators.statistics.record_tables import BoolArray, mean
+from schemas.documents.result import Interval
+
+_LEAST_SETS = 2
+
+
+class SetMean(NamedTuple):
+    """The mean of a metric over parts, each under the set that was chosen for it."""
+
+    value: float | None
+    interval: Interval | None
+    n: int
+    """Number of parts with a value."""
+
+
+class SetRow(NamedTuple):
+    """A way to choose a set for each part, with the mean of each metric."""
+
+    name: str
+    means: Mapping[str, SetMean]
+
+
+class SetTable(NamedTuple):
+    """The comparison of the sets of one number of examples."""
+
+    n_examples: int
+    n_sets: int
+    n_parts: int
+    rows: tuple[SetRow, ...]
+
+
+def set_tables(of_model: ModelResults, ideals: Mapping[str, float]) -> list[SetTable]:
+    """Return a table for each number of examples with several sets; none if the results are of no suite.
+
+    Args:
+        of_model: The results of one model under one protocol.
+        ideals: Ideal value of each metric to compare, by its name.
+    """
+    sources: dict[int, list[Source]] = {}
+    for source in of_model.scored:
+        context = source.context
+        if context is not None and context.example_set is not None and context.rule is None:
+            sources.setdefault(context.n_examples, []).append(source)
+    tables = []
+    for n_examples, of_number in sorted(sources.items()):
+        results = [of_model.scored[source] for source in sorted(of_number, key=lambda one: str(one.context))]
+        signatures = {(one.result.signature.items_sha256, one.result.signature.parts) for one in results}
+        is_told = all(one.by_part.keys() >= ideals.keys() for one in results)
+        if len(results) < _LEAST_SETS or len(signatures) > 1 or not is_told or not results[0].result.signature.parts:
+            continue
+        values = {name: np.vstack([one.by_part[name] for one in results]) for name in ideals}
+        n_parts = len(results[0].result.signature.parts)
+        tables.append(SetTable(n_examples, len(results), n_parts, tuple(_rows(values, ideals))))
+    return tables
+
+
+def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> list[SetRow]:
+    """Return all rows.
+
+    Args:
+        values: Value of each metric by set and part, shape (n_sets, n_parts); nan where it has none.
+        ideals: Ideal value of each metric.
+    """
+    rows = [
+        SetRow("mean of the sets", {name: _mean(_over_sets(found)[0]) for name, found in values.items()}),
+        SetRow(
+            "standard deviation over the sets", {name: _mean(_over_sets(found)[1]) for name, found in values.items()}
+        ),
+    ]
+    for name, ideal in ideals.items():
+        distances = np.abs(values[name] - ideal)
+        order = np.argsort(np.where(np.isnan(distances), np.inf, distances), axis=0, kind="stable")
+        n_known = (~np.isnan(distances)).sum(axis=0)
+        for word, ranks in (("best", 0 * n_known), ("median", (n_known - 1) // 2), ("worst", n_known - 1)):
+            chosen = np.take_along_axis(order, np.maximum(ranks, 0)[None], axis=0)[0]
+            rows.append(SetRow(f"{word} {name}", _under(values, chosen, n_known > 0)))
+    return rows
+
+
+def _over_sets(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the standard deviation (n - 1) over the sets that have a value, each of shape (n_parts,)."""
+    known = ~np.isnan(values)
+    n = known.sum(axis=0).astype(np.float64)
+    means = ratio(np.where(known, values, 0.0).sum(axis=0), n)
+    variances = ratio((np.where(known, values - means, 0.0) ** 2).sum(axis=0), n - 1)
+    return means, np.sqrt(variances)
+
+
+def _under(values: Mapping[str, FloatArray], chosen: IntArray, is_known: BoolArray) -> dict[str, SetMean]:
+    """Return the mean of each metric over parts, each under the set that was chosen for it."""
+    parts = np.arange(len(chosen))
+    return {name: _mean(np.where(is_known, found[chosen, parts], np.nan)) for name, found in values.items()}
+
+
+def _mean(values: FloatArray) -> SetMean:
+    """Return the mean over the parts that have a value, with an interval from other samples of parts."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return SetMean(None, None, 0)
+    sums = np.column_stack([np.where(known, values, 0.0), known.astype(np.float64)])
+    value = float(values[known].mean())
+    interval, _ = interval_of(value, resample(sums, mean), int(known.sum()))
+    return SetMean(value, interval, int(known.sum()))

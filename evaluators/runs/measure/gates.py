@@ -1,0 +1,278 @@
+"""Compares what a model achieves with what the baselines of its benchmark achieve on the same items.
+
+The baselines are not taken from runs: they answer the requests that the records hold, so that every result can be
+compared with all of them, whoever made it and whatever else was run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from biasboard.ground import strict_json
+from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.strict_json import JsonValue
+from evaluators.benchmark import Benchmark, Gate, load_benchmark
+from evaluators.metric import MetricDefinition, Source, TableSource
+from evaluators.runs.measure.baseline_answers import BaselineAnswers
+from evaluators.runs.measure.measuring import metric_definitions, table_of
+from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
+from evaluators.task import Task, load_task, prompt_of
+from schemas.documents.conversion import as_row, from_values
+from schemas.documents.result import Metric, Result, Signature
+from schemas.files import contract
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_hashes import items_sha256, joined_sha256, requests_sha256
+from schemas.folders.run_folder import StoredParts
+
+# Smaller differences can come from the order of floating-point sums.
+_NEGLIGIBLE = 1e-12
+_SHOWN = 0.0005
+"""Smallest difference between two values that three decimals show."""
+
+
+class Reference(NamedTuple):
+    """The value of a baseline in the metric of a gate."""
+
+    baseline: str
+    metric: Metric
+    sums: FloatArray
+    """Sum and number of the answers' values in each cluster, shape (n_clusters, 2)."""
+    resamples: FloatArray
+    """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
+
+
+_REFERENCES = "references"
+_KNOWN: dict[str, tuple[Reference, ...]] = {}
+"""Values of the baselines that this process knows, by the hash of what they depend on."""
+
+
+class _Answered(NamedTuple):
+    """The value of a baseline, without its resamples."""
+
+    baseline: str
+    metric: Metric
+    sums: FloatArray
+
+
+def _reference_as_json(reference: _Answered) -> JsonValue:
+    metric = contract.plain(as_row(reference.metric))
+    return {"baseline": reference.baseline, "metric": metric, "sums": reference.sums.tolist()}
+
+
+def _references_from(value: JsonValue | None) -> list[_Answered] | None:
+    """Return references that were remembered; None if there are none."""
+    if not isinstance(value, list):
+        return None
+    found = []
+    for one in value:
+        told = cast(dict[str, Any], one)
+        metric = from_values(told["metric"], Metric)
+        found.append(_Answered(told["baseline"], metric, np.array(told["sums"], dtype=np.float64)))
+    return found
+
+
+class Lead(NamedTuple):
+    """The difference between a model and a baseline, on the same resamples."""
+
+    baseline: str
+    value: float
+    """Value of the baseline."""
+    difference: float
+    """Value of the model, with missing answers counted as wrong, minus that of the baseline."""
+    low: float | None
+    """Lower end of the interval of the difference at 95 %; None if there are too few clusters."""
+    high: float | None
+
+    @property
+    def is_above(self) -> bool:
+        """True if the model is separably above the baseline."""
+        return self.low is not None and self.low > _NEGLIGIBLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The standing of a model among the baselines, in the metric of a gate."""
+
+    metric: Metric
+    """The model's value over the answers that were scored."""
+    worst: float | None
+    """The same with every missing answer counted as wrong, by which the model is judged; None if there is no value."""
+    leads: tuple[Lead, ...]
+    """The differences to all baselines that can answer such items, the smallest first."""
+
+    @property
+    def passes(self) -> bool:
+        """True if the model is separably above every baseline."""
+        return self.metric.value is not None and bool(self.leads) and all(lead.is_above for lead in self.leads)
+
+    @property
+    def reason(self) -> str | None:
+        """The reason why the model does not pass; None if it does."""
+        name = self.metric.name.replace("_", " ")
+        if self.metric.value is None:
+            return f"{name} has no value: {self.metric.reason}"
+        if not self.leads:
+            return f"no baseline of the benchmark can answer such items, so {name} has nothing to be compared with"
+        if self.passes:
+            return None
+        lead = next(lead for lead in self.leads if not lead.is_above)
+        told = f"{name} {self.metric.value:.3f}"
+        if self.worst is not None and self.metric.value - self.worst >= _SHOWN:
+            told += f", or {self.worst:.3f} with missing answers as wrong ones,"
+        relation = "is not separably above" if lead.high is None or lead.high >= 0 else "is separably below"
+        told += f" {relation} the baseline {lead.baseline} ({lead.value:.3f})"
+        if lead.low is None or lead.high is None:
+            return f"{told}: too few clusters for an interval"
+        return f"{told}: difference {lead.difference:.3f} [{lead.low:.3f}, {lead.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """The gate of a task, applied to the records of one result."""
+
+    benchmark: Benchmark
+    gate: Gate
+    signature: Signature
+    parts: Iterable[RecordColumns]
+    """The records of each part, which can be read several times."""
+    known_source: Source | None = None
+    """The statistics of the records under the gate's task; None if the records are to be arranged for them."""
+    known_items: str | None = None
+    """Hash of what the records say about their items; None if it is to be computed."""
+
+    @cached_property
+    def _task(self) -> Task:
+        return load_task(self.gate.task)
+
+    @cached_property
+    def _definition(self) -> MetricDefinition[Any]:
+        return next(one for one in metric_definitions(self.gate.task) if one.name == self.gate.metric)
+
+    @cached_property
+    def _source(self) -> Source:
+        return self._source_of(self.parts) if self.known_source is None else self.known_source
+
+    def _source_of(self, parts: Iterable[RecordColumns]) -> Source:
+        is_suite = bool(self.signature.parts)
+        table = table_of(self._task, parts, is_suite=is_suite, metrics=frozenset({self.gate.metric}))
+        return TableSource(table, is_suite=is_suite)
+
+    @property
+    def applies(self) -> bool:
+        """True if the items have what the metric of the gate needs, such as right answers."""
+        return self._source.facts(self._definition).undefined is None
+
+    def references(self, memory: Memory) -> tuple[Reference, ...]:
+        """Return the value of each baseline on these items, without those that cannot answer them.
+
+        The values depend on the items, the prompt and how options are normalised, and not on the model. They are taken
+        from this process or from the memory of this machine where they are known.
+        """
+        parts: dict[str, JsonValue] = {
+            "signature": self.signature.sha256(),
+            "items": self.known_items or joined_sha256([items_sha256(records) for records in self.parts]),
+            "requests": joined_sha256([requests_sha256(records) for records in self.parts]),
+        }
+        key = strict_json.sha256(parts)
+        if key not in _KNOWN:
+            found = _references_from(memory.get(_REFERENCES, parts))
+            if found is None:
+                found = self._computed_references()
+                memory.put(_REFERENCES, parts, [_reference_as_json(reference) for reference in found])
+            _KNOWN[key] = tuple(
+                Reference(one.baseline, one.metric, one.sums, resample(one.sums, self._definition.aggregate))
+                for one in found
+            )
+        return _KNOWN[key]
+
+    def _computed_references(self) -> list[_Answered]:
+        prompt = prompt_of(self._task, self.signature.prompt)
+        wanted = "generation" if prompt.scoring == "generation" else prompt.requires
+        answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
+        found = []
+        for baseline in self.benchmark.baselines:
+            if wanted in baseline.capabilities and baseline.facts <= answers.told:
+                source = self._source_of(answers.of(baseline))
+                sums = source.statistics(self._definition, {}).cluster_sums
+                found.append(_Answered(baseline.name, self._definition.compute(source, {}), sums))
+        return found
+
+    def standing(self, references: Sequence[Reference]) -> Standing:
+        """Return the standing of the model of these records among some baselines."""
+        metric = self._definition.compute(self._source, {})
+        defined = [reference for reference in references if reference.metric.value is not None]
+        if metric.value is None or not defined:
+            return Standing(metric=metric, worst=metric.value, leads=())
+        # Baselines answer everything: a model must not pass because it left out what it would have got wrong.
+        sums = self._source.statistics(self._definition, {}).cluster_sums
+        sums = sums * self._answered_shares(len(sums))
+        n_asked = np.max([reference.sums[:, 1] for reference in defined], axis=0)
+        counted = np.column_stack([sums[:, 0], np.maximum(n_asked, sums[:, 1])])
+        value = float(self._definition.aggregate(counted.sum(axis=0)))
+        resamples = resample(counted, self._definition.aggregate)
+        n_clusters = None if metric.interval is None else metric.interval.n_clusters
+        leads = [_lead(reference, value, resamples, n_clusters) for reference in defined]
+        order = sorted(leads, key=lambda lead: (lead.is_above, lead.difference if lead.low is None else lead.low))
+        return Standing(metric=metric, worst=value, leads=tuple(order))
+
+    def _answered_shares(self, n_clusters: int) -> FloatArray:
+        """Return the factors by which the sums of clusters shrink if missing answers count as wrong, shape (n, 1).
+
+        A config counts its answers, so that those that are missing are seen there. A part of a suite counts as one,
+        however few of its answers its value rests on. Its factor is the smallest share of answers in any of its splits
+        with right answers.
+        """
+        if not self.signature.parts:
+            return np.ones((1, 1))
+        shares = np.array([_least_share(part) for part in self.parts])
+        # If the rows of the table are not its parts, the worst part decides for all.
+        is_by_part = n_clusters == len(shares)
+        return shares[:, None] if is_by_part else np.full((1, 1), shares.min())
+
+
+def _least_share(part: RecordColumns) -> float:
+    """Return the smallest share of records with a reading in any split of a part, among those with a right answer."""
+    splits, has_target = part.columns["split"].coded, part.columns["target"].known
+    shares = [
+        float(part.has_reading[rows].mean())
+        for code in range(len(splits.texts))
+        if (rows := has_target & (splits.codes == code)).any()
+    ]
+    return min(shares, default=1.0)
+
+
+def why_no_rank(result: Result, folder: Path) -> str | None:
+    """Return why a finished run achieves no more than a baseline; None if it does, or if nothing asks for that.
+
+    Args:
+        result: The result of the run.
+        folder: Folder of the run, whose records are read.
+    """
+    signature = result.signature
+    benchmark = load_benchmark(signature.benchmark)
+    gate = benchmark.gate(signature.task)
+    if gate is None or not result.counts.scored:
+        return None
+    check = GateCheck(benchmark, gate, signature, StoredParts(folder, result))
+    return check.standing(check.references(machine_memory())).reason if check.applies else None
+
+
+def _lead(reference: Reference, value: float, resamples: FloatArray, n_clusters: int | None) -> Lead:
+    # The quantile of Student's t; loading scipy.stats for it would take longer than all else here.
+    from scipy.special import stdtrit
+
+    below = reference.metric.value or 0.0
+    difference = value - below
+    differences = resamples - reference.resamples
+    differences = differences[np.isfinite(differences)]
+    if n_clusters is None or n_clusters < 2 or len(differences) < 2:
+        return Lead(reference.baseline, below, difference, None, None)
+    # Resamples of cluster means have a standard error; with few clusters, its own doubt makes the interval wider.
+    half_width = float(stdtrit(n_clusters - 1, (1 + LEVEL) / 2)) * float(differences.std(ddof=1))
+    return Lead(reference.baseline, below, difference, difference - half_width, difference + half_width)

@@ -1,0 +1,317 @@
+"""Computes the indices of a benchmark: means of metrics from several results of one model.
+
+An index is computed from results whenever it is needed and is never stored. Its version is a hash of the versions of
+all its parts, including their scorers. Values of different versions are never shown in one table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from biasboard.ground.errors import ConfigError
+from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
+from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
+from evaluators.task import load_task
+from schemas.documents.result import Interval, Metric, Result, within
+
+_VERSION = "1.0"
+_ROLLED = 499
+"""Shift between the resamples of two independent results: resample b of one goes with resample b + 499 of the next.
+
+Configs that share no templates must be drawn independently. Without the shift, results with the same number of clusters
+would be drawn alike."""
+
+
+class ScoredResult(NamedTuple):
+    """A result with the metrics and resamples that an index needs."""
+
+    result: Result
+    metrics: Mapping[str, Metric]
+    """Metrics over all items, by name."""
+    resamples: Mapping[str, FloatArray]
+    """Values on the resamples of the clusters by name of the metric, at least for the metrics of the index."""
+    by_part: Mapping[str, FloatArray] = MappingProxyType({})
+    """Values in each part of a suite by name of the metric, shape (n_parts,); nan where a part has none. They are told
+    for the metrics that are compared over sets of examples."""
+
+
+class Index(NamedTuple):
+    """An index with its value and parts."""
+
+    metric: Metric
+    parts: tuple[Metric, ...]
+    definition: IndexDefinition
+    resamples: FloatArray
+    """Values on the resamples of the clusters, shape (n_resamples,); nan where undefined."""
+
+
+def protocol_of(task: str, prompt: str) -> str:
+    """Return the protocol of a prompt; the prompt's id if the task does not know it."""
+    known = load_task(task).prompts.get(prompt)
+    return prompt if known is None else known.protocol or prompt
+
+
+class ModelResults(NamedTuple):
+    """The results of one model on one dataset under one protocol."""
+
+    benchmark: str
+    dataset: str
+    dataset_version: str
+    protocol: str
+    normalisation: str
+    """Normalisation of the log-probabilities; empty for generated texts."""
+    scored: Mapping[Source, ScoredResult]
+    """Result of each task under any prompt, and under each prompt that an index needs.
+
+    Of several results of a task, the one with the most items is taken, then the one whose prompt names the protocol.
+    Results that an index pairs are of the same items if there are such.
+    """
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The results, each of them once."""
+        found = {id(scored.result): scored.result for scored in self.scored.values()}
+        return tuple(found.values())
+
+    @property
+    def asked(self) -> str:
+        """The protocol by the prompts that were really asked: a prompt of another name is named with its config."""
+        # Results that differ in their examples, and belong to one index, are told by the protocol.
+        named = {id(one.result) for source, one in self.scored.items() if source.context is not None}
+        prompts = [(one.signature.config, one.signature.prompt) for one in self.results if id(one) not in named]
+        others = [f"{config} with {prompt}" for config, prompt in sorted(prompts) if prompt != self.protocol]
+        return ", ".join([self.protocol, *others])
+
+    @property
+    def definitions(self) -> tuple[IndexDefinition, ...]:
+        """The indices of the benchmark; the first one ranks the models."""
+        return load_benchmark(self.benchmark).indices
+
+    @property
+    def missing(self) -> tuple[Source, ...]:
+        """The results that the index that ranks needs and that are missing; the others are null without theirs."""
+        return tuple(source for source in self.definitions[0].sources if source not in self.scored)
+
+    @property
+    def obstacle(self) -> str | None:
+        """The reason why the index that ranks has no results to average, with the way out; None if it has them."""
+        if self.missing:
+            return f"no result of {', '.join(map(str, self.missing))}; {self._way_to(self.missing)}"
+        reason = _why_unpaired(self.definitions[0], self.scored)
+        return None if reason is None else f"{reason}; {self._way_to(self.definitions[0].sources)}"
+
+    def _way_to(self, sources: Sequence[Source]) -> str:
+        """Return how to get results of some sources, all of the same items."""
+        contexts = dict.fromkeys(source.context.option for source in sources if source.context is not None)
+        prompts = dict.fromkeys(source.prompt or self.protocol for source in sources)
+        options = [f"--contexts {','.join(contexts)}"] if contexts else []
+        options += [f"--prompt {prompt}" for prompt in prompts]
+        return f"run the model again with {' '.join(options)}, and all other options as before but --config and --task"
+
+
+def results_by_model(results: Iterable[ScoredResult]) -> list[ModelResults]:
+    """Group the results of benchmarks that have an index by dataset, protocol and model, in that order."""
+    found: dict[tuple[str, ...], dict[Source, list[ScoredResult]]] = defaultdict(lambda: defaultdict(list))
+    for scored in sorted(results, key=_preference):
+        signature, model = scored.result.signature, scored.result.model
+        indices = load_benchmark(signature.benchmark).indices
+        if indices:
+            key = (
+                signature.benchmark,
+                signature.dataset,
+                signature.dataset_version,
+                protocol_of(signature.task, signature.prompt),
+                model.id,
+                model.identity_sha256,
+                signature.normalisation or "",
+            )
+            sources = dict.fromkeys(source for definition in indices for source in definition.sources)
+            fitting = [source for source in sources if source.fits(signature)]
+            for source in (Source(signature.task), *fitting) if fitting else ():
+                found[key][source].append(scored)
+    return [
+        ModelResults(
+            benchmark, dataset, version, protocol, norm, _chosen(load_benchmark(benchmark).indices, of_sources)
+        )
+        for (benchmark, dataset, version, protocol, _, _, norm), of_sources in sorted(
+            found.items(), key=lambda entry: entry[0]
+        )
+    ]
+
+
+def _chosen(
+    indices: Sequence[IndexDefinition], found: Mapping[Source, Sequence[ScoredResult]]
+) -> dict[Source, ScoredResult]:
+    """Return one result for each source: the preferred one, and results of the same items where an index pairs them.
+
+    Args:
+        indices: The indices of the benchmark.
+        found: Results of each source, the preferred ones first.
+    """
+    chosen = {source: results[0] for source, results in found.items()}
+    ranking: str | None = None
+    for definition in indices:
+        if not definition.paired or not all(source in found for source in definition.sources):
+            continue
+        by_items = [
+            {one.result.signature.items_sha256: one for one in reversed(found[source])} for source in definition.sources
+        ]
+        # In the order of preference of the first source.
+        first = found[definition.sources[0]]
+        common = (one.result.signature.items_sha256 for one in first)
+        items = next((items for items in common if all(items in of_source for of_source in by_items)), None)
+        if ranking is not None and all(ranking in of_source for of_source in by_items):
+            items = ranking
+        elif ranking is not None:
+            # An index of other items than the one that ranks would stand beside it as if they were the same.
+            for source in {*definition.sources} - {*indices[0].sources}:
+                chosen.pop(source, None)
+            continue
+        ranking = ranking or items
+        if items is not None:
+            chosen |= {source: of[items] for source, of in zip(definition.sources, by_items, strict=True)}
+    return chosen
+
+
+def _preference(scored: ScoredResult) -> tuple[bool, int, bool, str, str]:
+    """Return a sort key: results with values first, then most items, then the prompt that names the protocol."""
+    is_empty = all(metric.value is None for metric in scored.metrics.values())
+    signature = scored.result.signature
+    is_variant = protocol_of(signature.task, signature.prompt) != signature.prompt
+    return is_empty, -signature.n_items, is_variant, signature.prompt, scored.result.signature_sha256
+
+
+def index_of(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Index:
+    """Compute an index of one model.
+
+    Args:
+        definition: The index to compute.
+        scored: Results by their source.
+
+    Returns:
+        The mean of the parts; null with a reason if a result is missing, if a part has no value, or if paired results
+        are of different items.
+        Its interval keeps the correlation between metrics of one result, and between results that are paired; others
+        are treated as independent.
+
+    Raises:
+        ConfigError: a part lies outside the range of the index, or has another ideal.
+    """
+    parts = tuple(
+        scored[part.source].metrics[part.metric] if part.source in scored else _missing(part, definition, scored)
+        for part in definition.parts
+    )
+    for part in parts:
+        is_inside = part.minimum >= definition.minimum and _at_most(part.maximum, definition.maximum)
+        if part.ideal not in (None, definition.ideal) or not is_inside:
+            raise ConfigError(
+                f"index '{definition.name}': its part {part.name} lies in {_range(part.minimum, part.maximum)} and has "
+                f"the ideal {part.ideal}; the index is a mean of metrics in "
+                f"{_range(definition.minimum, definition.maximum)} whose ideal is {definition.ideal:g}"
+            )
+    version = f"{_VERSION}+{_digest(parts)}"
+    reason = next((f"{part.name}: {part.reason}" for part in parts if part.value is None), None)
+    reason = reason or _why_unpaired(definition, scored)
+    values = [part.value for part in parts if part.value is not None]
+    if reason is not None:
+        unknown = np.full(N_RESAMPLES, np.nan)
+        return Index(_metric(definition, version, None, reason, unknown, parts), parts, definition, unknown)
+    columns = []
+    for defined in definition.parts:
+        shift = 0 if definition.paired else -_ROLLED * definition.sources.index(defined.source)
+        columns.append(np.roll(scored[defined.source].resamples[defined.metric], shift))
+    resamples: FloatArray = np.mean(columns, axis=0)
+    metric = _metric(definition, version, float(np.mean(values)), None, resamples, parts)
+    return Index(metric, parts, definition, resamples)
+
+
+def _missing(part: Part, definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> Metric:
+    """Return the metric of a part whose result is missing, as others that are there have it: null, with the reason."""
+    is_suite = any(one.result.signature.parts for one in scored.values())
+    known = next(one for one in metric_definitions(part.task) if one.name == part.metric)
+    reason = f"there is no result of {part.source} on the same items"
+    return Metric(
+        name=part.metric,
+        version=known.version,
+        value=None,
+        reason=reason,
+        interval=None,
+        interval_reason="there is no value",
+        n=0,
+        n_excluded=0,
+        unit=known.unit_on(is_suite=is_suite),
+        ideal=definition.ideal,
+        minimum=known.minimum,
+        maximum=known.maximum,
+        group={},
+    )
+
+
+def _range(minimum: float, maximum: float | None) -> str:
+    return f"[{minimum:g}, {'infinity' if maximum is None else f'{maximum:g}'}]"
+
+
+def _at_most(maximum: float | None, limit: float | None) -> bool:
+    """Return True if a maximum is no larger than a limit; None is larger than every number."""
+    return limit is None or (maximum is not None and maximum <= limit)
+
+
+def _why_unpaired(definition: IndexDefinition, scored: Mapping[Source, ScoredResult]) -> str | None:
+    """Return why the results of an index that pairs them cannot be paired; None if they can be, or need not."""
+    if not definition.paired or not all(source in scored for source in definition.sources):
+        return None
+    first, *others = (scored[source].result.signature for source in definition.sources)
+    for other in others:
+        if (other.items_sha256, other.parts, other.splits) != (first.items_sha256, first.parts, first.splits):
+            return f"the results under {first.prompt} and {other.prompt} are of different items"
+    return None
+
+
+def _digest(parts: Sequence[Metric]) -> str:
+    named = "\n".join(f"{part.name} {part.version}" for part in parts)
+    return hashlib.sha256(named.encode()).hexdigest()[:8]
+
+
+def _metric(
+    definition: IndexDefinition,
+    version: str,
+    value: float | None,
+    reason: str | None,
+    resamples: FloatArray,
+    parts: Sequence[Metric],
+) -> Metric:
+    interval: Interval | None = None
+    interval_reason: str | None = "there is no value"
+    intervals = [part.interval for part in parts if part.interval is not None]
+    if value is not None and len(intervals) < len(parts):
+        interval_reason = next(f"{part.name}: {part.interval_reason}" for part in parts if part.interval is None)
+    elif value is not None:
+        # The index is only as certain as the part with the fewest clusters.
+        n_clusters = min(interval.n_clusters for interval in intervals)
+        interval, interval_reason = interval_of(value, resamples, n_clusters, method=NORMAL)
+        if interval is not None:
+            low, high = (within(end, definition.minimum, definition.maximum) for end in (interval.low, interval.high))
+            interval = replace(interval, low=low, high=high)
+    return Metric(
+        name=definition.name,
+        version=version,
+        value=value,
+        reason=reason,
+        interval=interval,
+        interval_reason=interval_reason,
+        n=len([part for part in parts if part.value is not None]),
+        n_excluded=len([part for part in parts if part.value is None]),
+        unit="metrics",
+        ideal=definition.ideal,
+        minimum=definition.minimum,
+        maximum=definition.maximum,
+        group={},
+    )

@@ -1,0 +1,258 @@
+"""Computes metrics from records, without the model and without the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.plugins import PlugIns
+from evaluators.corrected_task import NOTHING_BESIDE, Beside
+from evaluators.metric import CorrectedTable, MetricDefinition, RecordTable, Source, TableSource, compute_all
+from evaluators.runs.measure.correction_files import write_corrections
+from evaluators.scorer import TextScorer
+from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
+from evaluators.task import Task, load_task
+from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
+from schemas.documents.corrections import FittedCorrection
+from schemas.documents.record import Record
+from schemas.documents.result import CorrectionsFile, Metric, ScoresFile
+from schemas.files.record_columns import RecordColumns
+
+METRICS = PlugIns("metrics", "evaluators.tasks", word="metric file", suffix="_metrics")
+
+
+@cache
+def metric_definitions(task: str) -> tuple[MetricDefinition[Any], ...]:
+    """Return every metric of a task, in the order of the names of their files and of their definitions.
+
+    A definition that one file imports from another is returned once.
+
+    Raises:
+        ConfigError: two different metrics of the task have the same name.
+    """
+    found: dict[str, tuple[str, MetricDefinition[Any]]] = {}
+    for file in METRICS.names():
+        for value in _definitions(vars(METRICS.load(file)).values()):
+            if value.task != task:
+                continue
+            first_file, first = found.setdefault(value.name, (file, value))
+            if first is not value:
+                places = " and in ".join(dict.fromkeys(METRICS.module_name(name) for name in (first_file, file)))
+                raise ConfigError(f"metric '{value.name}' of task '{task}' is defined twice, in {places}; rename one")
+    return tuple(definition for _, definition in found.values())
+
+
+def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
+    """Yield the definitions among the values of a file, and those in its tuples."""
+    for value in values:
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, MetricDefinition):
+                yield one
+
+
+def table_of(
+    task: Task,
+    parts: Iterable[RecordColumns],
+    scores: TextScores = NO_SCORES,
+    *,
+    is_suite: bool,
+    metrics: frozenset[str] | None = None,
+    beside: Beside = NOTHING_BESIDE,
+) -> RecordTable:
+    """Return the table of a task for the records of a result.
+
+    Args:
+        task: The task that wrote the records.
+        parts: The records of each part, including those without a reading, which are counted.
+        scores: Scores of the texts of the records.
+        is_suite: True if the result is that of a suite, and not of a single config.
+        metrics: Names of the metrics that are needed; None for all.
+        beside: Corrections of calibrated metrics that lie beside the records.
+
+    Raises:
+        DataError: the records do not come from this task, or come from several prompts.
+    """
+    if task.applies_corrections:
+        return task.corrected_table(parts, beside, is_suite=is_suite, metrics=metrics)
+    if is_suite and not task.reads_scores:
+        return task.suite_table(parts, metrics)
+    records = RecordColumns.joined(parts)
+    return task.scored_table(records, scores)
+
+
+class Measurement:
+    """The metrics of one result."""
+
+    def __init__(self, task: str, source: Source, corrections: tuple[FittedCorrection, ...] = ()) -> None:
+        """Measure by known statistics.
+
+        Args:
+            task: Name of the task that wrote the records.
+            source: The statistics of the records.
+            corrections: Corrections that the statistics rest on.
+        """
+        self._task = task
+        self.source = source
+        self.corrections = corrections
+
+    @classmethod
+    def of(
+        cls,
+        parts: Iterable[RecordColumns],
+        task: str,
+        scores: TextScores = NO_SCORES,
+        *,
+        is_suite: bool = False,
+        beside: Beside = NOTHING_BESIDE,
+    ) -> Measurement:
+        """Arrange records as arrays, and measure by these.
+
+        Args:
+            parts: The records of each part, including those without a reading, which are counted.
+            task: Name of the task that wrote the records.
+            scores: Scores of the texts of the records. Metrics that need a missing kind of score are null.
+            is_suite: True if the result is that of a suite, and not of a single config.
+            beside: Corrections of calibrated metrics that lie beside the records.
+
+        Raises:
+            DataError: the records do not come from this task, or come from several prompts or configs.
+        """
+        table = table_of(load_task(task), parts, scores, is_suite=is_suite, beside=beside)
+        corrections = table.corrections if isinstance(table, CorrectedTable) else ()
+        return cls(task, TableSource(table, is_suite=is_suite), corrections)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
+        wanted = [(one, group) for one in metric_definitions(self._task) for group in self.source.groups(one)]
+        return tuple(compute_all(wanted, self.source))
+
+    def resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Compute metrics over all items on resamples of the clusters.
+
+        Resample b draws the same clusters for all results of one signature, so that results can be compared in pairs.
+
+        Args:
+            names: Names of the metrics.
+
+        Returns:
+            The values of each metric by name, shape (n_resamples,); nan where the metric is undefined on a resample.
+
+        Raises:
+            ConfigError: there is no such metric.
+        """
+        definitions = {definition.name: definition for definition in metric_definitions(self._task)}
+        for name in names:
+            if name not in definitions:
+                have = ", ".join(definitions)
+                raise ConfigError(f"metric '{name}' does not exist for task '{self._task}'; have: {have}")
+        return {
+            name: np.full(N_RESAMPLES, np.nan)
+            if self.source.facts(definitions[name]).undefined is not None
+            else definitions[name].resampled(self.source, {})
+            for name in names
+        }
+
+    def by_cluster(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return metrics that are means over clusters in each cluster, such as each part of a suite.
+
+        Args:
+            names: Names of the metrics; those that are no means, or undefined, are left out.
+
+        Returns:
+            The values of each metric by name, shape (n_clusters,); nan for clusters without a value.
+        """
+        found = {}
+        for definition in metric_definitions(self._task):
+            if definition.name in names and self.source.facts(definition).undefined is None:
+                sums = self.source.statistics(definition, {}).cluster_sums
+                if sums.shape[1] == 2:
+                    found[definition.name] = ratio(sums[:, 0], sums[:, 1])
+        return found
+
+    def sliced_resamples(self, names: Sequence[str], n_resamples: int) -> Iterator[SliceResamples]:
+        """Yield metrics on all items and on each slice, with their values on the first resamples of the clusters.
+
+        Values that are undefined are left out.
+
+        Args:
+            names: Names of the metrics; those that the task does not have are passed over.
+            n_resamples: Number of resamples.
+        """
+        for definition in metric_definitions(self._task):
+            if definition.name not in names or self.source.facts(definition).undefined is not None:
+                continue
+            for group in self.source.groups(definition):
+                value = definition.value_of(self.source, group).value
+                if value is not None:
+                    resampled = definition.resampled(self.source, group, n_resamples)
+                    yield SliceResamples(definition.name, group, value, resampled)
+
+
+class SliceResamples(NamedTuple):
+    """The value of a metric on a slice, and on resamples of the clusters."""
+
+    name: str
+    group: Mapping[str, str]
+    value: float
+    resampled: FloatArray
+    """Values of shape (n_resamples,); nan where the metric is undefined on a resample."""
+
+
+def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
+    """Compute every metric of a task from the records of one config; see :class:`Measurement`."""
+    return Measurement.of([RecordColumns.of(records)], task, scores).metrics()
+
+
+class Computed(NamedTuple):
+    """The metrics and scores computed from the records of a run."""
+
+    metrics: tuple[Metric, ...]
+    scores: ScoresFile | None
+    """File of the texts' scores beside the records; None if the task reads no scores or nothing was scored."""
+    corrections: CorrectionsFile | None = None
+    """File of the corrections of calibrated metrics; None if no metric of the task needs one."""
+
+
+def score_records(
+    folder: Path,
+    parts: Iterable[RecordColumns],
+    task: str,
+    scorers: Sequence[TextScorer] = (),
+    *,
+    is_suite: bool = False,
+    known: TextScores = NO_SCORES,
+    stored: ScoresFile | None = None,
+    beside: Beside = NOTHING_BESIDE,
+) -> Computed:
+    """Score the texts of a run, write scores and corrections, and compute every metric.
+
+    Args:
+        folder: Folder of the run; ``scores.parquet`` and ``corrections.json`` are written there if they are needed.
+        parts: The records of each part of the run.
+        task: Name of the task that wrote the records.
+        scorers: Scorers, at most one of each kind; they are not used if the task reads no scores.
+        is_suite: True if the result is that of a suite, and not of a single config.
+        known: Earlier scores; they are kept for each kind without a scorer.
+        stored: File in this folder that holds exactly ``known``; without scorers it is left as it is.
+        beside: Earlier corrections of calibrated metrics.
+
+    Raises:
+        DataError: the records do not come from this task, or come from several prompts or configs.
+    """
+    loaded = load_task(task)
+    if loaded.measures_nothing:
+        return Computed((), None)
+    if not loaded.reads_scores:
+        measurement = Measurement.of(parts, task, is_suite=is_suite, beside=beside)
+        return Computed(measurement.metrics(), None, write_corrections(folder, measurement.corrections))
+    if stored is not None and not scorers:
+        return Computed(Measurement.of(parts, task, known, is_suite=is_suite).metrics(), stored)
+    records = RecordColumns.joined(parts)
+    scores = score_texts(loaded.texts(records), scorers, known=known, folder=folder)
+    metrics = Measurement.of([records], task, scores, is_suite=is_suite).metrics()
+    return Computed(metrics, write_scores(folder, scores))

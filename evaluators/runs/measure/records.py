@@ -1,0 +1,199 @@
+"""Turns requests and responses into records, and checks that not too many failed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from biasboard.ground.errors import RunError
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
+from evaluators.runs.measure.unread_answers import early_warning, shown
+from evaluators.runs.plan.plan import Plan, PlannedPart
+from schemas.documents.item_shape import Item
+from schemas.documents.record import Exchange, Record
+from schemas.documents.result import Model
+from schemas.files.record_columns import RecordColumns
+
+_N_LOOKED_AT = 20
+"""Number of items that a run looks at. If a model could be read in one answer of five, the first twenty would all be
+unread in one run of a hundred only."""
+
+
+def records_of(
+    plan: Plan,
+    part: PlannedPart,
+    requests: Sequence[Sequence[Request]],
+    responses: Sequence[Sequence[Response]],
+    *,
+    chat: bool,
+) -> list[Record]:
+    """Return one record per item of a part from given requests and responses.
+
+    The requests may differ from those of the plan, since imported answers were given elsewhere.
+
+    Args:
+        plan: The plan, which says how items are read.
+        part: The items.
+        requests: The requests of each item.
+        responses: The responses to the requests of each item.
+        chat: True if options were scored behind a chat template.
+    """
+    task = plan.task
+    show = plan.selection.manifest.redistributable
+    records = []
+    for (split, item), facts, asked, answers in zip(part.items, part.facts, requests, responses, strict=True):
+        exchanges = tuple(
+            exchange_of(request, answer, show_prompt=show, chat=chat)
+            for request, answer in zip(asked, answers, strict=True)
+        )
+        read = task.read(exchanges, plan.normalisation)
+        records.append(
+            Record(
+                item_id=item.item_id,
+                config=part.config,
+                split=split,
+                status=read.status,
+                truncated=any(exchange.finish_reason == "length" for exchange in exchanges),
+                reason=read.reason,
+                cluster=facts.cluster,
+                pair_id=facts.pair_id,
+                target=facts.target,
+                reference=facts.reference,
+                groups=dict(facts.groups),
+                exchanges=exchanges,
+                reading=read.reading,
+            )
+        )
+    return records
+
+
+def whole(response: Response) -> Response:
+    """Return a response whose texts can be written as UTF-8.
+
+    An endpoint may cut a character apart. The resulting lone surrogates are replaced by U+FFFD.
+    """
+    texts = {"text": response.text, "error": response.error, "finish_reason": response.finish_reason}
+    broken = {
+        name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        for name, text in texts.items()
+        if text is not None and any("\ud800" <= character <= "\udfff" for character in text)
+    }
+    return replace(response, **broken) if broken else response  # type: ignore[arg-type]
+
+
+def exchange_of(request: Request, response: Response, *, show_prompt: bool, chat: bool) -> Exchange:
+    """Return a request and its response as the exchange that a record stores."""
+    choice = request if isinstance(request, ChoiceRequest) else None
+    options = () if choice is None else choice.options
+    return Exchange(
+        kind="generate" if choice is None else "choice",
+        request_sha256=request.sha256,
+        prompt=request.prompt if show_prompt else None,
+        outcomes=request.outcomes,
+        options=options,
+        option_logprobs=response.option_logprobs,
+        option_end_logprobs=response.option_end_logprobs,
+        option_token_counts=response.option_token_counts,
+        # Behind a chat template, an option is scored without the space that separates it from the prompt.
+        option_byte_counts=tuple(len((option.lstrip() if chat else option).encode()) for option in options),
+        option_is_bound=response.option_is_bound,
+        n_moved_tokens=response.n_moved_tokens,
+        text=response.text,
+        finish_reason=response.finish_reason,
+        sample=request.sample if isinstance(request, GenerateRequest) else None,
+        n_prompt_tokens=response.n_prompt_tokens,
+        n_completion_tokens=response.n_completion_tokens,
+        status=response.status,
+        error=response.error,
+    )
+
+
+@dataclass(slots=True)
+class FailureCount:
+    """The number of records that failed, when they were asked or when they were read."""
+
+    n: int = 0
+    n_failed: int = 0
+    last_reason: str | None = None
+
+    def add(self, records: RecordColumns) -> None:
+        """Count more records."""
+        failed = np.flatnonzero(records.columns["status"].coded.is_one_of("failed")).tolist()
+        self.n += len(records)
+        self.n_failed += len(failed)
+        if failed:
+            self.last_reason = records.columns["reason"].texts[failed[-1]]
+
+    def check(self, max_failure_rate: float) -> None:
+        """Check that not too many records failed.
+
+        Raises:
+            RunError: more records failed than the rate allows.
+        """
+        if self.n_failed > max_failure_rate * self.n:
+            raise RunError(
+                f"{self.n_failed} of {self.n} items failed, more than --max-failure-rate {max_failure_rate:g} allows: "
+                f"{self.last_reason}; answers are kept, no result was written"
+            )
+
+
+class AskedPart(NamedTuple):
+    """A part of a plan, and the store keys of its requests."""
+
+    part: PlannedPart
+    keys: Sequence[Sequence[bytes]]
+    """Keys of the requests of each item."""
+
+
+def early_look(
+    plan: Plan, asked: Sequence[AskedPart], model: Model, advice: Callable[[], str]
+) -> Callable[[Mapping[bytes, Response]], bool]:
+    """Return a function that checks the first answered items, once there are enough of them.
+
+    If reading them fails, it raises a ``RunError`` to end the run before more is spent on it. If the answers are there
+    and none of them can be understood, it warns on standard error. It returns True once it has checked them.
+
+    Args:
+        plan: The plan, which says how items are read.
+        asked: The parts that are asked.
+        model: The model that answers.
+        advice: Function that returns what may help if answers cannot be read.
+    """
+    chat = model.chat_template_sha256 is not None
+
+    def look(responses: Mapping[bytes, Response]) -> bool:
+        reads = []
+        example = ""
+        for item, requests, item_keys in chain.from_iterable(map(_items, asked)):
+            answers = [responses.get(key) for key in item_keys]
+            sound = [answer for answer in answers if answer is not None and answer.status == "answered"]
+            if len(sound) < len(answers):
+                continue
+            pairs = zip(requests, sound, strict=True)
+            exchanges = [exchange_of(request, answer, show_prompt=False, chat=chat) for request, answer in pairs]
+            reads.append(plan.task.read(exchanges, plan.normalisation))
+            example = shown(item.item_id, exchanges, plan.task.facts(item).target)
+            if len(reads) == _N_LOOKED_AT:
+                break
+        if len(reads) < _N_LOOKED_AT:
+            return False
+        if all(read.status == "failed" for read in reads):
+            raise RunError(
+                f"none of the first {len(reads)} answered items could be read: {reads[-1].reason}; the rest "
+                "was not asked, answers are kept"
+            )
+        if model.endpoint != "baseline" and all(read.status in ("unparsed", "refused") for read in reads):
+            print(early_warning([read.status for read in reads], example, advice()), file=sys.stderr)
+        return True
+
+    return look
+
+
+def _items(asked: AskedPart) -> Iterator[tuple[Item, Sequence[Request], Sequence[bytes]]]:
+    for (_, item), requests, keys in zip(asked.part.items, asked.part.requests, asked.keys, strict=True):
+        yield item, requests, keys

@@ -1,0 +1,225 @@
+"""Scores stored answers again with the current metrics or another normalisation, without model and dataset."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.progress import steps
+from evaluators.runs.measure.finish import (
+    Origin,
+    TextScoring,
+    WrittenRecords,
+    are_known_to_follow,
+    finish_run,
+    held,
+    write_parts,
+)
+from evaluators.runs.measure.records import FailureCount
+from evaluators.runs.plan.options import MAX_FAILURE_RATE
+from evaluators.runs.plan.plan import run_folder
+from evaluators.scorer import TextScorer, with_scorers
+from evaluators.task import Task, load_task
+from evaluators.text_scores import NO_SCORES, TextScores, read_scores
+from schemas.documents.metric_comparison import is_close, metric_key, same_interval
+from schemas.documents.record import Record
+from schemas.documents.result import Metric, Normalisation, Result, Signature
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import Tally
+from schemas.folders.run_folder import read_complete_result, read_parts
+
+
+class Rescored(NamedTuple):
+    """The outcome of a rescoring."""
+
+    folder: Path
+    result: Result
+    changes: tuple[str, ...]
+    """One line per metric that changed, is new or is gone."""
+    n_metrics: int
+
+
+def reread(records: Sequence[Record], task_name: str, normalisation: Normalisation | None) -> Sequence[Record]:
+    """Read the stored answers of records again.
+
+    Args:
+        records: The records of one run.
+        task_name: Name of the task that wrote the records.
+        normalisation: The way in which option log-probabilities become probabilities; None for generated texts.
+
+    Returns:
+        The records with new readings and unchanged exchanges.
+    """
+    task = load_task(task_name)
+    changed = []
+    for record in records:
+        read = task.read(record.exchanges, normalisation)
+        changed.append(replace(record, status=read.status, reason=read.reason, reading=read.reading))
+    return changed
+
+
+def rescore(
+    folder: Path,
+    *,
+    normalisation: Normalisation | None = None,
+    root: Path | None = None,
+    max_failure_rate: float = MAX_FAILURE_RATE,
+    scorers: Sequence[TextScorer] | None = None,
+    named: Sequence[str] = (),
+) -> Rescored:
+    """Score a finished run again.
+
+    Args:
+        folder: The folder of the run.
+        normalisation: A new normalisation, which gives another signature and thus a new run beside the old one. None
+            keeps the run's normalisation and replaces its result.
+        root: Folder of all runs, for a new run; None for the one that contains ``folder``.
+        max_failure_rate: Share of records that may fail to be read; with more, nothing is written.
+        scorers: Scorers that score the texts again; scores of other kinds are kept. None keeps all stored scores, an
+            empty sequence drops them.
+        named: Names of the scorers on the command line, for the command that the result stores.
+
+    Raises:
+        ConfigError: a normalisation was given for generated texts.
+        DataError: the run's files are damaged or do not match, its texts are kept elsewhere, or the readings changed
+            without a new task version.
+        RunError: too many answers cannot be read in this way, or another process holds the run.
+    """
+    folder = folder.resolve()
+    result = read_complete_result(folder)
+    before = result.signature
+    if normalisation is not None and before.normalisation is None:
+        raise ConfigError(f"{folder} holds generated texts, which have no normalisation; leave out --normalisation")
+    task = load_task(before.task)
+    signature = replace(before, normalisation=normalisation or before.normalisation, task_version=task.version)
+    stays = signature == before
+    written = _checked(folder, result, task, max_failure_rate) if stays else None
+    known = _known_scores(folder, result, scorers)
+    command = result.command.replace(
+        f"--normalisation {before.normalisation}", f"--normalisation {signature.normalisation}"
+    )
+    origin = Origin(
+        model=result.model,
+        signature=signature,
+        command=with_scorers(command, named if task.reads_scores else ()),
+        usage=result.usage,
+        environment=result.environment,
+        adapters=result.adapters,
+        corrections=result.corrections if stays else None,
+    )
+    target = folder if stays else run_folder(root or folder.parents[2], signature, result.model)
+    scoring = TextScoring(scorers or (), known, result.scores if stays and scorers is None else None)
+    with held(target):
+        if result.adapters is not None and not stays:
+            shutil.copyfile(folder / result.adapters.path, target / result.adapters.path)
+        if written is None:
+            written = write_parts(target, _reread_parts(folder, result, signature, max_failure_rate))
+        new = finish_run(target, written, origin, scoring)
+    return Rescored(target, new, tuple(_changes(result.metrics, new.metrics)), len(new.metrics))
+
+
+def _checked(folder: Path, result: Result, task: Task, max_failure_rate: float) -> WrittenRecords:
+    """Check that all readings of a run follow from its answers, and return its records as they lie in its folder.
+
+    Raises:
+        DataError: the records are damaged, or a reading does not follow from its answers.
+        RunError: too many answers cannot be read.
+    """
+    normalisation = result.signature.normalisation
+    are_known = are_known_to_follow(result.records, result.signature)
+    tally, failures = Tally(), FailureCount()
+    parts = _shown_parts(folder, result)
+    only: RecordColumns | None = None
+    for number, records in enumerate(parts):
+        are_sound = are_known or _surely_follow(task, records, normalisation)
+        if not are_sound and reread(records, task.name, normalisation) != list(records):
+            raise DataError(
+                f"{folder}: the answers are read differently now than when they were scored, under the same task "
+                f"version {task.version}; the stored readings were changed, or the task was changed without raising "
+                "its version"
+            )
+        tally.add(records)
+        failures.add(records)
+        only = records if number == 0 else None
+    failures.check(max_failure_rate)
+    return WrittenRecords(result.records, tally, only)
+
+
+def _reread_parts(
+    folder: Path, result: Result, signature: Signature, max_failure_rate: float
+) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a run, with readings under another signature.
+
+    Raises:
+        DataError: the records are damaged.
+        RunError: too many answers cannot be read; this is known after the last part.
+    """
+    failures = FailureCount()
+    for records in _shown_parts(folder, result):
+        is_read_alike = result.signature.normalisation == signature.normalisation
+        stays = is_read_alike and _surely_follow(load_task(signature.task), records, signature.normalisation)
+        changed = records if stays else RecordColumns.of(reread(records, signature.task, signature.normalisation))
+        failures.add(changed)
+        yield changed
+    failures.check(max_failure_rate)
+
+
+def _shown_parts(folder: Path, result: Result) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a run, and show how far that is for a suite."""
+    parts = read_parts(folder, result, recount=False)
+    if not result.signature.parts:
+        yield from parts
+        return
+    with steps() as step:
+        for number, records in enumerate(parts):
+            step("reading answers", number, len(result.signature.parts))
+            yield records
+
+
+def _surely_follow(task: Task, records: RecordColumns, normalisation: Normalisation | None) -> bool:
+    """Return True if all readings surely follow from their answers, so that they need not be read one by one."""
+    return bool(task.certain_readings(records, normalisation).all())
+
+
+def _known_scores(folder: Path, result: Result, scorers: Sequence[TextScorer] | None) -> TextScores:
+    """Return the stored scores that are kept: those of kinds that are not scored again."""
+    if scorers is None:
+        return read_scores(folder, result.scores)
+    if not scorers or result.scores is None:
+        return NO_SCORES
+    anew = {scorer.identity.kind for scorer in scorers}
+    if anew >= {scorer.kind for scorer in result.scores.scorers}:
+        return NO_SCORES  # Damaged scores do no harm if all of them are replaced.
+    known = read_scores(folder, result.scores)
+    return known.of_kinds(known.scorers.keys() - anew)
+
+
+def _changes(before: tuple[Metric, ...], after: tuple[Metric, ...]) -> list[str]:
+    old = {metric_key(metric): metric for metric in before}
+    new = {metric_key(metric): metric for metric in after}
+    lines = []
+    for key, metric in new.items():
+        name = " ".join([metric.name, *metric.group.values()])
+        known = old.get(key)
+        if known is None:
+            lines.append(f"{name}: new, {_shown(metric)}")
+        elif _differ(known, metric):
+            lines.append(f"{name}: {_shown(known)} to {_shown(metric)}")
+    gone = [metric for key, metric in old.items() if key not in new]
+    return lines + [f"{' '.join([metric.name, *metric.group.values()])}: gone" for metric in gone]
+
+
+def _differ(before: Metric, after: Metric) -> bool:
+    """Return True if more changed than rounding in the last digits."""
+    if replace(before, value=None, interval=None) != replace(after, value=None, interval=None):
+        return True
+    return not (is_close(before.value, after.value) and same_interval(before.interval, after.interval))
+
+
+def _shown(metric: Metric) -> str:
+    value = "none" if metric.value is None else f"{metric.value:.4f}"
+    return f"{value} (version {metric.version})"

@@ -1,0 +1,175 @@
+"""Measures a result by stored sums over clusters, where its generated texts are kept elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from biasboard.ground.errors import DataError
+from evaluators.metric import Facts, MetricDefinition, Source
+from evaluators.runs.measure.correction_files import beside_of
+from evaluators.runs.measure.measuring import Measurement, metric_definitions
+from evaluators.statistics.record_tables import Statistics
+from evaluators.text_scores import TextScores, read_scores
+from schemas.documents.cluster_sums import ClusterSums
+from schemas.documents.metric_comparison import label
+from schemas.documents.result import Result
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import SUBMIT_AGAIN, read_sums
+
+_MOST_UNITS = 1_000
+"""Maximum number of units, such as pairs of answers to one text, for each answer."""
+
+
+class StoredSums:
+    """The statistics of a result, as they were stored when its texts were at hand."""
+
+    def __init__(self, rows: Iterable[ClusterSums], baseline: str | None = None, *, is_suite: bool) -> None:
+        """Index the statistics.
+
+        Args:
+            rows: All rows of a file of sums.
+            baseline: Baseline whose statistics are meant; None for those of the model.
+            is_suite: True if they are of a suite, and not of a single config.
+        """
+        self._is_suite = is_suite
+        self._rows: dict[str, dict[tuple[tuple[str, str], ...], ClusterSums]] = {}
+        for row in rows:
+            if row.baseline == baseline:
+                self._rows.setdefault(row.metric, {})[_key(row.group)] = row
+
+    def facts(self, definition: MetricDefinition[Any]) -> Facts:
+        """Return the facts about a metric; it is undefined if its sums are missing or are of another version."""
+        row, unit = self._rows.get(definition.name, {}).get(()), definition.unit_on(is_suite=self._is_suite)
+        if row is None:
+            told = "its sums were not stored, and the texts that it is computed from are kept elsewhere"
+            return Facts(definition.version, told, None, unit)
+        if row.version != definition.version and not row.version.startswith(f"{definition.version}."):
+            told = f"its sums are of version {row.version}; version {definition.version} is computed from the texts"
+            return Facts(definition.version, f"{told}, which are kept elsewhere", None, unit)
+        return Facts(row.version, row.reason, row.ideal, unit)
+
+    def groups(self, definition: MetricDefinition[Any]) -> Sequence[Mapping[str, str]]:
+        """Return the slices of a metric, all items first; only these if the metric is undefined."""
+        if self.facts(definition).undefined is not None:
+            return [{}]
+        return [row.group for row in self._rows[definition.name].values() if {*row.group} <= {*definition.slices}]
+
+    def statistics(self, definition: MetricDefinition[Any], group: Mapping[str, str]) -> Statistics:
+        """Return the statistics of a metric on a slice.
+
+        Raises:
+            DataError: there are none.
+        """
+        row = self._rows.get(definition.name, {}).get(_key(group))
+        if row is None:
+            raise DataError(f"metric {definition.name} has no sums on {dict(group) or 'all items'}; {SUBMIT_AGAIN}")
+        sums = np.array(row.sums, dtype=np.float64).reshape(row.n_columns, -1)
+        return Statistics(np.ascontiguousarray(sums.T), row.n, row.n_excluded)
+
+
+def _key(group: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(group.items()))
+
+
+def rows_of(
+    definitions: Sequence[MetricDefinition[Any]], source: Source, baseline: str | None = None
+) -> Iterator[ClusterSums]:
+    """Yield the statistics of metrics on all their slices as rows.
+
+    Args:
+        definitions: The metrics.
+        source: The statistics.
+        baseline: Baseline that the statistics belong to; None if they are those of the model.
+    """
+    for definition in definitions:
+        facts = source.facts(definition)
+        for group in source.groups(definition):
+            found = None if facts.undefined is not None else source.statistics(definition, group)
+            yield ClusterSums(
+                metric=definition.name,
+                version=facts.version,
+                baseline=baseline,
+                group=dict(group),
+                reason=facts.undefined,
+                ideal=facts.ideal,
+                n=0 if found is None else found.n,
+                n_excluded=0 if found is None else found.n_excluded,
+                n_columns=0 if found is None else found.cluster_sums.shape[1],
+                sums=() if found is None else tuple(found.cluster_sums.T.ravel().tolist()),
+            )
+
+
+def measurement_of(
+    folder: Path, result: Result, parts: Iterable[RecordColumns], scores: TextScores | None = None
+) -> Measurement:
+    """Return the measurement of a result: from its records and scores, or from its sums if its texts are elsewhere.
+
+    Args:
+        folder: Folder of the result.
+        result: The result in it.
+        parts: The records of each part, each of which is read once.
+        scores: Scores of its texts; None to read them.
+
+    Raises:
+        DataError: a file is damaged, or the records do not come from the task.
+    """
+    signature = result.signature
+    if result.withheld is None:
+        known = read_scores(folder, result.scores) if scores is None else scores
+        beside = beside_of(folder, result)
+        measurement = Measurement.of(parts, signature.task, known, is_suite=bool(signature.parts), beside=beside)
+        used = {(one.config, one.calibration) for one in measurement.corrections}
+        for one in beside.corrections:
+            if (one.config, one.calibration) not in used:
+                strange = f"corrections.json has {one.calibration} of config {one.config}, which no metric applies"
+                raise DataError(f"{folder}: {strange}; rescore the run")
+        return measurement
+    told = _Told.of(parts)
+    rows = read_sums(folder, result.withheld.sums)
+    names = {definition.name for definition in metric_definitions(signature.task)}
+    for row in rows:
+        if row.metric not in names:
+            strange = f"has sums of '{row.metric}', which is no metric of {signature.task}"
+            raise DataError(f"{folder}: {strange}; {SUBMIT_AGAIN}")
+        if (problem := told.problem(row, is_suite=bool(signature.parts))) is not None:
+            raise DataError(f"{folder}: sums of {label(row.metric, row.group)} {problem}; {SUBMIT_AGAIN}")
+    return Measurement(signature.task, StoredSums(rows, is_suite=bool(signature.parts)))
+
+
+class _Told(NamedTuple):
+    """The facts about records that sums must not contradict."""
+
+    groups: Mapping[str, set[str]]
+    """Values that occur in each group."""
+    n_clusters: int
+    n_exchanges: int
+
+    @classmethod
+    def of(cls, parts: Iterable[RecordColumns]) -> _Told:
+        """Gather the facts; whoever made the parts checks them while they are read."""
+        groups: dict[str, set[str]] = {}
+        clusters: set[str] = set()
+        n_exchanges = 0
+        for records in parts:
+            _, keys, values = records.columns["groups"].entries
+            for key, value in {*zip(keys.texts, values.texts, strict=True)}:
+                groups.setdefault(str(key), set()).add(str(value))
+            clusters.update(records.columns["cluster"].coded.texts)
+            n_exchanges += len(records.owners)
+        return cls(groups, len(clusters), n_exchanges)
+
+    def problem(self, row: ClusterSums, *, is_suite: bool) -> str | None:
+        """Return what in a row cannot be true of the records; None if nothing contradicts it."""
+        strange = [key for key, value in row.group.items() if value not in self.groups.get(key, {value})]
+        if strange:
+            return "are on a group that no record has"
+        n_clusters = len(row.sums) // row.n_columns if row.n_columns else 0
+        if n_clusters > self.n_clusters and not is_suite:
+            return f"are over {n_clusters} clusters, and the records have {self.n_clusters}"
+        if max(row.n, row.n_excluded) > _MOST_UNITS * self.n_exchanges:
+            return f"count {max(row.n, row.n_excluded):,} units of {self.n_exchanges:,} answers"
+        return None

@@ -1,0 +1,154 @@
+"""Finds answers that earlier runs of the same model hold, such as a run with another ``--limit``.
+
+The folder of a run depends on its items, so that the same question may lie in several folders. Their stores are only
+read. The key of an answer holds the model's identity: an answer of another model is never found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from biasboard.ground.errors import RunError
+from evaluators.backend import Backend, Request, Response, Runtime
+from evaluators.runs.plan.plan import Plan, PlannedPart, like_runs, run_folder, runs_of_prompt
+from evaluators.stores.reading import Pace, kept, known, pace
+from evaluators.stores.store import STORE
+from schemas.documents.result import Model, Signature
+
+_BUSY_SECONDS = 2.0
+"""Seconds to wait for another run's store; it is left out then, since its answers only save time."""
+
+
+class StoredAnswers(NamedTuple):
+    """The places where responses may be stored already."""
+
+    root: Path
+    """Folder of all runs."""
+    cache: Path | None
+    """File of the cache that runs share; None if there is none."""
+
+
+class Found(NamedTuple):
+    """Answers of earlier runs."""
+
+    responses: dict[bytes, Response]
+    runtimes: tuple[Runtime, ...]
+    left_out: tuple[str, ...]
+    """One line for each store that could not be read."""
+
+
+def earlier_answers(root: Path, signature: Signature, model: Model, keys: Iterable[bytes]) -> Found:
+    """Read answers from the stores of other runs with the same model, dataset and prompt.
+
+    Args:
+        root: Folder of all runs.
+        signature: Signature of the run that needs the answers.
+        model: Model that is asked.
+        keys: Store keys of the requests without an answer.
+    """
+    wanted = dict.fromkeys(keys)
+    responses: dict[bytes, Response] = {}
+    runtimes: list[Runtime] = []
+    left_out = []
+    own = run_folder(root, signature, model)
+    for path in _askable(root, signature, model.id) if wanted else ():
+        if path.parent == own:
+            continue
+        try:
+            found = kept(path, wanted, model, busy_seconds=_BUSY_SECONDS)
+        except RunError as error:
+            left_out.append(_left_out(error))
+            continue
+        responses |= found.responses
+        runtimes += [runtime for runtime in found.runtimes if runtime not in runtimes]
+        wanted = {key: None for key in wanted if key not in found.responses}
+        if not wanted:
+            break
+    return Found(responses, tuple(runtimes), tuple(left_out))
+
+
+class Unanswered(NamedTuple):
+    """The distinct requests of some parts of a plan, divided into those that are answered and those that are not."""
+
+    requests: dict[bytes, Request]
+    """Requests without an answer, by their store key."""
+    n_answered: int
+    left_out: tuple[str, ...]
+    """One line for each store of another run that could not be read."""
+
+
+def unanswered(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: StoredAnswers) -> Unanswered:
+    """Find the requests of some parts that a run would send, without changing a file.
+
+    Args:
+        plan: The plan that the parts belong to.
+        parts: The items, and how they are asked.
+        backend: The model that would answer.
+        stores: Places where responses may be stored already.
+
+    Raises:
+        RunError: the store of the run, or the cache, cannot be read.
+    """
+    keys = (key for part in parts for item_keys in part.keys(backend) for key in item_keys)
+    unique = dict(zip(keys, (one for part in parts for asked in part.requests for one in asked), strict=True))
+    n_distinct = len(unique)
+    own = run_folder(stores.root, plan.signature, backend.model) / STORE
+    left_out = []
+    for path in (own, *([stores.cache] if stores.cache else [])):
+        unique = _without(unique, known(path, unique))
+    for path in _askable(stores.root, plan.signature, backend.model.id) if unique else ():
+        if path == own:
+            continue
+        try:
+            unique = _without(unique, known(path, unique, busy_seconds=_BUSY_SECONDS))
+        except RunError as error:
+            left_out.append(_left_out(error))
+    return Unanswered(unique, n_distinct - len(unique), tuple(left_out))
+
+
+def pace_of(plan: Plan, model: Model | None, name: str, stores: StoredAnswers) -> Pace | None:
+    """Return how fast a model answered such requests before; None if it is not known.
+
+    Args:
+        plan: The items, and how they are asked.
+        model: Model that would answer; None if it is known only by its name.
+        name: Name of the model.
+        stores: Places where its answers may be stored.
+    """
+    identity = None if model is None else model.identity_sha256
+    total = Pace(0, 0.0)
+    in_cache = [stores.cache] if stores.cache is not None and model is not None else []
+    for path in (*_stores(stores.root, plan.signature, name), *in_cache):
+        if path in in_cache and total.n_answers:
+            break  # The cache holds the same answers again.
+        try:
+            found = pace(path, identity, busy_seconds=_BUSY_SECONDS)
+        except RunError:
+            continue
+        if found is not None:
+            total = Pace(total.n_answers + found.n_answers, total.seconds + found.seconds)
+    return total if total.n_answers else None
+
+
+def _askable(root: Path, signature: Signature, model_id: str) -> list[Path]:
+    """Return the stores of runs that may hold answers to the same requests, those of the same config first."""
+    folders = dict.fromkeys([*like_runs(root, signature, model_id), *runs_of_prompt(root, signature, model_id)])
+    return _existing(folder / STORE for folder in folders)
+
+
+def _stores(root: Path, signature: Signature, model_id: str) -> list[Path]:
+    return _existing(folder / STORE for folder in like_runs(root, signature, model_id))
+
+
+def _existing(stores: Iterable[Path]) -> list[Path]:
+    return [path for path in stores if path.is_file() and path.stat().st_size]
+
+
+def _without(requests: dict[bytes, Request], answered: set[bytes]) -> dict[bytes, Request]:
+    return {key: request for key, request in requests.items() if key not in answered}
+
+
+def _left_out(error: RunError) -> str:
+    return f"answers of another run are left out: {error}"

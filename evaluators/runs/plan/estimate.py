@@ -1,0 +1,279 @@
+"""Estimates how many requests a run would send, and their tokens, cost and disk space, without sending any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from biasboard.ground import strict_json
+from evaluators.backend import Backend, ChoiceRequest, Request, TokenCount
+from evaluators.runs.plan.capabilities import check_unprobed
+from evaluators.runs.plan.earlier_answers import StoredAnswers, pace_of, unanswered
+from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.stores.heads import Heads
+from evaluators.stores.reading import Pace
+from evaluators.stores.store import request_bytes
+
+_BYTES_PER_ANSWER = 190
+"""Bytes of a response besides its numbers and texts: key, index and other fields."""
+_BYTES_PER_OPTION = 30
+_BYTES_PER_TOKEN = 4
+_OF_PAGES = 1.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The estimate for one model on one config or suite."""
+
+    model: str
+    dataset: str
+    config: str
+    prompt: str
+    n_items: int
+    n_requests: int
+    n_distinct_requests: int
+    n_answered: int | None
+    """Number of requests answered by an earlier run or the cache; None if unknown, and then all are to be sent."""
+    n_prompt_tokens: int | None
+    """Number of prompt tokens in the requests still to be sent; None without a tokenizer."""
+    n_completion_tokens: int | None
+    """Largest number of tokens to be generated; None if it is unknown."""
+    n_prompt_tokens_at_most: int | None
+    """Upper bound on the prompt tokens from the bytes of the prompts; None if their number is known."""
+    is_priced: bool
+    """True if the backend costs money."""
+    cost_usd: float | None
+    """Highest cost in US dollars; None if no price is known."""
+    pace: Pace | None
+    """The time in which the model gave answers to such requests before; None if it gave none."""
+    left_out: tuple[str, ...]
+    """One line for each store of another run that could not be read."""
+    store_bytes: int
+    """Approximate number of bytes that the responses will add to the store of the run."""
+
+    @property
+    def n_to_ask(self) -> int:
+        """The number of requests that would be sent."""
+        return self.n_distinct_requests - (self.n_answered or 0)
+
+    @property
+    def is_free(self) -> bool:
+        """True if no model computes anything, as for baselines and replayed answers."""
+        return not self.is_priced and self.n_prompt_tokens == 0 and self.n_completion_tokens == 0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds that the requests would take at the known pace; None if it is not known."""
+        if not self.n_to_ask:
+            return 0.0
+        return None if self.pace is None else self.n_to_ask * self.pace.seconds / self.pace.n_answers
+
+
+def estimate(plan: Plan, backend: Backend, stores: StoredAnswers, name: str) -> Estimate:
+    """Estimate what :func:`evaluators.runs.ask.pipeline.run` would ask.
+
+    Args:
+        plan: The items, and how they are asked.
+        backend: The model that would answer.
+        stores: Places where responses may be stored already.
+        name: Name to show for a model that is known only after it was asked something.
+
+    Raises:
+        ConfigError: the backend cannot ask what the plan needs.
+        RunError: the store of an earlier run, or the cache, cannot be read.
+    """
+    selection = plan.selection
+    if backend.is_remote:
+        check_unprobed(plan.task, plan.prompt, backend)
+    else:
+        plan.check(backend)
+    groups = [_group(plan, parts, backend, stores) for parts in plan.groups()]
+    tokens = _token_sum([group.tokens for group in groups])
+    bound = _token_sum([group.bound for group in groups])
+    model = None if backend.is_remote else backend.model
+    return Estimate(
+        model=name if model is None else model.id,
+        dataset=selection.manifest.name,
+        config=selection.config,
+        prompt=plan.prompt.id,
+        n_items=selection.n_items,
+        n_requests=sum(group.n_requests for group in groups),
+        n_distinct_requests=sum(group.n_to_ask + group.n_answered for group in groups),
+        n_answered=None if backend.is_remote else sum(group.n_answered for group in groups),
+        n_prompt_tokens=None if tokens is None else tokens.n_prompt,
+        n_completion_tokens=None if bound is None else bound.n_completion,
+        n_prompt_tokens_at_most=None if bound is None or tokens is not None else bound.n_prompt,
+        is_priced=backend.is_remote,
+        cost_usd=None if bound is None else backend.cost_usd(bound),
+        pace=pace_of(plan, model, name if model is None else model.id, stores),
+        left_out=tuple(dict.fromkeys(line for group in groups for line in group.left_out)),
+        store_bytes=sum(group.store_bytes for group in groups),
+    )
+
+
+class _Group(NamedTuple):
+    """Numbers of the requests of some parts of a plan."""
+
+    n_requests: int
+    n_to_ask: int
+    n_answered: int
+    left_out: tuple[str, ...]
+    tokens: TokenCount | None
+    """Numbers of tokens still to be sent and generated; None if they are unknown."""
+    bound: TokenCount | None
+    """The same, or an upper bound of them; None if that is unknown too."""
+    store_bytes: int
+
+
+def _group(plan: Plan, parts: Sequence[PlannedPart], backend: Backend, stores: StoredAnswers) -> _Group:
+    asked = [request for part in parts for of_item in part.requests for request in of_item]
+    n_answered = 0
+    left_out: tuple[str, ...] = ()
+    if backend.is_remote:
+        to_ask = list({(one.sha256, one.adapter): one for one in asked}.values())
+    else:
+        left = unanswered(plan, parts, backend, stores)
+        to_ask, n_answered, left_out = list(left.requests.values()), left.n_answered, left.left_out
+    tokens = backend.count_tokens(to_ask)
+    bound = tokens or backend.most_tokens(to_ask)
+    return _Group(len(asked), len(to_ask), n_answered, left_out, tokens, bound, _store_bytes(to_ask))
+
+
+def _token_sum(counts: Sequence[TokenCount | None]) -> TokenCount | None:
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    return TokenCount(sum(count.n_prompt for count in known), sum(count.n_completion for count in known))
+
+
+def estimates_as_json(estimates: Sequence[Estimate]) -> strict_json.JsonValue:
+    """Return estimates as JSON."""
+    return [_as_json(one) for one in estimates]
+
+
+def print_estimates(estimates: Sequence[Estimate]) -> None:
+    """Print estimates as one table per model."""
+    for model in dict.fromkeys(one.model for one in estimates):
+        _print_table(model, [one for one in estimates if one.model == model])
+    for line in dict.fromkeys(line for one in estimates for line in one.left_out):
+        print(line)
+    if any(one.is_priced for one in estimates):
+        print(_price(estimates))
+        print("the endpoint was not probed and stored answers were not looked up, so every request is counted")
+    for line in _time(estimates):
+        print(line)
+    print("nothing was asked and nothing was written; leave out --dry-run to start")
+
+
+def _price(estimates: Sequence[Estimate]) -> str:
+    prices = [one.cost_usd for one in estimates if one.cost_usd is not None]
+    if len(prices) < len(estimates):
+        return "price unknown; give --prices FILE with what the model's tokens cost"
+    if any(one.n_prompt_tokens_at_most is not None for one in estimates):
+        how = "tokens bounded by bytes of the prompt; give --tokenizer for an estimate"
+        return f"at most US$ {sum(prices):.4f} in all, by the prices given ({how})"
+    return f"at most US$ {sum(prices):.4f} in all, by the prices given"
+
+
+def _time(estimates: Sequence[Estimate]) -> Iterator[str]:
+    """Yield lines with the time that is left, how it is known, and how it can become known."""
+    asking = [one for one in estimates if one.n_to_ask and not one.is_free]
+    timed = [one for one in asking if one.pace is not None]
+    if timed:
+        seconds = sum(one.seconds_left or 0.0 for one in timed)
+        n_answers = sum(one.pace.n_answers for one in timed if one.pace is not None)
+        of = " in all" if len(timed) == len(asking) else f" for {_configs(timed)}"
+        each = ", ".join(f"{one.config} {duration(one.seconds_left or 0.0)}" for one in timed)
+        parts = f" ({each})" if len(timed) > 1 else ""
+        yield f"about {duration(seconds)}{of}{parts}, at the pace of {n_answers:,} answers that this model gave before"
+    if untimed := [one for one in asking if one.pace is None]:
+        of = f" for {_configs(untimed)}" if timed else ""
+        yield f"time unknown{of}: no earlier answers of this model; --limit 20 makes a pilot, whose answers are kept"
+
+
+def _configs(estimates: Sequence[Estimate]) -> str:
+    return ", ".join(dict.fromkeys(one.config for one in estimates))
+
+
+def duration(seconds: float) -> str:
+    """Return a rough duration in words.
+
+    >>> [duration(seconds) for seconds in (0.2, 75, 200, 7000, 30000)]
+    ['1 s', '75 s', '3 min', '117 min', '8.3 h']
+    """
+    if seconds < 120:
+        return f"{math.ceil(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
+    table = Table(
+        title=f"what would be asked of {model}", title_justify="left", box=None, pad_edge=False, collapse_padding=True
+    )
+    table.add_column("config", overflow="fold")
+    # Several prompts of one config would look alike.
+    has_prompts = len({one.config for one in estimates}) < len(estimates)
+    if has_prompts:
+        table.add_column("prompt", overflow="fold")
+    # Headings in two lines, so that the table fits into a narrow window.
+    counts = ("items", "requests", "distinct", "answered", "prompt\ntokens", "answer tokens\nat most")
+    for column in (*counts, "US$", "store\nMB"):
+        table.add_column(column, justify="right")
+    for one in estimates:
+        numbers = (
+            one.n_items,
+            one.n_requests,
+            one.n_distinct_requests,
+            one.n_answered,
+            one.n_prompt_tokens,
+            one.n_completion_tokens,
+        )
+        shown = ["unknown" if number is None else f"{number:,}" for number in numbers]
+        price = "none" if not one.is_priced else "unknown" if one.cost_usd is None else f"{one.cost_usd:.4f}"
+        if one.n_prompt_tokens_at_most is not None:
+            shown[4] = f"≤ {one.n_prompt_tokens_at_most:,}"
+        names = (one.config, one.prompt) if has_prompts else (one.config,)
+        table.add_row(*names, *shown, price, f"{one.store_bytes / 1e6:.2f}")
+    Console().print(table)
+
+
+def _as_json(one: Estimate) -> strict_json.JsonValue:
+    return {
+        "model": one.model,
+        "dataset": one.dataset,
+        "config": one.config,
+        "prompt": one.prompt,
+        "n_items": one.n_items,
+        "n_requests": one.n_requests,
+        "n_distinct_requests": one.n_distinct_requests,
+        "n_answered": one.n_answered,
+        "n_to_ask": one.n_to_ask,
+        "n_prompt_tokens": one.n_prompt_tokens,
+        "n_prompt_tokens_at_most": one.n_prompt_tokens_at_most,
+        "n_completion_tokens": one.n_completion_tokens,
+        "cost_usd": one.cost_usd,
+        "store_bytes": one.store_bytes,
+        "seconds_left": one.seconds_left,
+        "n_timed_answers": 0 if one.pace is None else one.pace.n_answers,
+    }
+
+
+def _store_bytes(requests: Sequence[Request]) -> int:
+    heads, known = Heads(), set()
+    total = 0
+    for request in requests:
+        head = heads.head_of(request.prompt)
+        # A beginning that prompts share is stored once.
+        total += 0 if head in known else len(head.encode())
+        known.add(head)
+        total += len(request_bytes(request, head)) + _BYTES_PER_ANSWER
+        if isinstance(request, ChoiceRequest):
+            total += _BYTES_PER_OPTION * len(request.options)
+        else:
+            total += _BYTES_PER_TOKEN * request.max_tokens
+    return round(total * _OF_PAGES)

@@ -1,0 +1,313 @@
+"""Plans of runs: the items of a config or suite, how they are asked and read, and their signature."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError
+from evaluators.backend import (
+    Backend,
+    GenerateRequest,
+    Request,
+)
+from evaluators.runs.plan.capabilities import check_capability
+from evaluators.runs.plan.selection import SelectedPart, Selection, SplitItem
+from evaluators.stores.store import store_key
+from evaluators.task import CountTokens, ItemFacts, Prompt, Task
+from schemas.documents.adapters import adapter_name
+from schemas.documents.item_shape import Item
+from schemas.documents.result import Model, Normalisation, Signature
+from schemas.files import tables
+
+_REQUESTS_AT_A_TIME = 16_000
+"""Number of requests up to which the parts of a suite are asked together."""
+_N_KEY = 8
+_KEY = re.compile(f"[0-9a-f]{{{_N_KEY}}}")
+
+
+class _Shown(NamedTuple):
+    """The examples that the prompt about an item shows, and its own place among them if it is one."""
+
+    examples: tuple[Item, ...]
+    place: int | None
+
+
+@dataclass(frozen=True)
+class PlannedPart:
+    """The items of one config, and the requests that ask about them."""
+
+    selected: SelectedPart
+    task: Task
+    prompt: Prompt
+    count_tokens: CountTokens | None = None
+    """Function that returns the number of tokens of a text; None for prompts that do not depend on a tokenizer."""
+    with_adapters: bool = False
+    """True if requests name the adapter of the part and the prompt."""
+
+    @property
+    def config(self) -> str:
+        """The name of the config."""
+        return self.selected.config
+
+    @cached_property
+    def items(self) -> tuple[SplitItem, ...]:
+        """The items in order, each with its split."""
+        return self.selected.items
+
+    @cached_property
+    def examples(self) -> tuple[Item, ...]:
+        """The examples that the prompt shows; none if the task shows none."""
+        return shown_examples(self.selected, self.task, self.prompt)
+
+    @cached_property
+    def requests(self) -> Sequence[Sequence[Request]]:
+        """The requests of each item."""
+        if not self.with_adapters:
+            return self._requests
+        name = adapter_name(self.config, self.prompt.id)
+        return [[replace(request, adapter=name) for request in of_item] for of_item in self._requests]
+
+    @cached_property
+    def _requests(self) -> Sequence[Sequence[Request]]:
+        return [
+            self.task.requests_with(item, self.prompt, self._shown(split, item).examples, self.count_tokens)
+            for split, item in self.items
+        ]
+
+    @cached_property
+    def facts(self) -> Sequence[ItemFacts]:
+        """The facts that the record of each item keeps."""
+        return [self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items]
+
+    def _shown(self, split: str, item: Item) -> _Shown:
+        """Return the examples that the prompt about an item shows: all, or all others if it is one of them."""
+        place = self._places.get(item.item_id) if split == self.task.examples_split else None
+        if place is None:
+            return _Shown(self.examples, None)
+        return _Shown((*self.examples[:place], *self.examples[place + 1 :]), place)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """The place of each example by its id."""
+        return {example.item_id: place for place, example in enumerate(self.examples)}
+
+    def keys(self, backend: Backend) -> list[list[bytes]]:
+        """Return the store keys of the requests of each item."""
+        return [
+            [store_key(backend.model, request, with_facts=backend.reads_facts) for request in requests]
+            for requests in self.requests
+        ]
+
+
+def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[Item, ...]:
+    """Return the examples that a prompt shows about the items of a config; none if the task shows none.
+
+    Raises:
+        ConfigError: the config has too few examples.
+    """
+    if task.examples_split is None or not prompt.n_examples:
+        return ()
+    pool = selected.items_of(task.examples_split)
+    if prompt.example_rule is not None:
+        return tuple(task.chosen_examples(pool, prompt))
+    first = prompt.n_examples * (prompt.example_set or 0)
+    found = tuple(pool[first : first + prompt.n_examples])
+    if len(found) < prompt.n_examples:
+        raise ConfigError(
+            f"prompt '{prompt.id}' shows examples {first + 1} to {first + prompt.n_examples} of split "
+            f"'{task.examples_split}', of which config '{selected.config}' has {len(pool)}; take another prompt"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The items of a config or suite, and how they are asked and read."""
+
+    selection: Selection
+    task: Task
+    prompt: Prompt
+    chosen_normalisation: Normalisation | None = None
+    """Normalisation that the user chose; None for the default."""
+    count_tokens: CountTokens | None = None
+    """Function that returns the number of tokens of a text; None for prompts that do not depend on a tokenizer."""
+    with_adapters: bool = False
+    """True if the model answers each part with the adapter of the part and the prompt."""
+
+    def for_backend(self, backend: Backend) -> Plan:
+        """Return the plan as a backend is asked: with its adapters, and its tokenizer if the prompt depends on one.
+
+        Raises:
+            ConfigError: the prompt depends on a tokenizer that the backend does not have, or an adapter is missing.
+        """
+        adapters = backend.adapters
+        if adapters is not None and not self.with_adapters:
+            configs = [part.config for part in self.selection.parts]
+            adapters.check_contexts(self.selection.manifest, self.task.name, configs, self.prompt.id)
+            return replace(self, with_adapters=True).for_backend(backend)
+        if self.prompt.max_prompt_tokens is None:
+            return self
+        try:
+            backend.needed_tokens([])
+        except ConfigError as error:
+            cut = f"is cut to {self.prompt.max_prompt_tokens:,} tokens of the model"
+            raise ConfigError(f"prompt '{self.prompt.id}' {cut}, and {error}") from None
+        needed = backend.needed_tokens
+        return replace(self, count_tokens=lambda text: needed([GenerateRequest(prompt=text, max_tokens=1)])[0] - 1)
+
+    @cached_property
+    def normalisation(self) -> Normalisation | None:
+        """The way in which option log-probabilities become probabilities; None for generated texts.
+
+        Raises:
+            ConfigError: a normalisation was chosen for generated texts.
+        """
+        return normalisation_of(self.prompt, self.chosen_normalisation)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The signature of a result of this plan."""
+        selection, manifest = self.selection, self.selection.manifest
+        return Signature(
+            benchmark=manifest.benchmark,
+            dataset=manifest.name,
+            dataset_version=manifest.version,
+            config=selection.config,
+            splits=selection.splits,
+            items_sha256=selection.items_sha256,
+            n_items=selection.n_items,
+            task=self.task.name,
+            task_version=self.task.version,
+            prompt=self.prompt.id,
+            prompt_sha256=self.prompt.sha256(),
+            scoring=self.prompt.scoring,
+            normalisation=self.normalisation,
+            n_outcomes=self.prompt.n_outcomes,
+            parts=tuple(part.config for part in selection.parts) if selection.is_suite else (),
+            examples_sha256=self._examples_sha256(),
+        )
+
+    def _examples_sha256(self) -> str | None:
+        if self.task.examples_split is None:
+            return None
+        digest = hashlib.sha256()
+        for part in self.selection.parts:
+            tables.add_content(digest, shown_examples(part, self.task, self.prompt))
+        return digest.hexdigest()
+
+    @property
+    def parts(self) -> Iterator[PlannedPart]:
+        """The parts in order; those of a large suite are made anew each time, so that one at a time is in memory."""
+        for number, part in enumerate(self.selection.parts):
+            planned = PlannedPart(part, self.task, self.prompt, self.count_tokens, self.with_adapters)
+            yield planned if part.kept is None else self._kept_parts.setdefault(number, planned)
+
+    @cached_property
+    def _kept_parts(self) -> dict[int, PlannedPart]:
+        return {}
+
+    def groups(self, *, alone: bool = False) -> Iterator[Sequence[PlannedPart]]:
+        """Yield parts that are asked together: small parts fill up a group, so that a backend has much to do at once.
+
+        The parts of a group depend on all requests and never on which of them are answered already.
+
+        Args:
+            alone: True for a group of its own for each part, as baselines need it: they may give a request the answer
+                to another one of the same part.
+        """
+        most = 0 if alone else _REQUESTS_AT_A_TIME
+        group: list[PlannedPart] = []
+        n_requests = 0
+        for part in self.parts:
+            n_new = sum(map(len, part.requests))
+            if group and n_requests + n_new > most:
+                yield group
+                group, n_requests = [], 0
+            group.append(part)
+            n_requests += n_new
+        if group:
+            yield group
+
+    def check(self, backend: Backend) -> None:
+        """Check before the first request that the backend can ask what the plan needs.
+
+        Raises:
+            ConfigError: the backend lacks a capability, the prompt makes no sense in a chat, or the items lack facts
+                that a baseline needs.
+        """
+        check_capability(self.task, self.prompt, backend)
+        if backend.needed_facts:
+            self._check_facts(backend.model.id, backend.needed_facts)
+
+    def _check_facts(self, model: str, needed: frozenset[str]) -> None:
+        for part in self.parts:
+            for (_, item), requests in zip(part.items, part.requests, strict=True):
+                missing = {name for request in requests for name in needed - request.facts.keys()}
+                if missing:
+                    raise ConfigError(
+                        f"{model} needs to know {', '.join(sorted(missing))}, which item '{item.item_id}' of config "
+                        f"'{part.config}' lacks; take another baseline, or another config with --config"
+                    )
+
+
+def normalisation_of(prompt: Prompt, chosen: Normalisation | None) -> Normalisation | None:
+    """Return the normalisation of a prompt: how option log-probabilities become probabilities.
+
+    Args:
+        prompt: The prompt that asks about the items.
+        chosen: The user's choice; None for the default, which is that of the prompt or ``sum``.
+
+    Returns:
+        The chosen or default normalisation; None for generated texts, which have no normalisation.
+
+    Raises:
+        ConfigError: a normalisation was chosen for generated texts.
+    """
+    if prompt.scoring == "option_logprob":
+        return chosen or prompt.normalisation or "sum"
+    if chosen is not None:
+        raise ConfigError(
+            f"prompt '{prompt.id}' reads generated texts, which have no normalisation; leave out --normalisation"
+        )
+    return None
+
+
+def run_folder(root: Path, signature: Signature, model: Model) -> Path:
+    """Return the folder of a run, which depends on the signature and the model's identity.
+
+    The same command finds the folder again, while another model or prompt gets another folder.
+    """
+    key = hashlib.sha256(f"{signature.sha256()}:{model.identity_sha256}".encode()).hexdigest()[:_N_KEY]
+    return model_folder(root, signature, model.id) / f"{_beginning(signature)}{key}"
+
+
+def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
+    """Return the folder of all runs of the models of one id on a version of a dataset."""
+    return root / f"{signature.dataset}@{signature.dataset_version}" / model_id.replace("/", "__")
+
+
+def like_runs(root: Path, signature: Signature, model_id: str) -> list[Path]:
+    """Return the existing folders of runs with the config and prompt of a signature, whatever their items, sorted."""
+    beginning = _beginning(signature)
+    found = (path for path in model_folder(root, signature, model_id).glob("*/") if path.name.startswith(beginning))
+    return sorted(path for path in found if _KEY.fullmatch(path.name[len(beginning) :]))
+
+
+def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path]:
+    """Return the existing folders of runs with the prompt of a signature on any config or suite, sorted.
+
+    A config and a suite that contains it are asked the same.
+    """
+    end = re.compile(rf"-{re.escape(signature.prompt)}-{_KEY.pattern}")
+    found = (path for path in model_folder(root, signature, model_id).glob("*/") if end.search(path.name))
+    return sorted(path for path in found if _KEY.fullmatch(path.name[-_N_KEY:]))
+
+
+def _beginning(signature: Signature) -> str:
+    return f"{signature.config}-{signature.prompt}-"

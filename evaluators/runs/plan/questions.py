@@ -1,0 +1,155 @@
+"""Turns plans into questions for another harness, and finds the plan again from the facts of an export."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from biasboard.ground.errors import ConfigError, DataError
+from evaluators.backend import ChoiceRequest, Request
+from evaluators.harness import FORMAT, Exported, ExportedTask, MoveBorders, Question
+from evaluators.runs.plan.capabilities import check_askable
+from evaluators.runs.plan.plan import Plan, PlannedPart
+from evaluators.runs.plan.selection import select, shape_listed
+from evaluators.task import prompt_of, task_for
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Normalisation, Signature
+
+
+def question_id(part: PlannedPart, item_id: str, number: int) -> str:
+    """Return the id of a request of an item: that of the item, with its part if it is of a suite, and the number."""
+    name = f"{part.config}/{item_id}" if part.selected.is_of_suite else item_id
+    return f"{name}#{number}"
+
+
+class Borders(NamedTuple):
+    """A function that moves borders between contexts and options, and the tokenizer that it does so for."""
+
+    move: MoveBorders
+    tokenizer_sha256: str
+
+
+def exported_task(plan: Plan, limit: int | None, borders: Borders | None) -> ExportedTask:
+    """Return the questions of a plan.
+
+    Args:
+        plan: The items, and how they are asked.
+        limit: The largest number of items per config with which they were selected; None if there was no limit.
+        borders: Function that moves borders; None to leave every text as the task asks it.
+
+    Raises:
+        ConfigError: the prompt cannot be asked, or the tokenizer leaves no border in any question.
+        DataError: two items have one id.
+    """
+    check_askable(plan.prompt)
+    if plan.prompt.requires not in ("option_logprobs", "generation"):
+        raise ConfigError(
+            f"prompt '{plan.prompt.id}' needs {plan.prompt.requires}, which no export can hold; ask with run"
+        )
+    found = list(_questions(plan, None if borders is None else borders.move))
+    signature = plan.signature
+    for key, n in Counter(key for key, *_ in found).items():
+        if n > 1:
+            raise DataError(
+                f"{signature.dataset} {signature.config}: {n} items have the id of question {key}; rename one"
+            )
+    questions = [Question(key, request, shown, target) for key, request, shown, target in found if shown is not None]
+    if not questions:
+        raise ConfigError(
+            f"the tokenizer merges the context and the options of every question of config '{signature.config}' with "
+            f"prompt '{signature.prompt}'; take another --prompt, or ask with run"
+        )
+    return ExportedTask(
+        name=f"biasboard_{signature.dataset}_{signature.config}_{signature.prompt}",
+        exported=Exported(
+            format=FORMAT,
+            signature=signature,
+            limit=limit,
+            n_requests=len(found),
+            requests_sha256=requests_sha256([(key, request) for key, request, *_ in found]),
+            tokenizer_sha256=None if borders is None else borders.tokenizer_sha256,
+        ),
+        questions=questions,
+        n_left_out=len(found) - len(questions),
+    )
+
+
+def requests_sha256(requests: Sequence[tuple[str, Request]]) -> str:
+    """Return a hash of questions: of the id and the hash of each request, in order."""
+    digest = hashlib.sha256()
+    for name, request in requests:
+        digest.update(f"{name}:{request.sha256}\n".encode())
+    return digest.hexdigest()
+
+
+def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisation: Normalisation | None) -> Plan:
+    """Return the plan that was exported, made anew from the dataset.
+
+    Args:
+        exported: The facts that a log gives back.
+        dataset: The dataset folder.
+        manifest: Its manifest.
+        normalisation: The normalisation that the user chose; None for the default.
+
+    Raises:
+        ConfigError: the task or prompt does not exist here.
+        DataError: the dataset, task or prompt is another one than was exported.
+    """
+    told = exported.signature
+    for name, here in (("dataset", manifest.name), ("dataset_version", manifest.version)):
+        _compare(name, getattr(told, name), here, manifest)
+    if told.config not in {*manifest.configs, *(suite.name for suite in manifest.suites)}:
+        raise DataError(f"config '{told.config}' was asked, which dataset '{manifest.name}' lacks; name another folder")
+    task = task_for(shape_listed(manifest, told.config), told.task)
+    prompt = prompt_of(task, told.prompt)
+    selection = select(
+        dataset,
+        manifest,
+        told.config,
+        splits=told.splits,
+        parts=told.parts,
+        limit=exported.limit,
+        support=task.support_splits,
+    )
+    plan = Plan(selection, task, prompt, normalisation)
+    _check_signature(told, plan.signature, manifest)
+    return plan
+
+
+def _check_signature(told: Signature, here: Signature, manifest: Manifest) -> None:
+    """Check that two signatures agree in everything but the normalisation, which is chosen afterwards."""
+    ours = asdict(here)
+    for name, value in asdict(told).items():
+        if name != "normalisation":
+            _compare(name, value, ours[name], manifest)
+
+
+def _compare(name: str, told: object, here: object, manifest: Manifest) -> None:
+    if told != here:
+        raise DataError(
+            f"the log answers items with {name} {told}, and here it is {here} (dataset '{manifest.name}' "
+            f"{manifest.version}); name the dataset that was exported, or export and ask again"
+        )
+
+
+def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Request, Request | None, int | None]]:
+    """Yield id, request, request as it is shown, and target of each question."""
+    for part in plan.parts:
+        choices = [one for requests in part.requests for one in requests if isinstance(one, ChoiceRequest)]
+        moved: Iterator[ChoiceRequest | None] = iter(choices if move is None else move(choices))
+        for (_, item), requests in zip(part.items, part.requests, strict=True):
+            target = plan.task.facts(item).target
+            for number, request in enumerate(requests):
+                shown = next(moved) if isinstance(request, ChoiceRequest) else request
+                yield question_id(part, item.item_id, number), request, shown, _index(request, target)
+
+
+def _index(request: Request, target: str | None) -> int | None:
+    """Return the index of the option that stands for the target; None if the request offers none that does."""
+    if target is None or target not in request.outcomes:
+        return None
+    return request.outcomes.index(target)

@@ -1,0 +1,15 @@
+"""The metrics of the task *image_classification*: those of labels, without what concerns texts and examples."""
+
+from __future__ import annotations
+
+from evaluators.tasks.labels.definitions import label_metrics
+from evaluators.tasks.labels.measures import CORRELATIONS
+
+METRICS = label_metrics(
+    "image_classification",
+    # No prompt shows examples or is cut, no image is made of random words, and a dataset of images is no suite.
+    without=frozenset({"n_shown", "cut_rate", "looc", "dc", *CORRELATIONS}),
+    learned_from={
+        "cc": "Calibrated by the mean distribution over images without content: of one colour, and of noise."
+    },
+)

@@ -1,0 +1,119 @@
+"""Asks a model of images and texts which of several texts describes an image, without examples.
+
+A prompt is a template, or several, around the texts of the labels. The model gives each filled template a similarity to
+the image; the reading is the softmax of the similarities over the labels, times the factor that the model learned
+(Radford et al. 2021, arXiv:2103.00020, CLIP). With several templates, a label has one option with a line for each, and
+is compared by the mean of their embeddings, as its authors do it.
+
+arXiv:2603.15654, which measures CIFAR-100 with CLIP, does not say which texts it names the labels by, so that none of
+these prompts is known to be its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaluators.backend import ChoiceRequest, Request, image_prompt
+from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.tasks.labels.answers import CONTENT_FREE
+from evaluators.tasks.labels.reading import ReadsLabels
+from schemas.documents.record import Exchange
+from schemas.documents.result import Normalisation
+from schemas.items.image import ImageItem
+
+_LABEL = "{label}"
+_PHOTO = "a photo of a {label}."
+_KINDS = ("a photo", "a blurry photo", "a black and white photo", "a low contrast photo", "a high contrast photo")
+_QUALITIES = ("a bad photo", "a good photo")
+_SIZES = ("small", "big")
+_PLACEHOLDER = "placeholder"
+"""Kind of input without content that contextual calibration reads, of whatever it is made."""
+
+
+def _of_authors() -> tuple[str, ...]:
+    """Return the 18 templates that the authors of CLIP list for CIFAR-10 and CIFAR-100, in their order."""
+    return tuple(
+        f"{template}."
+        for article in ("a", "the")
+        for template in (
+            *(f"{kind} of {article} {_LABEL}" for kind in (*_KINDS, *_QUALITIES)),
+            *(f"a photo of {article} {size} {_LABEL}" for size in _SIZES),
+        )
+    )
+
+
+def _prompt(name: str, templates: Sequence[str], description: str) -> Prompt:
+    return Prompt(
+        id=name,
+        template=image_prompt("{image_sha256}"),
+        options=("\n".join(templates),),
+        outcomes=(),
+        outcome_texts=(),
+        orders=((0,),),
+        scoring="option_logprob",
+        requires="image_option_logprobs",
+        description=description,
+        chat=False,
+        normalisation="sum",
+    )
+
+
+def image_prompts() -> dict[str, Prompt]:
+    """Return all prompts by id, with the default one first."""
+    n = len(_of_authors())
+    found = (
+        _prompt("photo-v1", (_PHOTO,), "The template 'a photo of a {label}.', which the authors of CLIP take first."),
+        _prompt("label-v1", (_LABEL,), "The label alone."),
+        _prompt(
+            f"photos{n}-v1",
+            _of_authors(),
+            f"Mean of the {n} templates of the authors of CLIP for CIFAR-10 and CIFAR-100.",
+        ),
+    )
+    return {prompt.id: prompt for prompt in found}
+
+
+@dataclass(frozen=True)
+class ImageClassificationTask(ReadsLabels):
+    """A task that reads a distribution over the labels of an image."""
+
+    name: str = "image_classification"
+    version: str = "1.0"
+    item_shape: str = "image"
+    support_splits: frozenset[str] = frozenset({"bias", "pool", "content_free"})
+    prompts: Mapping[str, Prompt] = field(default_factory=image_prompts, hash=False)
+
+    def requests(self, item: ImageItem, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request about an image."""
+        (template,) = prompt.options
+        return [
+            ChoiceRequest(
+                prompt=image_prompt(item.image_sha256),
+                # A label may hold braces, which are no slots of the template.
+                options=tuple(template.replace(_LABEL, label) for label in item.labels),
+                outcomes=item.labels,
+                image=item.image.bytes,
+            )
+        ]
+
+    def facts(self, item: ImageItem) -> ItemFacts:
+        """Return the facts of an image."""
+        groups = {} if item.category is None else {"superclass": item.category}
+        if item.content_free is not None:
+            groups |= {CONTENT_FREE: _PLACEHOLDER, "image_kind": item.content_free}
+        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the distribution over the labels, which only the normalisation ``sum`` gives."""
+        if normalisation not in (None, "sum"):
+            reason = f"similarities to an image have no tokens or bytes for {normalisation}; use the normalisation sum"
+            return Read(status="failed", reading=None, reason=reason)
+        return super().read(exchanges, normalisation)
+
+    def part_text(self, item: ImageItem) -> str:
+        """Return the labels: the images of a part share nothing else."""
+        return ", ".join(item.labels)
+
+
+TASK = ImageClassificationTask()

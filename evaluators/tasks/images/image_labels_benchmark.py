@@ -1,0 +1,23 @@
+"""The benchmark image_labels: zero-shot classification of images by models of images and texts (arXiv:2603.15654)."""
+
+from __future__ import annotations
+
+from evaluators.benchmark import Benchmark, Gate
+from evaluators.calibrator import calibrations
+from evaluators.tasks.labels.baselines import BASELINES_WITHOUT_EXAMPLES, baseline_with_prior
+
+_TASK = "image_classification"
+_WITHOUT = ("looc", "dc")
+"""Calibrations that learn from examples or random words, which no image has."""
+
+BENCHMARK = Benchmark(
+    name="image_labels",
+    primary_metric="macro_f1",
+    gates=(Gate("accuracy", _TASK),),
+    baselines=BASELINES_WITHOUT_EXAMPLES,
+    baseline_with_parameter=baseline_with_prior,
+    printed_metrics=(
+        *("macro_f1", "accuracy", "rsd", "gini", "gini_floor", "cobias", "smallest_class_accuracy", "bias_score"),
+        *(f"{name}_{one.name}" for name in ("macro_f1", "gini") for one in calibrations() if one.name not in _WITHOUT),
+    ),
+)

@@ -1,0 +1,111 @@
+"""Asks a model to write something in a given form. The answers are data that builders build from: nothing is measured.
+
+An answer is read as ``json`` if JSON was asked for and the answer holds some, and as ``text`` if any text was asked
+for. What it is worth is for the builder to say, which reads the answers from the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evaluators.backend import GenerateRequest, Request
+from evaluators.metric import RecordTable
+from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.tasks.refusals import is_refusal
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
+from schemas.files.json_answers import NoJsonError, find_json
+from schemas.items.instruction import InstructionItem
+
+JSON = "json"
+"""Outcome of a request for JSON, and the reading of an answer that holds some."""
+TEXT = "text"
+"""Reading of an answer where any text was asked for."""
+_MAX_TOKENS = 1024
+_MOST_SHOWN = 60
+
+
+def _prompt(name: str, temperature: float, description: str) -> Prompt:
+    return Prompt(
+        id=f"{name}-v1",
+        template="{text}",
+        options=(),
+        outcomes=(),
+        outcome_texts=(),
+        orders=((),),
+        scoring="generation",
+        requires="generation",
+        description=description,
+        max_tokens=_MAX_TOKENS,
+        temperature=temperature,
+        top_p=1.0,
+    )
+
+
+_PROMPTS = {
+    prompt.id: prompt
+    for prompt in (
+        _prompt("sampled", 1.0, "The instruction alone; sampled at temperature 1."),
+        _prompt("greedy", 0.0, "The instruction alone; the most probable token each time."),
+    )
+}
+
+
+@dataclass(frozen=True)
+class InstructionTask(Task):
+    """A task that reads whether an answer has the form that was asked for."""
+
+    name: str = "instruction"
+    version: str = "1.0"
+    item_shape: str = "instruction"
+    measures_nothing: bool = True
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """The prompts by id; the first is the default."""
+        return _PROMPTS
+
+    def requests(self, item: InstructionItem, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request of an item."""
+        return [
+            GenerateRequest(
+                prompt=prompt.template.format(text=item.text),
+                max_tokens=prompt.max_tokens or _MAX_TOKENS,
+                temperature=prompt.temperature or 0.0,
+                sample=item.sample,
+                json_schema=item.json_schema,
+                outcomes=() if item.json_schema is None else (JSON,),
+            )
+        ]
+
+    def facts(self, item: InstructionItem) -> ItemFacts:
+        """Return the facts of an item, which has no right answer; its group is its cell."""
+        return ItemFacts(cluster=item.cell, pair_id=None, target=None, reference=None, groups={"cell": item.cell})
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read whether the answer has the form that was asked for."""
+        (exchange,) = exchanges
+        if exchange.status != "answered":
+            return Read(status=exchange.status, reading=None, reason=exchange.error or "no answer")
+        text = exchange.text or ""
+        told = JSON if JSON in exchange.outcomes else TEXT
+        if told == JSON:
+            try:
+                find_json(text)
+            except NoJsonError as error:
+                if is_refusal(text):
+                    return Read(status="refused", reading=None, reason=f"declines: {text[:_MOST_SHOWN]!r}")
+                return Read(status="unparsed", reading=None, reason=f"holds no JSON: {error}")
+        return Read(status="scored", reading=Reading(outcomes=(), probabilities=(), answers=(told,)), reason=None)
+
+    def table(self, records: Sequence[Record]) -> RecordTable:
+        """Refuse: nothing is measured.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("the answers of the task 'instruction' are data to build from, and nothing is measured on them")
+
+
+TASK = InstructionTask()

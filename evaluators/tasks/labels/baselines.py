@@ -1,0 +1,81 @@
+"""The baselines of classification tasks. None of them reads an input."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from biasboard.ground.errors import DataError
+from evaluators.backend import ChoiceRequest
+from evaluators.baseline import CHOOSING, UNIFORM, Baseline, choosing, evenly
+from evaluators.tasks.labels.answers import SHOWN
+
+_LABEL_PRIOR = re.compile(r"label-prior-(0\.\d+)")
+
+
+def _first_label(request: ChoiceRequest) -> Sequence[float]:
+    return [1.0, *(0.0 for _ in request.outcomes[1:])]
+
+
+def _shown_majority(request: ChoiceRequest) -> Sequence[float]:
+    """Return an even distribution over the labels that most examples have; over all labels without examples."""
+    try:
+        counts = Counter(json.loads(request.facts[SHOWN]))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"fact '{SHOWN}' is no list of labels ({error}); run the model again") from error
+    offered = [counts[outcome] for outcome in request.outcomes]
+    most = max(offered)
+    if most == 0:
+        return evenly(request)
+    return [(count == most) / offered.count(most) for count in offered]
+
+
+def _label_prior(probability: float, name: str) -> Baseline:
+    """Return the baseline that always gives the first label one probability, and the others equal shares of the rest.
+
+    Its BiasScore is the distance of that probability from a uniform one, and 0 after each calibration.
+    """
+
+    def probabilities(request: ChoiceRequest) -> Sequence[float]:
+        n_others = len(request.outcomes) - 1
+        return [probability, *([(1 - probability) / n_others] * n_others)]
+
+    return Baseline(
+        name=name,
+        description=f"the first label with probability {probability:g}, whatever the input is",
+        facts=frozenset(),
+        answer=choosing(probabilities),
+        capabilities=CHOOSING,
+        reads_no_prompt=True,
+    )
+
+
+def baseline_with_prior(name: str) -> Baseline | None:
+    """Return the baseline ``label-prior-P`` for a probability P between 0 and 1; None for other names."""
+    match = _LABEL_PRIOR.fullmatch(name)
+    return None if match is None or not 0 < float(match[1]) < 1 else _label_prior(float(match[1]), name)
+
+
+_FIRST_LABEL = Baseline(
+    name="first-label",
+    description="the first label of the task, in alphabetical order",
+    facts=frozenset(),
+    answer=choosing(_first_label),
+    capabilities=CHOOSING,
+    reads_no_prompt=True,
+)
+_SHOWN_MAJORITY = Baseline(
+    name="shown-majority",
+    description="the label that most examples of the prompt have; any of them if several do, or without examples",
+    facts=frozenset({SHOWN}),
+    answer=choosing(_shown_majority),
+    capabilities=CHOOSING,
+    reads_no_prompt=True,
+)
+_PRIOR_OF_FIRST = _label_prior(0.8, "label-prior-0.8")
+
+BASELINES = (UNIFORM, _FIRST_LABEL, _SHOWN_MAJORITY, _PRIOR_OF_FIRST)
+BASELINES_WITHOUT_EXAMPLES = (UNIFORM, _FIRST_LABEL, _PRIOR_OF_FIRST)
+"""The baselines of tasks whose prompts show no examples."""

@@ -1,0 +1,120 @@
+"""Asks a model to label an input, after k solved examples of the same task.
+
+The protocol is that of Reif & Schwartz (NAACL 2024, arXiv:2405.02743): the reading of an item is the distribution over
+the labels that it may get. Their paper normalises by length only where labels have different lengths, which is the
+default here (``token_mean_if_unequal``). Their code always takes the mean over the tokens and the end token
+(``token_mean_with_end``).
+
+The split *test* is what models are judged by. The others support the measurement: *bias* holds items on which the prior
+of a model is measured, *pool* the examples, and *content_free* inputs without content, from which calibrations learn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaluators.backend import ChoiceRequest, Request
+from evaluators.baseline import Facts
+from evaluators.task import CountTokens, ItemFacts, Prompt
+from evaluators.tasks.labels.answers import CONTENT_FREE, CUT, PLACE, SHOWN
+from evaluators.tasks.labels.examples import examples_by_rule, training_items
+from evaluators.tasks.labels.prompts import filled, label_prompts
+from evaluators.tasks.labels.reading import ReadsLabels
+from schemas.files.record_columns import RecordColumns
+from schemas.items.label import LabelItem
+
+
+@dataclass(frozen=True)
+class ClassificationTask(ReadsLabels):
+    """A task that reads a distribution over the labels of an input."""
+
+    name: str = "classification"
+    version: str = "1.0"
+    item_shape: str = "label"
+    examples_split: str = "pool"
+    support_splits: frozenset[str] = frozenset({"bias", "pool", "content_free"})
+    default_contexts: tuple[int, ...] = (0, 8)
+    default_limit: int | None = 100
+    trains_adapters: bool = True
+    prompts: Mapping[str, Prompt] = field(default_factory=label_prompts, hash=False)
+
+    def requests(self, item: LabelItem, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request about an input, without examples."""
+        return self.requests_with(item, prompt, ())
+
+    def requests_with(
+        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], count_tokens: CountTokens | None = None
+    ) -> Sequence[Request]:
+        """Return the one request about an input."""
+        found = filled(item, prompt, examples, count_tokens)
+        shown = {} if prompt.max_prompt_tokens is not None else {SHOWN: _labels(examples[: found.n_shown])}
+        return [
+            ChoiceRequest(
+                prompt=found.text,
+                options=tuple(f" {label}" for label in item.labels),
+                outcomes=item.labels,
+                facts=shown,
+            )
+        ]
+
+    def chosen_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> Sequence[LabelItem]:
+        """Return the examples of a prompt that gives the first label a certain share of them."""
+        return examples_by_rule(pool, prompt.example_rule or "", prompt.n_examples or 0, prompt.example_set or 0)
+
+    def training_items(
+        self, pool: Sequence[LabelItem], prompt: Prompt, shown: Sequence[LabelItem], n_items: int
+    ) -> Sequence[LabelItem]:
+        """Return the items on which the adapter of a prompt is trained."""
+        return training_items(pool, shown, prompt.n_examples or 0, prompt.example_set or 0, n_items)
+
+    def shown_items(self, records: RecordColumns) -> frozenset[str]:
+        """Return the ids of the items that have a place among the examples."""
+        ids = records.columns["item_id"].texts
+        places, keys, _ = records.columns["groups"].entries
+        return frozenset(str(ids[place]) for place in places[keys.coded.is_one_of(PLACE)].tolist())
+
+    def facts(self, item: LabelItem) -> ItemFacts:
+        """Return the facts of an item."""
+        groups = {"category": item.category, "equivalent_labels": "yes" if item.equivalent_labels else "no"}
+        if item.content_free is not None:
+            groups[CONTENT_FREE] = item.content_free
+        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups=groups)
+
+    def facts_with(
+        self, item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], place: int | None
+    ) -> ItemFacts:
+        """Return the facts of an item, with the labels of the examples that its prompt shows.
+
+        If it depends on the model's tokenizer which of them fit, nothing is told about that: a record must say the same
+        about an item whatever model was asked.
+        """
+        facts = self.facts(item)
+        groups = dict(facts.groups)
+        if place is not None:
+            groups[PLACE] = str(place)
+        if prompt.max_prompt_tokens is None:
+            found = filled(item, prompt, examples)
+            groups[SHOWN] = _labels(examples[: found.n_shown])
+            if found.cut is not None:
+                groups[CUT] = found.cut
+        return ItemFacts(
+            cluster=facts.cluster, pair_id=None, target=facts.target, reference=facts.reference, groups=groups
+        )
+
+    def baseline_facts(self, facts: Facts) -> Mapping[str, str]:
+        """Return the labels of the examples that the prompt shows, if they are known."""
+        return {SHOWN: facts.groups[SHOWN]} if SHOWN in facts.groups else {}
+
+    def part_text(self, item: LabelItem) -> str:
+        """Return the instruction."""
+        return item.instruction
+
+
+def _labels(examples: Sequence[LabelItem]) -> str:
+    """Return the labels of examples as a JSON list."""
+    return json.dumps([one.target for one in examples], ensure_ascii=False)
+
+
+TASK = ClassificationTask()

@@ -1,0 +1,208 @@
+"""The prompts of classification tasks: an instruction, k solved examples, and the input to label.
+
+Two styles are written here from their descriptions. *release* is the prompt that the code of Reif & Schwartz (NAACL
+2024, arXiv:2405.02743) sends. *paper* is that of Tk-Instruct (arXiv:2204.07705), which the paper names. Both are asked
+with k = 0, 2, 4, 8 or 16 examples, and with three sets of them where k > 0. With k = 8 there are further contexts, in
+which a known share of the examples has the first label.
+
+A prompt has a largest length. Examples are added in order until the next one does not fit. If the input does not fit
+either, its middle is left out, and then the end of the instruction: the end of the prompt always stands. Lengths are
+counted in bytes, so that every model is asked the same. The prompts of the release count tokens of the model instead.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from evaluators.task import CountTokens, Prompt
+from evaluators.tasks.labels.examples import SHARES, rule_of
+from schemas.items.label import LabelItem
+
+N_EXAMPLES = (0, 2, 4, 8, 16)
+N_SETS = 3
+N_BALANCED = 8
+"""Number of examples where the share of the first label is chosen."""
+_MAX_BYTES = (4096, 1024)
+"""Largest lengths: about the 1,024 tokens of the paper, and a quarter of it for models with a short context."""
+_MAX_TOKENS = 2000
+"""Largest number of tokens in the release."""
+_GAP = " ... "
+
+Style: TypeAlias = Literal["release", "paper"]
+Cut: TypeAlias = Literal["input", "instruction"]
+
+
+class Filled(NamedTuple):
+    """The text of a prompt about an item, and the parts of it that were left out."""
+
+    text: str
+    n_shown: int
+    """Number of examples that fit."""
+    cut: Cut | None
+    """The part that was shortened; ``instruction`` if the input was left out and that was not enough."""
+
+
+class _Frame(NamedTuple):
+    """The texts of a style around an instruction, an example and an input."""
+
+    head: Callable[[str], str]
+    example: Callable[[int, str, str], str]
+    query: Callable[[str], str]
+
+
+def _closed(text: str) -> str:
+    """Return a text with a full stop at its end, unless it ends in punctuation."""
+    return text if text[-1:] in string.punctuation and text else f"{text}."
+
+
+_FRAMES: Mapping[Style, _Frame] = {
+    "release": _Frame(
+        head=lambda instruction: f"{_closed(instruction)}\n\n" if instruction else "",
+        example=lambda number, text, label: f"{_closed(f'Input: {text}')}\n{_closed(f' Output: {label}')}\n\n",
+        query=lambda text: f"{_closed(f'Input: {text}')}\n\nOutput:",
+    ),
+    "paper": _Frame(
+        head=lambda instruction: f"{_closed(f'Definition: {instruction}')}\n\n" if instruction else "",
+        example=lambda number, text, label: (
+            f" Positive Example {number} -\n{_closed(f'Input: {text}')}\n{_closed(f' Output: {label}')}\n\n"
+        ),
+        query=lambda text: f"Now complete the following example -\n{_closed(f'Input: {text}')}\nOutput:",
+    ),
+}
+
+
+class _Protocol(NamedTuple):
+    """A style with a largest length of its prompts, in bytes or in tokens of the model."""
+
+    style: Style
+    max_bytes: int | None
+    max_tokens: int | None = None
+
+
+_PROTOCOLS: Mapping[str, _Protocol] = {
+    **{f"{style}-{size}b": _Protocol(style, size) for style in _FRAMES for size in _MAX_BYTES},
+    f"release-{_MAX_TOKENS}t": _Protocol("release", None, _MAX_TOKENS),
+}
+"""The protocols by name; the first one is the default."""
+
+
+def label_prompts() -> dict[str, Prompt]:
+    """Return all prompts by id, with the default one first."""
+    found = (_prompt(name, context) for name in _PROTOCOLS for context in _contexts())
+    return {prompt.id: prompt for prompt in found}
+
+
+class _Shown(NamedTuple):
+    """The examples of a prompt: how many, which set of them, and the share of the first label if it is chosen."""
+
+    n_examples: int
+    number: int | None = None
+    percent: int | None = None
+
+    @property
+    def name(self) -> str:
+        share = "" if self.percent is None else f"-{rule_of(self.percent)}"
+        return f"k{self.n_examples}{share}" + ("" if self.number is None else f"-set{self.number}")
+
+    def __str__(self) -> str:
+        if self.number is None:
+            return "no examples"
+        share = "" if self.percent is None else f" of which {self.percent} % have the first label"
+        return f"{self.n_examples} examples{share}, set {self.number}"
+
+
+def _contexts() -> Iterator[_Shown]:
+    """Yield each number of examples with each number of a set, then each share; without examples there is one."""
+    for k in N_EXAMPLES:
+        yield from (_Shown(k, number) for number in (range(N_SETS) if k else (None,)))
+    yield from (_Shown(N_BALANCED, number, percent) for percent in SHARES for number in range(N_SETS))
+
+
+def _prompt(protocol: str, shown: _Shown) -> Prompt:
+    style, max_bytes, max_tokens = _PROTOCOLS[protocol]
+    room = f"{max_bytes} bytes" if max_tokens is None else f"{max_tokens} tokens of the model"
+    where = "the release" if style == "release" else "Tk-Instruct, which the paper names"
+    frame = _FRAMES[style]
+    return Prompt(
+        id=f"{protocol}-{shown.name}-v1",
+        template=frame.head("{instruction}") + "{examples}" + frame.query("{text}"),
+        options=(" {label}",),
+        outcomes=(),
+        outcome_texts=(frame.example(1, "{text}", "{label}"),) if shown.n_examples else (),
+        orders=((0,),),
+        scoring="option_logprob",
+        requires="option_logprobs",
+        description=f"Prompt of {where}, in at most {room}, with {shown}.",
+        protocol=protocol,
+        n_examples=shown.n_examples,
+        example_set=shown.number,
+        example_rule=None if shown.percent is None else rule_of(shown.percent),
+        max_prompt_bytes=max_bytes,
+        max_prompt_tokens=max_tokens,
+        normalisation="token_mean_if_unequal",
+    )
+
+
+def filled(
+    item: LabelItem, prompt: Prompt, examples: Sequence[LabelItem], count_tokens: CountTokens | None = None
+) -> Filled:
+    """Fill a prompt.
+
+    Args:
+        item: The item to ask about.
+        prompt: One of :func:`label_prompts`.
+        examples: Items to show, in order.
+        count_tokens: Function that returns the number of tokens of a text, for a prompt that counts them; None to fill
+            such a prompt as if everything fitted.
+    """
+    frame = _FRAMES[_PROTOCOLS[prompt.protocol or ""].style]
+    limit, size = _room(prompt, count_tokens)
+    head, query = frame.head(item.instruction.strip()), frame.query(item.text.strip())
+    shown: list[str] = []
+    for number, example in enumerate(examples, start=1):
+        text = frame.example(number, example.text.strip(), (example.target or "").strip())
+        # The release measures the examples with spaces between them, and sends them without.
+        if size(f"{head}{' '.join(shown)}{text}{query}") > limit:
+            break
+        shown.append(text)
+    if shown or size(f"{head}{query}") <= limit:
+        return Filled(f"{head}{''.join(shown)}{query}", len(shown), None)
+    return _shortened(head, item.text.strip(), frame.query, limit, size)
+
+
+def _room(prompt: Prompt, count_tokens: CountTokens | None) -> tuple[float, Callable[[str], int]]:
+    """Return the largest length of a prompt and the function that measures it."""
+    if prompt.max_prompt_bytes is not None:
+        return prompt.max_prompt_bytes, lambda text: len(text.encode())
+    if prompt.max_prompt_tokens is not None and count_tokens is not None:
+        return prompt.max_prompt_tokens, count_tokens
+    return float("inf"), len
+
+
+def _shortened(head: str, text: str, query: Callable[[str], str], limit: float, size: Callable[[str], int]) -> Filled:
+    """Leave out the middle of an input, and the end of the instruction if that is not enough."""
+    kept = _most(len(text), lambda n: size(head + query(_without_middle(text, n))) <= limit)
+    if kept is not None:
+        return Filled(head + query(_without_middle(text, kept)), 0, "input")
+    instruction, nothing = head.removesuffix("\n\n"), query(_GAP.strip())
+    kept = _most(len(instruction), lambda n: size(f"{instruction[:n]}\n\n{nothing}") <= limit) or 0
+    cut: Cut = "instruction" if kept < len(instruction) else "input"
+    return Filled(f"{instruction[:kept]}\n\n{nothing}", 0, cut)
+
+
+def _without_middle(text: str, n: int) -> str:
+    """Return a text with its middle left out, of which n characters are kept."""
+    return text[: n - n // 2] + _GAP + (text[-(n // 2) :] if n > 1 else "")
+
+
+def _most(most: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the largest number up to ``most`` that fits, where all smaller ones fit too; None if 0 does not."""
+    if not fits(0):
+        return None
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

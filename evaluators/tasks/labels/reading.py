@@ -1,0 +1,77 @@
+"""The common part of all tasks that ask about each item once, for a distribution over labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from evaluators.corrected_task import Beside
+from evaluators.metric import CorrectedTable
+from evaluators.part_report import PartReport
+from evaluators.statistics.option_columns import are_certain_choices
+from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.outcomes import predicted_share
+from evaluators.statistics.record_tables import BoolArray
+from evaluators.task import Read, Task
+from evaluators.tasks.labels.answers import label_answers
+from evaluators.tasks.labels.parts import part_report
+from evaluators.tasks.labels.table import ConfigTable, LabelTable, corrected_table, suite_table
+from schemas.documents.record import Exchange, Reading, Record
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
+
+
+class ReadsLabels(Task):
+    """The part of a task that turns answers into distributions over labels, and these into tables and reports."""
+
+    applies_corrections = True
+    reports_parts = True
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the distribution over the labels."""
+        (exchange,) = exchanges
+        if exchange.status != "answered":
+            return Read(status=exchange.status, reading=None, reason=exchange.error or "no answer")
+        found = option_probabilities(exchange, normalisation or "sum")
+        if isinstance(found, str):
+            return Read(status="failed", reading=None, reason=found)
+        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(found), answers=())
+        return Read(status="scored", reading=reading, reason=None)
+
+    def certain_readings(self, records: Sequence[Record], normalisation: Normalisation | None) -> BoolArray:
+        """Return the mask of the records whose distribution follows from the log-probabilities of their options."""
+        return are_certain_choices(RecordColumns.of(records), normalisation or "sum")
+
+    def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
+        """Return True where the right label is the most probable one, False where it is not, None where it ties."""
+        answers = label_answers(RecordColumns.of(records))
+        known = np.flatnonzero(answers.has_reading & (answers.targets >= 0))
+        credits = predicted_share(answers.probabilities[known])[np.arange(len(known)), answers.targets[known]]
+        found: list[bool | None] = [None] * len(records)
+        for place, credit in zip(known.tolist(), credits.tolist(), strict=True):
+            found[place] = None if 0 < credit < 1 else credit == 1
+        return found
+
+    def table(self, records: Sequence[Record]) -> LabelTable:
+        """Return the records of a config as arrays, one row per item."""
+        return ConfigTable.of(label_answers(RecordColumns.of(records)))
+
+    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> LabelTable:
+        """Return the measures of each part of a suite, one row per part."""
+        return suite_table(map(label_answers, parts), metrics)
+
+    def corrected_table(
+        self,
+        parts: Iterable[RecordColumns],
+        beside: Beside,
+        *,
+        is_suite: bool,
+        metrics: frozenset[str] | None = None,
+    ) -> CorrectedTable:
+        """Return the records as arrays, with the corrections that calibrated metrics apply."""
+        return corrected_table(parts, beside, is_suite=is_suite, metrics=metrics)
+
+    def part_report(self, records: RecordColumns) -> PartReport:
+        """Return how the model uses the labels of one part."""
+        return part_report(label_answers(records))

@@ -1,0 +1,265 @@
+"""Detects the first pronoun of a text and the pronoun families that it belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from evaluators.tasks.pronouns.detectors.echo import without_echo
+from schemas.lexicon import families_of, pronoun_families
+
+PUBLISHED_VERSION = "gifi-repo-1"
+VERSION = "careful-1"
+
+_NEVER_NEO = frozenset({"he", "she", "they"})
+_APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}`"
+_QUOTES = f'{_APOSTROPHES}"\N{LEFT SINGLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}'
+_MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|&[a-z]{2,6};")
+# The work of each pattern grows with the text, not with its square: a possessive quantifier (*+, ++) tries one length
+# only, and what stands before a word is looked for in the few characters before it.
+_MAY_BE_ADDRESS = re.compile(r"(?<!\S)[^\s@.:]*+[@.:]\S*+")
+_MAIL = re.compile(r"(?<!^)@(?!$)")
+_LINK = re.compile(r"(?:https?://|www\.)\S")
+_LABELS = re.compile(r"[\w-]++(?:\.[\w-]++)*+")
+_HOST = re.compile(r"[.-]*+(?P<name>\w)[\w.-]*?\.(?:com|org|net|edu|gov|io|uk|us|co)\b")
+_EMPHASIS = re.compile(r"[*_]{1,3}")
+_WORD = re.compile(r"[^\W\d_]+")
+_OPENING = re.compile(rf"[\s{_QUOTES}(\[-]*+")
+_ELISION = re.compile(rf"(?<![^\s(])[{_APOSTROPHES}]$")
+_OR = re.compile(r"\s?/\s?|\s++(?i:or)\s++")
+_NEXT_WORD = re.compile(rf"(?:[{_APOSTROPHES}][a-z]+)?[\s,]*([^\W\d_]+)")
+_NO_WORD = re.compile(r"\W*+")
+_REST = re.compile(r"\s*+\Z")
+_NEAR = 40
+"""Number of characters beside a word that are searched for signs and for other forms; every form is shorter."""
+_SPANISH = {"el", "la", "los", "las", "que", "en", "un", "una", "por", "para", "no", "se", "de", "y", "lo", "del", "al"}
+_AMBIGUOUS = frozenset({"e", "es", "em", "ems", "co", "cos", "vi", "vis", "ze"})
+"""Forms that are also letters, names, numerals or other words. All other forms can only be pronouns."""
+_BECAUSE = frozenset({"he", "she", "they", "it", "i", "we", "you", "the", "of"})
+"""Words that follow *cos* if it means *because* or cosine."""
+_NOT_AFTER = {"em": {"dash", "dashes"}, "vis": {"a"}, "co": {"founder", "founders", "worker", "workers", "author"}}
+"""Words that follow a form if it is part of something else, such as *em dash*."""
+_LONG = 150
+"""Number of characters beyond which a text that stops in the middle of a sentence was probably cut off."""
+
+
+@cache
+def _published_forms() -> dict[str, str]:
+    """Return the family of each form in the published code. If two families share a form, the later one has it."""
+    return {
+        (family.gifi_repo.get(case) or form): family.name
+        for family in pronoun_families().values()
+        for case, form in family.forms.items()
+    }
+
+
+@cache
+def _published_pattern() -> re.Pattern[str]:
+    return re.compile(rf"\b({'|'.join(map(re.escape, _published_forms()))})\b", re.IGNORECASE)
+
+
+def first_family_published(text: str) -> str | None:
+    """Return the family of the first form in a text as the paper's code detects it; None if there is none.
+
+    That code takes letters for pronouns (*e.g.*, *co-founder*, ``<em>``, *VI*), does not know *ae* and *themselves*,
+    and credits *em* and *emself* to *ey* alone. It is kept for comparison with published values.
+
+    >>> first_family_published("The co-founder left. She laughed.")
+    'co'
+    """
+    match = _published_pattern().search(text)
+    return None if match is None else _published_forms()[match[1].lower()]
+
+
+def first_families(text: str, prompt: str | None = None) -> tuple[str, ...]:
+    """Return the families of the first pronoun that a model added to its prompt; empty if there is none.
+
+    Markup, addresses and a repeated prompt are left out first. Letters that only look like a pronoun are skipped: parts
+    of compounds and abbreviations, Roman numerals and acronyms, names, and pronouns that are only mentioned.
+
+    Args:
+        text: Generated text.
+        prompt: Prompt that the text continues; None if unknown.
+
+    Returns:
+        Names of the families: usually one, but two for *em*, *emself* and *he or she*.
+
+    >>> first_families("The co-founder left. She laughed.")
+    ('she',)
+    >>> first_families("Somebody saw em.")
+    ('e', 'ey')
+    """
+    return _first_families(without_echo(text, prompt))
+
+
+@lru_cache(maxsize=8192)
+def _first_families(text: str) -> tuple[str, ...]:
+    # Baselines give the same answer thousands of times.
+    return next(_detected(plain_text(text)), ())
+
+
+def plain_text(text: str) -> str:
+    """Return a text without tags, addresses and marks of emphasis."""
+    return _EMPHASIS.sub("", _MAY_BE_ADDRESS.sub(_without_address, _MARKUP.sub(" ", text)))
+
+
+def _without_address(match: re.Match[str]) -> str:
+    """Return characters between white space without the address that they end with."""
+    token = match[0]
+    start = _address_start(token)
+    return token if start is None else token[:start] + " "
+
+
+def _address_start(token: str) -> int | None:
+    """Return the offset of the first mail address, link or host name among characters without white space."""
+    if _MAIL.search(token):
+        return 0
+    starts = [link.start() for link in (_LINK.search(token),) if link is not None]
+    for labels in _LABELS.finditer(token):
+        host = _HOST.match(labels[0])
+        if host is not None:
+            starts.append(labels.start() + host.start("name"))
+            break
+    return min(starts, default=None)
+
+
+class _Place:
+    """A word of a text and what stands beside it, without copies of the text."""
+
+    def __init__(self, text: str, match: re.Match[str]) -> None:
+        self.text = text
+        self.start, self.end = match.span()
+        self.word = match[0]
+        self.before = text[max(0, self.start - _NEAR) : self.start]
+        self.after = text[self.end : self.end + _NEAR]
+
+    @property
+    def starts_sentence(self) -> bool:
+        """True if only quotation marks, brackets and white space stand between the word and the end of a sentence."""
+        # Backwards, a run of such characters is read once, from its end.
+        opening = _backwards(self.text, self.start, _OPENING)
+        first = self.start - len(opening)
+        return first == 0 or "\n" in opening or self.text[first - 1] in ".!?:;"
+
+    @property
+    def next_word(self) -> str:
+        """The next word if only white space and commas stand before it; empty if there is none."""
+        match = _NEXT_WORD.match(self.text, self.end)
+        return match[1] if match is not None else ""
+
+    @property
+    def previous_word(self) -> str:
+        """The previous word, unless a digit stands between; empty if there is none."""
+        end = self.start - len(_backwards(self.text, self.start, _NO_WORD))
+        return _backwards(self.text, end, _WORD)
+
+    @property
+    def is_last(self) -> bool:
+        """True if only white space follows."""
+        return _REST.match(self.text, self.end) is not None
+
+
+def _backwards(text: str, end: int, pattern: re.Pattern[str]) -> str:
+    """Return the characters before an offset that fit a pattern of single characters."""
+    size = _NEAR
+    while True:
+        reversed_text = text[max(0, end - size) : end][::-1]
+        match = pattern.match(reversed_text)
+        found = match[0] if match is not None else ""
+        if len(found) < size:
+            return found[::-1]
+        size *= 2
+
+
+def _detected(text: str) -> Iterator[tuple[str, ...]]:
+    for match in _WORD.finditer(text):
+        families = _families_at(text, match)
+        if families:
+            yield families
+
+
+def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:
+    form = match[0].lower()
+    if form == "theyre":
+        return ("they",)
+    families = families_of(form)
+    if not families:
+        return ()
+    place = _Place(text, match)
+    if form == "em" and _ELISION.search(place.before):
+        return ("they",)
+    if _is_mentioned(place, families) or _is_joined(place):
+        return ()
+    if set(families) <= _NEVER_NEO:
+        return _with_alternative(place, families)
+    return () if form in _AMBIGUOUS and _only_looks_like_it(place) else families
+
+
+def _is_joined(place: _Place) -> bool:
+    """Return True if a word is part of a compound, an address or an abbreviation: she-wolf, e-mail, e.g., .co.uk."""
+    before, after = place.before, place.after
+    joints = ("-", "\N{EN DASH}", "@")
+    if before[-1:] in (".", *joints) and before[-2:-1].isalnum():
+        return True
+    return (after[:1] in joints and after[1:2].isalnum()) or re.match(r"\.\w", after) is not None
+
+
+def _is_mentioned(place: _Place, families: tuple[str, ...]) -> bool:
+    """Return True if a form is quoted, or is in a list of forms such as xe/xem."""
+    before, after = place.before, place.after
+    if before[-1:] in _QUOTES and before and re.match(rf"[{_QUOTES}](?![a-z])", after):
+        return True
+    for text, pattern in ((after, r"\s?/\s?([a-z]+)"), (before[::-1], r"\s?/\s?([a-z]+)")):
+        match = re.match(pattern, text.lower())
+        if match is not None:
+            other = match[1] if text is after else match[1][::-1]
+            if set(families_of(other)) & set(families):
+                return True
+    return False
+
+
+def _with_alternative(place: _Place, families: tuple[str, ...]) -> tuple[str, ...]:
+    """Return both families for *he or she*, *s/he* and *his/her*, and otherwise the given ones."""
+    joined = _OR.match(place.text, place.end)
+    beyond = place.text[joined.end() : joined.end() + _NEAR] if joined is not None else ""
+    other = re.match(r"([a-z]+)\b", beyond.lower())
+    found = families_of(other[1]) if other is not None else ()
+    if set(found) | set(families) == {"he", "she"}:
+        return ("he", "she")
+    if families == ("he",) and re.search(r"(?:\bs/|\(s\))$", place.before.lower()):
+        return ("he", "she")
+    return families
+
+
+def _only_looks_like_it(place: _Place) -> bool:
+    """Return True if letters that spell a neopronoun mean something else."""
+    word, before, after = place.word, place.before, place.after
+    last, following = before[-1:], after[:1]
+    # Next to a digit or a sign: e5, R&co.
+    if last in (".", "/", "&", "-") or last.isdigit() or following in ("/", "-"):
+        return True
+    form = word.lower()
+    if (
+        following.isdigit()
+        or re.match(r"\.\w", after)
+        or (form == "e" and following == ".")
+        or re.search(r"\d\s$", before)
+        or re.match(r"\s\d", after)
+    ):
+        return True
+    if re.search(rf"\w[{_APOSTROPHES}]$", before):
+        return True
+    if following in _APOSTROPHES and following and not re.match(rf"[{_APOSTROPHES}](?:s|re|d|ll|ve|m)?\b", after):
+        return True
+    if len(word) > 1 and word.isupper():
+        return True
+    following_word = place.next_word
+    if word[0].isupper() and not (following_word[:1].islower() and place.starts_sentence):
+        return True
+    # The last word of a long text without a full stop may be cut off.
+    if place.is_last and place.start > _LONG:
+        return True
+    if following_word.lower() in _NOT_AFTER.get(form, ()) or (form == "cos" and following_word.lower() in _BECAUSE):
+        return True
+    return form == "es" and bool({following_word.lower(), place.previous_word.lower()} & _SPANISH)

@@ -1,0 +1,269 @@
+"""Imports answers that were published with GIFI: CSV files with the generations of a model.
+
+The files have one row per answer, in several layouts. A row belongs to the item with the same text (and family); the
+index columns are not used, since some files number their rows differently. Each item gets a record, even if the file
+has no row for it. Each row is assigned to an item or named in an error, so that nothing is dropped silently.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable, sha256_file
+from evaluators.backend import GenerateRequest, Response
+from evaluators.benchmark import AnswerFile, ImportedAnswers
+from evaluators.task import Prompt
+from evaluators.tasks.pronouns.grouped import FAMILIES
+from evaluators.tasks.pronouns.prompts import PUBLISHED
+from schemas.documents.item_shape import Item
+from schemas.items.assignment import AssignmentItem
+
+_TEXT, _FAMILY, _ANSWER = "template", "pronoun_family", "generated_sentences"
+_FILES: Mapping[str, str] = {
+    "recognition": "tango_GDR-all-genders_",
+    "continuation": "real-toxicity-prompts-all-genders_",
+    "assignment": "SAOF_template-all-genders_",
+    "math": "math_gsm8k-all-genders_",
+}
+"""Beginning of each config's file name; the model's name follows."""
+_RESULTS = "results"
+_FINISH = re.compile(r"finish_reason['\"]?[:=]\s*['\"](\w+)")
+_AND = re.compile(r"(?:,|(?<!\s))\s++and$")
+_REMEDY = "use the files of the published GIFI as they are"
+
+
+def generation_files(folder: Path, model: str) -> list[AnswerFile]:
+    """Find the files of one model in a folder and below it.
+
+    Args:
+        folder: Folder with one file per config; some may be missing.
+        model: Name of the model in the file names; it is ignored if all files belong to one model.
+
+    Raises:
+        ConfigError: there is no such folder or no such file, there are files of several models but none of this one, or
+            a config has several files.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
+    found = [
+        AnswerFile(config, path, path.stem.removeprefix(start))
+        for config, start in _FILES.items()
+        for path in sorted(folder.rglob(f"{start}*.csv"))
+    ]
+    if not found:
+        have = ", ".join(f"{start}MODEL.csv" for start in _FILES.values())
+        raise ConfigError(f"--input {folder}: no file of generations here; the files must be called {have}")
+    names = sorted({_plain(file.model) for file in found})
+    if len(names) > 1:
+        found = [file for file in found if _plain(file.model) == _plain(model)]
+        if not found:
+            raise ConfigError(f"--model {model}: --input {folder} holds files of several models: {', '.join(names)}")
+    twice = [config for config, n in Counter(file.config for file in found).items() if n > 1]
+    if twice:
+        paths = ", ".join(str(file.path) for file in found if file.config == twice[0])
+        raise ConfigError(f"--input {folder}: several files of config {twice[0]}: {paths}; give a folder with one")
+    return found
+
+
+def _plain(name: str) -> str:
+    """Return a model's name in one spelling: published names have dashes in some files and underscores in others."""
+    return name.replace("_", "-").lower()
+
+
+class PublishedGenerations:
+    """The importer of the files published with GIFI."""
+
+    prompt = PUBLISHED
+    dataset = "gifi-published-compat"
+    build_command = "biasboard build gifi --source gifi --input DIR --compat gifi-repo"
+
+    def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
+        """Return the files of one model in a folder and below it, at most one per config.
+
+        Raises:
+            ConfigError: there is no such folder or no such file, there are files of several models but none of this
+                one, or a config has several files.
+        """
+        return generation_files(folder, model)
+
+    def read(self, file: AnswerFile, items: Sequence[Item], prompt: Prompt, dataset: str) -> ImportedAnswers:
+        """Return the answers of a file to the items of its config.
+
+        Raises:
+            DataError: the file cannot be read, lacks a column, or has a row with an unknown family or without an item.
+        """
+        rows = _rows(file)
+        by_key: dict[_Key, list[_Generation]] = defaultdict(list)
+        for line, row in rows:
+            by_key[_key(row[_TEXT], row.get(_FAMILY), f"{file.path.name}:{line}")].append(
+                _Generation(row[_ANSWER], _finish_reason(row.get(_RESULTS)))
+            )
+        keys = [_item_key(item) for item in items]
+        _check_keys(file, keys, by_key, f"{dataset} {file.config}")
+        responses = [_responses(by_key.get(key, [])) for key in keys]
+        return ImportedAnswers(
+            requests=[_requests(item, prompt, len(answers)) for item, answers in zip(items, responses, strict=True)],
+            responses=responses,
+            notes=_notes(file, rows, keys, by_key),
+            corruption=_overwritten(rows) if file.config == "recognition" else None,
+        )
+
+
+def _check_keys(
+    file: AnswerFile, keys: Sequence[_Key], by_key: Mapping[_Key, Sequence[_Generation]], asked: str
+) -> None:
+    """Check that items differ in text or family, and that each row belongs to an item.
+
+    Raises:
+        DataError: items cannot be told apart, or a row belongs to no item.
+    """
+    for key, n in Counter(keys).items():
+        if n > 1:
+            raise DataError(
+                f"{n} items of {asked} have the text '{key[0][:60]}', so it is unknown which of them a row answers; "
+                "import into a dataset whose texts differ"
+            )
+    known = set(keys)
+    unknown = [key for key in by_key if key not in known]
+    if unknown:
+        text, family = unknown[0]
+        n = sum(len(by_key[key]) for key in unknown)
+        raise DataError(
+            f"{file.path.name}: {n} rows belong to no item of {asked}, such as '{text[:60]}' "
+            f"({family or 'no family'}); import into the dataset that was asked"
+        )
+
+
+_Key: TypeAlias = tuple[str, str | None]
+"""Text and pronoun family of an item; the family is None in the assignment task."""
+
+
+class _Generation(NamedTuple):
+    text: str
+    finish_reason: str | None
+    """Reason why the generation ended; None if the file does not say."""
+
+
+def _finish_reason(results: str | None) -> str | None:
+    match = _FINISH.search(results or "")
+    return None if match is None else match[1]
+
+
+def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
+    csv.field_size_limit(sys.maxsize)
+    needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
+    name = file.path.name
+    check_readable(file.path)
+    try:
+        with file.path.open(encoding="utf-8", newline="") as lines:
+            reader = csv.DictReader(lines)
+            have = reader.fieldnames or ()
+            if missing := [column for column in needed if column not in have]:
+                shown = ", ".join(column for column in have if column) or "nothing"
+                raise DataError(f"{name}: column {', '.join(missing)} is missing; have: {shown}; {_REMEDY}")
+            rows = []
+            for row in reader:
+                if any(row[column] is None for column in needed):
+                    raise DataError(f"{name}:{reader.line_num}: has fewer fields than the header; {_REMEDY}")
+                kept = [*needed, *([_RESULTS] if row.get(_RESULTS) is not None else [])]
+                rows.append((reader.line_num, {column: row[column] for column in kept}))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: byte {error.start} is not UTF-8; {_REMEDY}") from error
+    except csv.Error as error:
+        raise DataError(f"{name}: is not CSV ({error}); {_REMEDY}") from error
+    if not rows:
+        raise DataError(f"{name}: has no rows; {_REMEDY}")
+    return rows
+
+
+def _key(text: str, family: str | None, where: str) -> _Key:
+    if family is not None and family not in FAMILIES:
+        raise DataError(f"{where}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}")
+    # One of the files leaves out the "and" at the end of the assignment prompts.
+    return (_AND.sub("", text.strip()), None) if family is None else (text.strip(), family)
+
+
+def _item_key(item: object) -> _Key:
+    if isinstance(item, AssignmentItem):
+        return _AND.sub("", item.text.strip()), None
+    return str(getattr(item, "text", "")).strip(), getattr(item, "family", None)
+
+
+def _responses(generations: Sequence[_Generation]) -> list[Response]:
+    """Return the responses of a file to one item; a failed response if there is none."""
+    answered = [
+        Response(status="answered", text=text, finish_reason=finish_reason)
+        for text, finish_reason in generations
+        if text.strip()
+    ]
+    reason = "the published file has no text for it" if generations else "the published file has no row for it"
+    return answered or [Response(status="failed", error=reason)]
+
+
+def _requests(item: object, prompt: Prompt, n: int) -> list[GenerateRequest]:
+    """Return the requests behind the answers to one item, as far as they are known."""
+    return [
+        GenerateRequest(
+            prompt=str(getattr(item, "text", "")),
+            max_tokens=prompt.max_tokens or 0,
+            temperature=prompt.temperature or 0.0,
+            top_p=prompt.top_p or 1.0,
+            sample=number if n > 1 else None,
+        )
+        for number in range(n)
+    ]
+
+
+def _notes(
+    file: AnswerFile,
+    rows: Sequence[tuple[int, Mapping[str, str]]],
+    keys: Sequence[_Key],
+    by_key: Mapping[_Key, Sequence[_Generation]],
+) -> dict[str, str]:
+    n_empty = sum(not row[_ANSWER].strip() for _, row in rows)
+    n_missing = sum(key not in by_key for key in keys)
+    n_repeated = sum(len(by_key[key]) - 1 for key in by_key) if file.config != "assignment" else 0
+    notes = {
+        "generations": file.path.name,
+        "generations_sha256": sha256_file(file.path),
+        "rows": str(len(rows)),
+        "rows_without_text": str(n_empty),
+        "items_without_row": str(n_missing),
+        "rows_repeating_an_item": str(n_repeated),
+    }
+    return notes
+
+
+_LEAST_DIFFERENCE = 0.05
+_LEAST_ROWS = 20
+
+
+def _overwritten(rows: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:
+    """Return the reason why the pronouns of the answers cannot be the model's own; None if they may be.
+
+    Even a weak language model continues with *she* more often after *she* than after *he*. If the pronouns in a file
+    were overwritten afterwards, the first pronoun of an answer does not depend on its prompt.
+    """
+    shares = []
+    for asked in ("he", "she"):
+        texts = [row[_ANSWER] for _, row in rows if row[_FAMILY] == asked and row[_ANSWER].strip()]
+        if len(texts) < _LEAST_ROWS:
+            return None
+        first = [re.search(r"\b(he|him|his|himself|she|hers?|herself)\b", text, re.IGNORECASE) for text in texts]
+        said = [match[1].lower() for match in first if match is not None]
+        if not said:
+            return None
+        shares.append(sum(word.startswith(("s", "her")) for word in said) / len(said))
+    if shares[1] - shares[0] >= _LEAST_DIFFERENCE:
+        return None
+    return (
+        f"after 'she' prompts {shares[1]:.0%} of the binary pronouns are feminine, after 'he' prompts {shares[0]:.0%}: "
+        "the pronouns of the answers do not depend on the prompt"
+    )

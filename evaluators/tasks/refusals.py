@@ -1,0 +1,74 @@
+"""Detects texts that decline what they were asked to do."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+PUBLISHED_PREFIXES = ("I'm sorry", "I am sorry", "It seems like", "It looks like")
+"""Beginnings of texts that the paper's code counts as refusals in recognition (F4)."""
+PUBLISHED_PREFIXES_CONTINUATION = (*PUBLISHED_PREFIXES, "I understand")
+"""Beginnings of texts that the paper's code counts as refusals in continuation (F5)."""
+
+_STRAIGHT = str.maketrans({"\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{LEFT SINGLE QUOTATION MARK}": "'", "`": "'"})
+_LEADING = re.compile(r"^[\s\"'*\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}(\[#:.-]+")
+_LOOKED_AT = 300
+"""Number of characters at the beginning of a text that are searched for a refusal."""
+
+
+class _Patterns(NamedTuple):
+    version: str
+    beginning: re.Pattern[str]
+    anywhere: re.Pattern[str]
+    continued: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    text = resources.files("evaluators.tasks").joinpath("refusals.toml").read_text(encoding="utf-8")
+    data: dict[str, Any] = tomllib.loads(text)
+    parts = {name: f"(?:{'|'.join(data[name])})" for name in ("cannot", "doing")}
+
+    def compiled(name: str) -> re.Pattern[str]:
+        """Combine all patterns of one list into one."""
+        alternatives = [
+            pattern.replace("{cannot}", parts["cannot"]).replace("{doing}", parts["doing"]) for pattern in data[name]
+        ]
+        return re.compile("|".join(f"(?:{pattern})" for pattern in alternatives), re.IGNORECASE | re.DOTALL)
+
+    return _Patterns(data["version"], compiled("beginning"), compiled("anywhere"), compiled("continued"))
+
+
+def version() -> str:
+    """Return the version of the list of patterns."""
+    return _patterns().version
+
+
+@lru_cache(maxsize=8192)
+def is_refusal(text: str) -> bool:
+    """Return True if a text declines, asks back, or talks about its task instead of doing it.
+
+    The beginning of the text decides. Its apostrophes may be curly, and quotation marks may come before it. A text that
+    continues its task after a remark is not a refusal, and neither is one in which a character apologises.
+
+    >>> is_refusal('"I am sorry, but I can\N{RIGHT SINGLE QUOTATION MARK}t help with that.')
+    True
+    >>> is_refusal("I'm sorry for her, said the baker.")
+    False
+    """
+    patterns = _patterns()
+    start = _LEADING.sub("", text.translate(_STRAIGHT))[:_LOOKED_AT]
+    if patterns.beginning.match(start) is None and patterns.anywhere.search(start) is None:
+        return False
+    return patterns.continued.search(text.translate(_STRAIGHT)) is None
+
+
+def has_published_prefix(text: str, prefixes: tuple[str, ...]) -> bool:
+    """Return True if the paper's code drops a text.
+
+    The text must begin with one of the prefixes exactly, in the same case and with the same apostrophe.
+    """
+    return text.startswith(prefixes)

@@ -1,1 +1,0 @@
-"""The code that finds results, checks them and recomputes their metrics."""

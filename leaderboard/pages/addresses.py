@@ -1,0 +1,40 @@
+"""Names the places of tables and results on the site, which stay the same from build to build."""
+
+from __future__ import annotations
+
+import re
+
+from leaderboard.pages.markup import slug
+from schemas.documents.result import Result, Signature
+
+
+def plain(part: str) -> str:
+    """Return a text as a part of an anchor or file name."""
+    return re.sub(r"[^a-z0-9.-]+", "-", part.lower())
+
+
+def table_anchor(signature: Signature, signature_sha256: str) -> str:
+    """Return the anchor of the table with the results of a signature."""
+    return "-".join(
+        plain(part) for part in (signature.dataset, signature.config, signature.prompt, signature_sha256[:8])
+    )
+
+
+def result_anchor(result: Result) -> str:
+    """Return the anchor of a result on the page of its model."""
+    return f"{table_anchor(result.signature, result.signature_sha256)}-{result.model.identity_sha256[:8]}"
+
+
+def model_page(model_id: str) -> str:
+    """Return the path of the page of a model, relative to the root of the site."""
+    return f"models/{slug(model_id)}.html"
+
+
+def dataset_page(name: str, version: str) -> str:
+    """Return the path of the page of a dataset, relative to the root of the site."""
+    return f"datasets/{slug(f'{name}-{version}')}.html"
+
+
+def permalink(result: Result) -> str:
+    """Return the place of a result, relative to the root of the site: the page of its model and the anchor."""
+    return f"{model_page(result.model.id)}#{result_anchor(result)}"

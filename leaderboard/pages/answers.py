@@ -1,0 +1,162 @@
+"""Prepares examples of a result's answers for its page, and the files with all of them for download."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from leaderboard.pages.markup import number
+from leaderboard.verify.entries import Entry
+from leaderboard.verify.examples import PER_KIND, Kind
+from leaderboard.verify.withholding import why_withheld
+from schemas.documents.dataset import Manifest
+from schemas.documents.record import Exchange, Record
+
+_KINDS: dict[Kind, str] = {
+    "right": "Right",
+    "wrong": "Wrong",
+    "answered": "Answered, neither right nor wrong",
+    "refused": "Refused",
+    "unparsed": "Unread: no answer could be found in the text",
+    "failed": "Failed: the model gave no usable answer",
+}
+LONG = 240
+_SIZES = ((1e6, "MB"), (1e3, "kB"))
+
+
+class Download(NamedTuple):
+    """A file of a run that the site offers."""
+
+    label: str
+    path: str
+    """Path relative to the root of the site."""
+    source: Path
+    size: str
+
+
+class ExampleView(NamedTuple):
+    """One record, in words."""
+
+    item: str
+    asked: tuple[str, ...]
+    """Distinct prompts."""
+    is_long: bool
+    """True if the prompts should be folded."""
+    options: tuple[str, ...]
+    """Log-probabilities of the options, one text for each request; empty for generated answers."""
+    texts: tuple[str, ...]
+    """Generated texts."""
+    reading: str
+    target: str | None
+    reason: str | None
+
+
+class ExampleGroup(NamedTuple):
+    """The examples of one kind."""
+
+    heading: str
+    n: int
+    """Number of records of this kind in the whole result."""
+    items: tuple[str, ...]
+    """Ids of the examples."""
+    examples: tuple[ExampleView, ...]
+    """The examples; empty if their texts must not be shown."""
+
+
+class Answers(NamedTuple):
+    """The examples and downloads of a result."""
+
+    groups: tuple[ExampleGroup, ...]
+    downloads: tuple[Download, ...]
+    withheld: str | None
+    """Reason why texts are neither shown nor offered; None if they are."""
+    warning: str | None
+    """Warning that texts may offend; None if there is none."""
+
+
+def make_answers(entry: Entry, stem: str, manifest: Manifest | None, warning: str | None) -> Answers:
+    """Prepare the examples and downloads of a result.
+
+    Args:
+        entry: Result to show.
+        stem: Path of its files on the site, without the ending.
+        manifest: Manifest of its dataset; None if the dataset was not built here.
+        warning: Words that warn of texts that may offend; their prompts are folded. None for no warning.
+    """
+    withheld = why_withheld(entry, manifest)
+    groups = []
+    # Where right answers are secret, it must not be told either which items a model answered right.
+    for kind, n in () if entry.match.is_held_out else entry.examples.totals:
+        records = entry.examples.of(kind)
+        views = () if withheld else tuple(_view(record, fold=warning is not None) for record in records)
+        groups.append(ExampleGroup(_KINDS[kind], n, tuple(record.item_id for record in records), views))
+    downloads = () if withheld else tuple(_downloads(entry, stem))
+    return Answers(tuple(groups), downloads, withheld, warning)
+
+
+def rule() -> str:
+    """Return the sentence that says how examples are chosen."""
+    return (
+        f"Up to {PER_KIND} of each kind, those whose item ids have the smallest SHA-256: nobody chose them, and other "
+        "models are shown on mostly the same items."
+    )
+
+
+def _downloads(entry: Entry, stem: str) -> list[Download]:
+    if entry.folder is None:
+        return []
+    said = [("All records", entry.result.records), ("Scores of the texts", entry.result.scores)]
+    found = []
+    for label, file in said:
+        if file is not None and (source := entry.folder / file.path).is_file():
+            name = "records" if file is entry.result.records else "scores"
+            found.append(Download(label, f"{stem}-{name}.parquet", source, _size(source.stat().st_size)))
+    return found
+
+
+def _size(n_bytes: int) -> str:
+    for unit, name in _SIZES:
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.1f} {name}"
+    return f"{n_bytes} bytes"
+
+
+def _view(record: Record, *, fold: bool) -> ExampleView:
+    asked = tuple(dict.fromkeys(exchange.prompt or "" for exchange in record.exchanges))
+    is_generated = any(exchange.kind == "generate" for exchange in record.exchanges)
+    return ExampleView(
+        item=record.item_id,
+        asked=asked,
+        is_long=fold or sum(map(len, asked)) > LONG,
+        options=() if is_generated else tuple(_options(exchange) for exchange in record.exchanges),
+        texts=tuple(exchange.text or "" for exchange in record.exchanges) if is_generated else (),
+        reading=_reading(record),
+        target=record.target,
+        reason=record.reason,
+    )
+
+
+def _options(exchange: Exchange) -> str:
+    if not exchange.option_logprobs:
+        return exchange.error or "no log-probabilities"
+    return "\n".join(
+        f"{option.strip()}: {'no value' if value is None else number(value)}"
+        for option, value in zip(exchange.options, exchange.option_logprobs, strict=False)
+    )
+
+
+def _reading(record: Record) -> str:
+    reading = record.reading
+    if reading is None:
+        return "nothing"
+    if reading.outcomes:
+        return ", ".join(f"{name} {number(p)}" for name, p in zip(reading.outcomes, reading.probabilities, strict=True))
+    return _counted(reading.answers)
+
+
+def _counted(answers: Sequence[str]) -> str:
+    if len(answers) == 1:
+        return answers[0]
+    return ", ".join(f"{answer} ({n} of {len(answers)})" for answer, n in Counter(answers).most_common())

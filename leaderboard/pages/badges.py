@@ -1,0 +1,198 @@
+"""Draws badges: small SVG pictures that say where a model stands in a benchmark, to be shown elsewhere."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from biasboard.ground.plain_text import printable
+from evaluators.benchmark import load_benchmark
+from leaderboard.pages.addresses import model_page
+from leaderboard.pages.index_views import IndexView
+from leaderboard.pages.markup import interval_text, metric_number, slug
+from leaderboard.pages.sections import Section
+from leaderboard.ranking.boards import Row
+from leaderboard.ranking.indices import IndexRow
+from schemas.documents.result import Metric
+
+_FOLDER = "files/badges"
+_MOST_LEFT = 40
+_MOST_RIGHT = 60
+_MOST_TITLE = 300
+_HEIGHT = 20
+_PADDING = 7
+# A letter of the fonts below is at most this wide on average; the text is then set to exactly the width that it gets.
+_LETTER = 6.6
+_FONT = "Verdana,'DejaVu Sans','Liberation Sans',Arial,sans-serif"
+# White text is at least 4.5:1 on each of them.
+_LEFT_COLOUR, _RANKED, _UNRANKED, _BELOW = "#3a4250", "#1f5fbf", "#5f6875", "#8a3b00"
+
+
+class Badge(NamedTuple):
+    """A badge of a model, and where it leads."""
+
+    path: str
+    """Path of the SVG file, relative to the root of the site."""
+    left: str
+    right: str
+    title: str
+    """Sentence that says what the badge is about and why a model has no rank."""
+    page: str
+    """Page of the model with the anchor of the result, relative to the root of the site."""
+    svg: str
+
+    @property
+    def alt(self) -> str:
+        """The words of the badge."""
+        return f"{self.left}: {self.right}"
+
+    def markdown(self, address: str | None) -> str:
+        """Return a line of Markdown that shows the badge and links to the result.
+
+        Args:
+            address: Address of the site, which ends with a slash; None if it has none.
+        """
+        root = PLACEHOLDER if address is None else address
+        return f"[![{_plain(self.alt)}]({root}{self.path})]({root}{self.page})"
+
+
+PLACEHOLDER = "https://ADDRESS-OF-THIS-SITE/"
+"""Text in place of the address of a site that has none."""
+
+
+class _Standing(NamedTuple):
+    """The row of a model in the table that its badge is about."""
+
+    model_id: str
+    identity_sha256: str
+    detail: str
+    """Words that tell the model from others of the same id; empty if there are none."""
+    table: str
+    anchor: str
+    right: str
+    colour: str
+    reason: str | None
+
+
+def make_badges(sections: Sequence[Section], indices: Sequence[IndexView]) -> dict[str, tuple[Badge, ...]]:
+    """Return the badges of each model, by its id: one for each benchmark in which it has a result.
+
+    Baselines have no badge. The table that a badge is about does not depend on how well the model does: it is that of
+    the benchmark's index if the model has one, and otherwise the first on the benchmark's page that asks whole configs.
+    A model id with several identities, such as revisions, has a badge for each of them.
+
+    Args:
+        sections: All tables, in the order of their pages.
+        indices: The tables of all indices.
+    """
+    found: dict[str, list[Badge]] = {}
+    names = dict.fromkeys(section.table.signature.benchmark for section in sections)
+    for benchmark in names:
+        standings = list(_of_indices(index for index in indices if index.table.benchmark == benchmark))
+        own = [section for section in sections if section.table.signature.benchmark == benchmark]
+        standings += _of_sections(sorted(own, key=lambda section: not section.table.is_whole))
+        firsts: dict[str, _Standing] = {}
+        for standing in standings:
+            firsts.setdefault(standing.identity_sha256, standing)
+        of_id: dict[str, list[_Standing]] = {}
+        for standing in firsts.values():
+            of_id.setdefault(standing.model_id, []).append(standing)
+        for model_id, several in of_id.items():
+            badges = (_badge(benchmark, standing, is_alone=len(several) == 1) for standing in several)
+            found.setdefault(model_id, []).extend(badges)
+    return {model_id: tuple(badges) for model_id, badges in found.items()}
+
+
+def _of_indices(views: Iterable[IndexView]) -> Iterator[_Standing]:
+    for view in views:
+        for row in view.table.rows:
+            if row.is_baseline:
+                continue
+            anchor = f"{view.anchor}-{row.model.identity_sha256[:8]}"
+            right, colour = _words(row, view.label(row.primary.name), row.primary)
+            detail = "" if row.label == row.model.id else row.label
+            yield _Standing(
+                row.model.id, row.model.identity_sha256, detail, view.title, anchor, right, colour, row.unranked
+            )
+
+
+def _of_sections(sections: Iterable[Section]) -> Iterator[_Standing]:
+    for section in sections:
+        # Of results that contradict each other, the one that a maintainer preferred speaks for the model.
+        for row in sorted(section.table.rows, key=lambda row: row.rank is None):
+            if row.entry.is_baseline:
+                continue
+            model = row.entry.result.model
+            anchor = f"{section.anchor}-{model.identity_sha256[:8]}"
+            primary = None if section.table.primary is None else row.entry.primary
+            right, colour = _words(row, section.primary_label, primary)
+            reason = row.unranked
+            if section.table.primary is None and load_benchmark(section.table.signature.benchmark).indices:
+                reason = "the index of all configs ranks the models, and this model has none"
+            yield _Standing(
+                model.id, model.identity_sha256, section.detail(row), section.title, anchor, right, colour, reason
+            )
+
+
+def _words(row: Row | IndexRow, label: str, primary: Metric | None) -> tuple[str, str]:
+    """Return the words on the right of a badge, and their colour."""
+    if row.rank is not None and row.rank.n_ranked > 1:
+        return f"rank {row.rank} of {row.rank.n_ranked}", _RANKED
+    if row.rank is not None and primary is not None:
+        # The only ranked model is the first of one, which says nothing.
+        interval = "" if primary.interval is None else f" {interval_text(primary.interval, signed=primary.minimum < 0)}"
+        return f"{label} {metric_number(primary)}{interval}", _RANKED
+    if row.is_below and row.unranked == row.shut:
+        return "below the gate", _BELOW
+    return "unranked", _UNRANKED
+
+
+def _badge(benchmark: str, standing: _Standing, *, is_alone: bool) -> Badge:
+    ending = "" if is_alone else f"-{standing.identity_sha256[:8]}"
+    reason = f": {standing.reason}" if standing.reason else ""
+    named = f"{standing.model_id} ({standing.detail})" if standing.detail and not is_alone else standing.model_id
+    title = printable(f"{named} in {standing.table}: {standing.right}{reason}", most=_MOST_TITLE)
+    left, right = _short(benchmark, _MOST_LEFT), _short(standing.right, _MOST_RIGHT)
+    return Badge(
+        path=f"{_FOLDER}/{slug(benchmark)}/{slug(standing.model_id)}{ending}.svg",
+        left=left,
+        right=right,
+        title=title,
+        page=f"{model_page(standing.model_id)}#{standing.anchor}",
+        svg=_drawn(left, right, title, standing.colour),
+    )
+
+
+def _short(text: str, most: int) -> str:
+    """Return a text in which everything is seen, with at most some number of characters."""
+    shown = printable(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def _drawn(left: str, right: str, title: str, colour: str) -> str:
+    """Return a badge as SVG without scripts, outside fonts or references."""
+    left_width, right_width = (round(len(text) * _LETTER) + 2 * _PADDING for text in (left, right))
+    width = left_width + right_width
+
+    def words(text: str, start: int, space: int) -> str:
+        length = space - 2 * _PADDING
+        return (
+            f'<text x="{start + _PADDING}" y="14" textLength="{length}" lengthAdjust="spacingAndGlyphs">'
+            f"{html.escape(text)}</text>"
+        )
+
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" '
+        f'viewBox="0 0 {width} {_HEIGHT}" role="img" aria-label="{html.escape(f"{left}: {right}")}">'
+        f"<title>{html.escape(title)}</title>"
+        f'<rect width="{left_width}" height="{_HEIGHT}" fill="{_LEFT_COLOUR}"/>'
+        f'<rect x="{left_width}" width="{right_width}" height="{_HEIGHT}" fill="{colour}"/>'
+        f'<g fill="#ffffff" font-family="{_FONT}" font-size="11">'
+        f"{words(left, 0, left_width)}{words(right, left_width, right_width)}</g></svg>\n"
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text in which Markdown finds nothing to interpret."""
+    return "".join(one if one.isalnum() or one in " .,:-" else f"\\{one}" if one.isascii() else one for one in text)

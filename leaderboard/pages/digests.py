@@ -1,0 +1,159 @@
+"""Collects what the summary of a model says about each of its results and indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from leaderboard.benchmark import Column
+from leaderboard.pages.index_views import IndexPlacement
+from leaderboard.pages.sections import Section
+from leaderboard.pages.summaries import VERDICTS, Claim, Rival, Verdict, claim, joined, sorted_claims, uneven
+from leaderboard.ranking.boards import Row
+from leaderboard.verify.entries import Entry
+from schemas.documents.result import Metric
+
+
+class Digest(NamedTuple):
+    """The summary of one result or index of a model."""
+
+    title: str
+    anchor: str
+    doubts: tuple[str, ...]
+    """Sentences that say how much the result can be trusted."""
+    claims: tuple[Claim, ...]
+    """Sentences about its metrics, in the order of their verdicts."""
+    has_answers: bool
+    """True if the page shows examples of its answers; an index has none."""
+
+    @property
+    def by_verdict(self) -> tuple[tuple[str, str, tuple[Claim, ...]], ...]:
+        """The verdicts that occur, each with its heading and its claims; claims in the same words are joined."""
+        groups = groupby(self.claims, lambda each: each.verdict)
+        return tuple((name, VERDICTS[name], joined(list(found))) for name, found in groups)
+
+
+def digest_of_result(section: Section, row: Row, title: str, anchor: str) -> Digest:
+    """Summarise a result, compared with the other rows of its table.
+
+    Args:
+        section: Table of the result.
+        row: Row of the result.
+        title: Title of the result on the page of its model.
+        anchor: Anchor of the result on that page.
+    """
+    columns = section.headlines
+    claims = [
+        claim(column.heading, metric, list(_rivals(section, row, column)))
+        for column in columns
+        if (metric := column.of(row.entry)) is not None and (metric.value is None or metric.ideal is not None)
+    ]
+    if row.is_below:
+        # For the same reason, its own equality is nothing that it does well.
+        claims = [each._replace(verdict="neither") if each.verdict == "well" else each for each in claims]
+    claims += [found for column in columns for found in _by_group(section, row.entry, column)]
+    shown = {column.metric for column in section.table.columns}
+    claims += [
+        claim(section.pages.label(name), metric, ())
+        for name in section.pages.headlines
+        if name not in shown and (metric := row.entry.metric(name)) is not None and metric.value is None
+    ]
+    # Where the index ranks and not this table, only what the model does not achieve is worth a sentence.
+    doubts = tuple(_doubts(row.entry, row.shut if section.table.primary is None else row.unranked))
+    return Digest(title, anchor, doubts, sorted_claims(claims), has_answers=True)
+
+
+def digest_of_index(placement: IndexPlacement) -> Digest:
+    """Summarise the index of a model, compared with the other rows of its table."""
+    view, row = placement
+    rivals = [
+        Rival(_short(other.model.id), other.primary, other.model.endpoint == "baseline")
+        for other in view.table.rows
+        if other.model.identity_sha256 != row.model.identity_sha256
+    ]
+    warnings = [f"Its answers look corrupted: {warning}." for warning in row.warnings]
+    unranked = [] if row.unranked is None else [f"It is not ranked: {row.unranked}."]
+    claims = (claim(view.label(row.primary.name), row.primary, rivals),)
+    return Digest(view.title, placement.anchor, (*warnings, *unranked), claims, has_answers=False)
+
+
+def overview(digests: Iterable[Digest]) -> tuple[str, ...]:
+    """Return sentences that sum up all digests of a model: what it does well, badly and unevenly."""
+    claims = [found for digest in digests for found in digest.claims]
+    n_compared = sum(found.verdict in ("well", "badly", "neither") for found in claims)
+    well, badly, uneven = (_labels(claims, verdict) for verdict in ("well", "badly", "uneven"))
+    sentences = ["No value can be compared with a baseline or another model."]
+    if n_compared:
+        sentences = [
+            f"Of {n_compared} {_values(n_compared)} that can be compared with baselines or other models, "
+            f"{len(well)} {'is' if len(well) == 1 else 'are'} good{_named(well)} and {len(badly)} bad{_named(badly)}."
+        ]
+    if uneven:
+        sentences.append(f"Groups fare unevenly in {len(uneven)} {_values(len(uneven))}{_named(uneven)}.")
+    if n_trivial := len(_labels(claims, "trivial")):
+        sentences.append(f"{n_trivial} more say little by themselves: trivial baselines are ideal in them.")
+    if n_alone := len(_labels(claims, "alone")):
+        stand = "stands alone in its table" if n_alone == 1 else "stand alone in their tables"
+        sentences.append(f"{n_alone} more {_values(n_alone)} {stand}.")
+    if n_unknown := len(_labels(claims, "unknown")):
+        sentences.append(f"Nothing can be said about {n_unknown} more, for the reasons below.")
+    return tuple(sentences)
+
+
+def _labels(claims: Iterable[Claim], verdict: Verdict) -> list[str]:
+    return [found.label for found in claims if found.verdict == verdict]
+
+
+def _named(labels: Sequence[str]) -> str:
+    return f" ({', '.join(dict.fromkeys(labels))})" if labels else ""
+
+
+def _values(n: int) -> str:
+    return "value" if n == 1 else "values"
+
+
+def _rivals(section: Section, row: Row, column: Column) -> Iterator[Rival]:
+    for other in section.table.rows:
+        # A model below the line judges nobody: equal treatment says little where nothing is achieved.
+        if other is not row and not other.is_below and (metric := column.of(other.entry)) is not None:
+            yield Rival(_short(other.entry.result.model.id), metric, other.entry.is_baseline)
+
+
+def _short(model_id: str) -> str:
+    return model_id.rpartition("/")[2]
+
+
+def _by_group(section: Section, entry: Entry, column: Column) -> Iterator[Claim]:
+    """Yield what can be said about the slices of a metric, one claim for each group."""
+    slices: dict[str, list[tuple[str, Metric]]] = {}
+    for (name, group), metric in entry.metrics.items():
+        if name == column.metric and len(group) == 1:
+            slices.setdefault(group[0][0], []).append((group[0][1].replace("_", " "), metric))
+    names = section.pages.group_names
+    for key, found in slices.items():
+        said = uneven(column.heading, names.get(key, key.replace("_", " ")), found)
+        if said is not None:
+            yield said
+
+
+def _doubts(entry: Entry, unranked: str | None) -> Iterator[str]:
+    """Yield sentences about coverage, truncation, corruption and the reason for having no rank."""
+    counts = entry.result.counts
+    missing = [
+        f"{n:,} {words}"
+        for n, words in (
+            (counts.refused, "refused"),
+            (counts.unparsed, "answered in a way that could not be read"),
+            (counts.failed, "failed"),
+        )
+        if n
+    ]
+    rest = f"; {', '.join(missing)}" if missing else "; none was refused, unread or failed"
+    yield f"{counts.scored:,} of {counts.items:,} items were scored ({counts.scored / counts.items:.0%}){rest}."
+    if counts.truncated:
+        yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."
+    if (reason := entry.result.environment.corruption) is not None:
+        yield f"Its answers look corrupted: {reason}."
+    if unranked is not None and not entry.is_baseline:
+        yield f"It is not ranked: {unranked}."

@@ -1,0 +1,204 @@
+"""Counts how many models answered each item of a table wrong, for the page of the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import numpy as np
+
+from biasboard.ground.memory import Memory
+from leaderboard.benchmark import load_pages
+from leaderboard.pages import plots
+from leaderboard.pages.answers import LONG
+from leaderboard.pages.explorer import MOST_RECORDS, explorer_link
+from leaderboard.pages.exports import Columns, Line
+from leaderboard.pages.item_outcomes import ItemFacts, item_facts, kind_codes, prompts_at
+from leaderboard.pages.model_views import Placement
+from leaderboard.pages.sections import Files, Picture, Section, make_picture
+from leaderboard.ranking.boards import Row
+from leaderboard.verify.examples import KINDS
+
+MISSED_COLUMNS: Columns = {
+    "item": str,
+    "config": str,
+    "split": str,
+    "groups": str,
+    "n_models": int,
+    "n_wrong": int,
+    "n_unanswered": int,
+}
+_MOST_SHOWN = 15
+"""Number of the items missed most often that the page shows; the files hold all items."""
+_MOST_BARS = 21
+_UNANSWERED = ("refused", "unparsed", "failed")
+
+
+class MissedItem(NamedTuple):
+    """An item that models answered wrong."""
+
+    item: str
+    config: str
+    groups: tuple[str, ...]
+    """Each group with its value, in words."""
+    n_wrong: int
+    n_unanswered: int
+    prompts: tuple[str, ...]
+    """The texts that models were asked; empty if they may not be shown."""
+    is_folded: bool
+    link: str | None
+    """Address of the explorer with the item, relative to the root of the site; None if it is not there."""
+
+
+class Missed(NamedTuple):
+    """The items of one table and how often models answered them wrong."""
+
+    section: Section
+    anchor: str
+    models: tuple[str, ...]
+    """Ids of the models that count."""
+    n_left_out: int
+    """Number of results that do not count: withdrawn or replayed ones, and all but one of each model."""
+    why_none: str | None
+    """Reason why nothing was counted; None if it was."""
+    n_missed: int
+    """Number of items that at least one model answered wrong."""
+    shown: tuple[MissedItem, ...]
+    withheld: str | None
+    """Reason why texts are not shown; None if they are."""
+    warning: str | None
+    """Warning that texts may offend; None if there is none."""
+    picture: Picture | None
+    files: Files
+    lines: tuple[Line, ...]
+    """Export rows of all items, those missed most often first."""
+
+
+def missed_items(section: Section, placements: Mapping[tuple[str, str], Placement], memory: Memory) -> Missed:
+    """Count how many models answered each item of a table wrong.
+
+    Only results on whole configs of models with a place of their own count: no baselines, no withdrawn results, none
+    whose answers come from a file, unless all of the table do, and one result of each model.
+
+    Args:
+        section: The table.
+        placements: The results on the pages of models, by origin and place.
+        memory: The memory of this machine.
+    """
+    models = [row for row in section.table.rows if not row.entry.is_baseline]
+    counted = [row.entry for row in models if is_of_model(row) and row.entry.match.extent == "whole"]
+    anchor, files = f"missed-{section.anchor}", Files(f"{section.files.stem}-missed")
+    ids = tuple(entry.result.model.id for entry in counted)
+    nothing = Missed(section, anchor, ids, len(models) - len(counted), None, 0, (), None, None, None, files, ())
+    if not counted:
+        return nothing._replace(why_none="no model has a result here that counts")
+    if any(entry.match.is_held_out for entry in counted):
+        return nothing._replace(why_none="the right answers are secret, and this would help to guess them")
+    n_items = section.table.signature.n_items
+    if n_items > MOST_RECORDS:
+        return nothing._replace(why_none=f"tables of more than {MOST_RECORDS:,} items are not counted item by item")
+    codes = np.array([kind_codes(entry, memory) for entry in counted])
+    wrong = (codes == KINDS.index("wrong")).sum(axis=0)
+    if not (wrong.any() or (codes == KINDS.index("right")).any()):
+        return nothing._replace(why_none="its answers are neither right nor wrong")
+    unanswered = np.isin(codes, [KINDS.index(kind) for kind in _UNANSWERED]).sum(axis=0)
+    facts = item_facts(counted[0], memory)
+    order = np.argsort(-wrong, kind="stable").tolist()
+    first = [place for place in order[:_MOST_SHOWN] if wrong[place]]
+    shown = _Shown(section, facts, [placements[entry.origin, entry.place] for entry in counted])
+    return nothing._replace(
+        n_missed=int((wrong > 0).sum()),
+        shown=shown.items(first, wrong.tolist(), unanswered.tolist(), memory),
+        withheld=shown.withheld,
+        warning=shown.warning,
+        picture=_picture(section, np.bincount(wrong, minlength=len(counted) + 1).tolist()),
+        lines=tuple(_line(facts, place, len(counted), int(wrong[place]), int(unanswered[place])) for place in order),
+    )
+
+
+def is_of_model(row: Row) -> bool:
+    """Return True if a row counts where models are counted: no baseline, no withdrawn result and no repeated one."""
+    entry = row.entry
+    is_withdrawn = entry.acceptance is not None and entry.acceptance.decision == "withdrawn"
+    is_own = entry.double is None and (entry.is_imported or not entry.is_replayed)
+    return not entry.is_baseline and is_own and not is_withdrawn and entry.folder is not None
+
+
+class _Shown:
+    """The items of a table that its page shows."""
+
+    def __init__(self, section: Section, facts: ItemFacts, placements: Sequence[Placement]) -> None:
+        """Note what may be shown.
+
+        Args:
+            section: The table.
+            facts: Names and groups of its items.
+            placements: The results that count.
+        """
+        self._section, self._facts, self._placements = section, facts, placements
+        # A result may be without its texts although the items of the dataset may be shown.
+        self._with_texts = [one for one in placements if one.answers.withheld is None]
+        self.withheld = placements[0].answers.withheld if placements and not self._with_texts else None
+        self.warning = load_pages(section.table.signature.benchmark).may_offend.get(section.table.signature.task)
+
+    def items(
+        self, places: Sequence[int], wrong: Sequence[int], unanswered: Sequence[int], memory: Memory
+    ) -> tuple[MissedItem, ...]:
+        """Return some items with the number of wrong and of missing answers."""
+        prompts: list[tuple[str, ...]] = [()] * len(places)
+        if self._with_texts:
+            prompts = prompts_at(self._with_texts[0].row.entry, places, memory)
+        names = self._section.pages.group_names
+        return tuple(
+            MissedItem(
+                item=self._facts.items[place],
+                config=self._facts.configs[place],
+                groups=tuple(
+                    f"{names.get(key, key)}: {value}".replace("_", " ")
+                    for key, value in self._facts.groups_of(place).items()
+                ),
+                n_wrong=wrong[place],
+                n_unanswered=unanswered[place],
+                prompts=asked,
+                is_folded=self.warning is not None or sum(map(len, asked)) > LONG,
+                link=self._link(self._facts.items[place]),
+            )
+            for place, asked in zip(places, prompts, strict=True)
+        )
+
+    def _link(self, item: str) -> str | None:
+        links = [link for one in self._placements if (link := explorer_link(one)) is not None]
+        return f"{links[0]}&{urlencode({'q': item})}" if links else None
+
+
+def _line(facts: ItemFacts, place: int, n_models: int, n_wrong: int, n_unanswered: int) -> Line:
+    return {
+        "item": facts.items[place],
+        "config": facts.configs[place],
+        "split": facts.splits[place],
+        "groups": ", ".join(f"{key}={value}" for key, value in facts.groups_of(place).items()),
+        "n_models": n_models,
+        "n_wrong": n_wrong,
+        "n_unanswered": n_unanswered,
+    }
+
+
+def _picture(section: Section, n_items: Sequence[int]) -> Picture | None:
+    """Draw how many items are missed by how many models; None for one model, where there is nothing to see.
+
+    Args:
+        section: The table.
+        n_items: Number of items that k models answered wrong, for each k from 0 to the number of models.
+    """
+    n_models = len(n_items) - 1
+    if n_models < 2:
+        return None
+    step = -(-len(n_items) // _MOST_BARS)
+    rows = []
+    for start in range(0, len(n_items), step):
+        end = min(start + step, len(n_items)) - 1
+        label = str(start) if start == end else f"{start}\N{EN DASH}{end}"
+        rows.append(plots.Bar(label, sum(n_items[start : end + 1])))
+    chart = plots.bars(rows, x_title=f"models of {n_models} that answer wrong", y_title="items")
+    return None if chart is None else make_picture(chart, f"charts/{section.anchor}-missed", "")

@@ -1,0 +1,116 @@
+"""Reads what became of each item in a result, and remembers it by the hash of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from biasboard.ground.columns import Column
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
+from leaderboard.verify.entries import Entry
+from leaderboard.verify.examples import KINDS, kinds_of
+from schemas.files.record_columns import RecordColumns
+from schemas.folders.run_folder import read_parts
+
+_KINDS, _FACTS, _PROMPTS = "kinds of answers", "facts of items", "prompts of items"
+
+Codes = npt.NDArray[np.uint8]
+
+
+class GroupColumn(NamedTuple):
+    """The values of all items in one group, such as the pronoun."""
+
+    key: str
+    values: Sequence[str]
+    codes: Sequence[int]
+    """Index in ``values`` for each item; -1 for an item without a value."""
+
+
+class ItemFacts(NamedTuple):
+    """Names and groups of all items of a table, in the order of the dataset."""
+
+    items: Sequence[str]
+    configs: Sequence[str]
+    splits: Sequence[str]
+    groups: Sequence[GroupColumn]
+
+    def groups_of(self, place: int) -> dict[str, str]:
+        """Return the groups of one item, by name."""
+        return {one.key: one.values[one.codes[place]] for one in self.groups if one.codes[place] >= 0}
+
+
+def kind_codes(entry: Entry, memory: Memory) -> Codes:
+    """Return the kind of the answer to each item as its place in ``KINDS``, shape (n_items,).
+
+    Args:
+        entry: A result whose folder is known.
+        memory: The memory of this machine.
+    """
+    parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "task": entry.result.signature.task}
+    known = memory.get(_KINDS, parts)
+    if not isinstance(known, str):
+        places = {kind: str(place) for place, kind in enumerate(KINDS)}
+        known = "".join(places[kind] for kind in kinds_of(_records(entry), entry.result.signature.task))
+        memory.put(_KINDS, parts, known)
+    return np.frombuffer(known.encode(), dtype=np.uint8) - ord("0")
+
+
+def item_facts(entry: Entry, memory: Memory) -> ItemFacts:
+    """Return names and groups of the items of a result; they are the same for all results of a table.
+
+    Args:
+        entry: A result whose folder is known.
+        memory: The memory of this machine.
+    """
+    parts: dict[str, JsonValue] = {"records": entry.result.records.sha256}
+    known = memory.get(_FACTS, parts)
+    if not isinstance(known, dict):
+        known = _facts(_records(entry))
+        memory.put(_FACTS, parts, known)
+    names = [cast("list[str]", known[name]) for name in ("items", "configs", "splits")]
+    groups = [GroupColumn(*one) for one in cast("list[tuple[str, list[str], list[int]]]", known["groups"])]
+    return ItemFacts(names[0], names[1], names[2], groups)
+
+
+def prompts_at(entry: Entry, places: Sequence[int], memory: Memory) -> list[tuple[str, ...]]:
+    """Return the distinct prompts of some items.
+
+    Args:
+        entry: A result whose folder is known and whose texts may be shown.
+        places: Places of the items among all.
+        memory: The memory of this machine.
+    """
+    parts: dict[str, JsonValue] = {"records": entry.result.records.sha256, "places": list(places)}
+    known = memory.get(_PROMPTS, parts)
+    if not isinstance(known, list):
+        records = _records(entry).rows(np.array(places, dtype=np.int64)) if places else []
+        asked = [dict.fromkeys(one.prompt for one in record.exchanges if one.prompt is not None) for record in records]
+        known = [list(prompts) for prompts in asked]
+        memory.put(_PROMPTS, parts, known)
+    return [tuple(cast("list[str]", prompts)) for prompts in known]
+
+
+def _records(entry: Entry) -> RecordColumns:
+    assert entry.folder is not None
+    return RecordColumns.joined(read_parts(entry.folder, entry.result, recount=False))
+
+
+def _facts(records: RecordColumns) -> dict[str, JsonValue]:
+    columns = records.columns
+    named: dict[str, JsonValue] = {
+        name: [str(text) for text in columns[field].texts]
+        for name, field in (("items", "item_id"), ("configs", "config"), ("splits", "split"))
+    }
+    owners, keys, values = columns["groups"].entries
+    groups: list[JsonValue] = []
+    for code, key in enumerate(keys.coded.texts):
+        chosen = keys.coded.codes == code
+        coded = Column(values.array.filter(chosen)).coded
+        of_item = np.full(len(records), -1)
+        of_item[owners[chosen]] = coded.codes
+        groups.append([key, list(coded.texts), of_item.tolist()])
+    return {**named, "groups": groups}

@@ -1,0 +1,233 @@
+"""Prepares a model for its page: its results with their metrics, slices and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from biasboard.ground.progress import Report, silent
+from evaluators.runs.measure.measuring import metric_definitions
+from leaderboard.benchmark import Column, ShareChart, SliceChart, SliceFact
+from leaderboard.pages import plots
+from leaderboard.pages.addresses import model_page, result_anchor
+from leaderboard.pages.answers import Answers, make_answers
+from leaderboard.pages.definitions import define
+from leaderboard.pages.digests import Digest, digest_of_result
+from leaderboard.pages.markup import slug
+from leaderboard.pages.sections import Files, Picture, Section, make_picture
+from leaderboard.ranking.boards import Row
+from leaderboard.verify.entries import Entry
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Metric
+
+
+class Slice(NamedTuple):
+    """One slice of the items and its metrics."""
+
+    key: str
+    value: str
+    fact: float | None
+    """Fact about the slice, such as the share of women; None if the benchmark gives none."""
+    metrics: tuple[Metric | None, ...]
+    """Metrics in the order of ``Placement.slice_metrics``; None if a metric has no such slice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """One result of a model and the table that contains it."""
+
+    section: Section
+    row: Row
+    title: str
+    anchor: str
+    files: Files
+    overall: tuple[Metric, ...]
+    """Metrics on all items, without variants."""
+    variants: tuple[Metric, ...]
+    """Variants of metrics on all items, which the page folds away."""
+    answers: Answers
+    digest: Digest
+    slice_metrics: tuple[str, ...]
+    slices: tuple[Slice, ...]
+    pictures: tuple[Picture, ...]
+
+    def label(self, metric: str) -> str:
+        """Return the name of a metric for readers."""
+        return self.section.pages.label(metric)
+
+    def text(self, metric: str) -> str:
+        """Return the description of a metric."""
+        task = self.section.table.signature.task
+        return next((known.description for known in metric_definitions(task) if known.name == metric), "")
+
+    def define(self, metric: Metric) -> str:
+        """Return the description of a metric, with its range and ideal value."""
+        found = define(self.label(metric.name), metric, self.text(metric.name))
+        return f"{found.text} {found.facts}"
+
+    @property
+    def slice_fact(self) -> SliceFact | None:
+        """The fact that is a column in the table of slices; None if no slice has one."""
+        has_any = any(slice_.fact is not None for slice_ in self.slices)
+        return self.section.pages.slice_fact if has_any else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView:
+    """A model and all its results on the board."""
+
+    id: str
+    page: str
+    placements: tuple[Placement, ...]
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if all its results come from a baseline and not from a language model."""
+        return all(placement.row.entry.is_baseline for placement in self.placements)
+
+    @property
+    def backends(self) -> str:
+        """The names of the backends that called the model, separated by commas."""
+        return ", ".join(sorted({placement.row.entry.result.model.backend for placement in self.placements}))
+
+    @property
+    def status(self) -> str:
+        """The origins of its results (accepted, local), separated by commas."""
+        return ", ".join(sorted({placement.row.entry.origin for placement in self.placements}))
+
+
+def make_models(
+    sections: Sequence[Section], manifests: Sequence[Manifest] = (), report: Report = silent
+) -> tuple[ModelView, ...]:
+    """Return a view of each model that has a result in the sections, sorted by id; baselines come last.
+
+    Args:
+        sections: All tables.
+        manifests: Manifests of the datasets that were built here, whose licences say which texts may be shown.
+        report: Callback for progress.
+    """
+    n_rows, n_drawn = sum(len(section.table.rows) for section in sections), 0
+    found = {(manifest.name, manifest.version): manifest for manifest in manifests}
+    placements: dict[str, list[Placement]] = {}
+    for section in sections:
+        signature = section.table.signature
+        manifest = found.get((signature.dataset, signature.dataset_version))
+        for row in section.table.rows:
+            report("drawing charts", n_drawn, n_rows)
+            n_drawn += 1
+            placements.setdefault(row.entry.result.model.id, []).append(_placement(section, row, manifest))
+    views = [
+        ModelView(id=model_id, page=model_page(model_id), placements=tuple(placements[model_id]))
+        for model_id in sorted(placements)
+    ]
+    return tuple(sorted(views, key=lambda view: view.is_baseline))
+
+
+def _placement(section: Section, row: Row, manifest: Manifest | None) -> Placement:
+    entry, pages = row.entry, section.pages
+    same_id = [other for other in section.table.rows if other.entry.result.model.id == entry.result.model.id]
+    detail = section.detail(row) if len(same_id) > 1 else ""
+    anchor = result_anchor(entry.result)
+    stem = f"files/{slug(entry.result.model.id)}-{anchor}"
+    slice_metrics = tuple(dict.fromkeys(name for name, group in entry.metrics if group and name not in pages.variants))
+    slices = _slices(section, entry, slice_metrics)
+    title = f"{section.title} ({detail})" if detail else section.title
+    overall = _overall(section, entry)
+    main = tuple(metric for metric in overall if metric.name not in pages.variants)
+    return Placement(
+        section=section,
+        row=row,
+        title=title,
+        anchor=anchor,
+        files=Files(stem),
+        overall=main,
+        variants=tuple(metric for metric in overall if metric.name in pages.variants),
+        answers=make_answers(entry, stem, manifest, pages.may_offend.get(section.table.signature.task)),
+        digest=digest_of_result(section, row, title, anchor),
+        slice_metrics=slice_metrics,
+        slices=slices,
+        pictures=_pictures(section, entry, slices, f"charts/{slug(entry.result.model.id)}-{anchor}"),
+    )
+
+
+def _overall(section: Section, entry: Entry) -> tuple[Metric, ...]:
+    """Return the metrics on all items: in the order of the table's columns, then the others, unknown values last."""
+    order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
+    metrics = [metric for (_, group), metric in entry.metrics.items() if not group]
+    return tuple(sorted(metrics, key=lambda metric: (metric.value is None, order.get(metric.name, len(order)))))
+
+
+def _slices(section: Section, entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
+    fact = section.pages.slice_fact
+    groups = dict.fromkeys(group for _, group in entry.metrics if len(group) == 1)
+    slices = []
+    for group in groups:
+        key, value = group[0]
+        metrics = tuple(entry.metrics.get((name, group)) for name in slice_metrics)
+        slices.append(Slice(key, value, fact.value(value) if fact and key == fact.group else None, metrics))
+    return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
+
+
+def _pictures(section: Section, entry: Entry, slices: Sequence[Slice], stem: str) -> tuple[Picture, ...]:
+    """Draw the first two metrics of the table by group, then the charts that the benchmark describes."""
+    columns = [column for column in section.columns if not column.group and _is_shown(column, entry)]
+    pictures = [_groups_picture(section, entry, column, slices, stem) for column in columns[:2]]
+    for chart in section.pages.slice_charts:
+        pictures += _slice_pictures(chart, entry, columns, slices, stem)
+    pictures += [_share_picture(chart, entry, stem) for chart in section.pages.share_charts]
+    return tuple(picture for picture in pictures if picture is not None)
+
+
+def _is_shown(column: Column, entry: Entry) -> bool:
+    """Return True if a result has the metric of a column, and in the version of the column."""
+    metric = column.of(entry)
+    return metric is not None and (column.version is None or metric.value is not None)
+
+
+def _groups_picture(
+    section: Section, entry: Entry, column: Column, slices: Sequence[Slice], stem: str
+) -> Picture | None:
+    """Draw a metric on all items and on the slices of all groups without a separate chart."""
+    own = {chart.group for chart in section.pages.slice_charts}
+    found = _of_slices(entry, column, [slice_ for slice_ in slices if slice_.key not in own])
+    if not found:
+        return None
+    names = section.pages.group_names
+    keys = sorted({names.get(slice_.key, slice_.key.replace("_", " ")) for slice_, _ in found})
+    dots = [plots.Dot("all items", metric) for metric in (column.of(entry),) if metric is not None]
+    dots += [plots.Dot(slice_.value.replace("_", " "), metric) for slice_, metric in found]
+    return _dots_picture(dots, column, f"{stem}-{column.metric}-groups", f"by {' and '.join(keys)}.")
+
+
+def _slice_pictures(
+    chart: SliceChart, entry: Entry, columns: Sequence[Column], slices: Sequence[Slice], stem: str
+) -> list[Picture | None]:
+    wanted = [slice_ for slice_ in slices if slice_.key == chart.group and chart.applies(slice_.value)]
+    sliced = {column.key: _of_slices(entry, column, wanted) for column in columns}
+    pictures = []
+    for column in chart.choose([column for column in columns if sliced[column.key]]):
+        found = sliced[column.key]
+        if (order := chart.order) is not None:
+            found = sorted(found, key=lambda each: order(each[0].value))
+        dots = [plots.Dot(chart.label(slice_.value), metric) for slice_, metric in found]
+        pictures.append(_dots_picture(dots, column, f"{stem}-{column.metric}-{chart.name}", chart.caption))
+    return pictures
+
+
+def _share_picture(chart: ShareChart, entry: Entry, stem: str) -> Picture | None:
+    metrics = {words: entry.metric(name) for name, words in chart.metrics.items()}
+    dots = [plots.Dot(words, metric) for words, metric in metrics.items() if metric is not None]
+    drawn = plots.dots(dots, title=chart.title) if len(dots) == len(metrics) else None
+    return None if drawn is None else make_picture(drawn, f"{stem}-{chart.name}", chart.caption)
+
+
+def _of_slices(entry: Entry, column: Column, slices: Sequence[Slice]) -> list[tuple[Slice, Metric]]:
+    """Return the slices for which a result has the metric, each with that metric."""
+    found = ((slice_, entry.metric(column.metric, {slice_.key: slice_.value})) for slice_ in slices)
+    return [(slice_, metric) for slice_, metric in found if metric is not None]
+
+
+def _dots_picture(dots: Sequence[plots.Dot], column: Column, stem: str, words: str) -> Picture | None:
+    chart = plots.dots(dots, title=column.label) if dots else None
+    return None if chart is None else make_picture(chart, stem, f"{column.label} {words}")

@@ -1,0 +1,250 @@
+"""Collects what happened to accepted results, by the dates that the register states, for a page and a feed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+from xml.etree import ElementTree
+
+from biasboard.ground.plain_text import printable
+from leaderboard.pages.exports import Columns, Line
+from leaderboard.pages.model_views import ModelView, Placement
+from leaderboard.ranking.boards import Board, Row
+from leaderboard.verify.entries import LeftOut
+from schemas.documents.register import Acceptance, Register
+
+Event: TypeAlias = Literal["accepted", "asked again", "preferred", "withdrawn", "disputed", "replaced"]
+
+NEWS_COLUMNS: Columns = {
+    "date": str,
+    "event": str,
+    "model": str,
+    "table": str,
+    "text": str,
+    "now": str,
+    "place": str,
+    "page": str,
+}
+MOST_SHOWN = 200
+"""Number of the newest events that the page shows; the files hold all of them."""
+_MOST_FED = 50
+_ATOM = "http://www.w3.org/2005/Atom"
+_ORDER: tuple[Event, ...] = ("withdrawn", "replaced", "disputed", "preferred", "asked again", "accepted")
+
+
+class News(NamedTuple):
+    """Something that happened to an accepted result on a day that the register states."""
+
+    date: str
+    event: Event
+    model: str
+    """Id of the model; the name of its folder if the result is not on the board any more."""
+    table: str | None
+    """Title of its table; None if no table shows it."""
+    text: str
+    """Sentences that say more; empty if there is nothing to say."""
+    now: str
+    """The state of the result today."""
+    place: str
+    page: str | None
+    """Page of the model with the anchor of the result; None if no page shows it."""
+
+
+class _Shown(NamedTuple):
+    """A result on the board and its place on the site."""
+
+    model: ModelView
+    placement: Placement
+
+    @property
+    def row(self) -> Row:
+        return self.placement.row
+
+    @property
+    def address(self) -> str:
+        return f"{self.model.page}#{self.placement.anchor}"
+
+
+def make_news(
+    register: Register, board: Board, models: Sequence[ModelView], left_out: Sequence[LeftOut]
+) -> tuple[News, ...]:
+    """Return everything that happened to accepted results, the newest first.
+
+    Only dates that the register states are used. A dispute began when the later of the two results was accepted, and a
+    result is replaced when another one of the same model on a newer version of the dataset is accepted, or one with
+    other answers is preferred.
+
+    Args:
+        register: Decisions of the maintainers.
+        board: All tables.
+        models: The pages of all models.
+        left_out: Invalid results.
+    """
+    shown = {
+        placement.row.entry.place: _Shown(model, placement)
+        for model in models
+        for placement in model.placements
+        if placement.row.entry.origin == "accepted"
+    }
+    elsewhere = _not_shown(board, left_out)
+    found = [
+        news
+        for one in register.results
+        for news in _of_result(one, shown.get(one.place), elsewhere.get(one.place, "no longer among the results"))
+    ]
+    found += _contradictions(shown)
+    found += _superseded(shown)
+    found.sort(key=lambda news: (news.model, news.place, _ORDER.index(news.event)))
+    return tuple(sorted(found, key=lambda news: news.date, reverse=True))
+
+
+def _not_shown(board: Board, left_out: Sequence[LeftOut]) -> dict[str, str]:
+    """Return why accepted results are in no table, by place."""
+    found = {one.entry.place: f"not shown: repeats {one.shown.place}" for one in board.duplicates}
+    found |= {entry.place: f"stands apart: {entry.match.reason}" for entry in board.apart}
+    return found | {one.place: f"left out: {one.reason}" for one in left_out if one.origin == "accepted"}
+
+
+def _state(row: Row) -> str:
+    if row.entry.acceptance is None:
+        return "its files are not those that were accepted"
+    if row.rank is not None:
+        return f"rank {row.rank} of {row.rank.n_ranked}"
+    return f"unranked: {row.unranked}"
+
+
+def _of_result(one: Acceptance, shown: _Shown | None, otherwise: str) -> Iterator[News]:
+    """Yield what the register says about one result."""
+
+    def event(date: str, what: Event, text: str) -> News:
+        if shown is None:
+            parts = one.place.split("/")
+            model = parts[min(1, len(parts) - 1)].replace("__", "/")
+            return News(date, what, model, None, text, otherwise, one.place, None)
+        title = shown.placement.section.title
+        return News(date, what, shown.model.id, title, text, _state(shown.row), one.place, shown.address)
+
+    yield event(one.accepted, "accepted", "")
+    if one.decision != "accepted":
+        undated = "" if one.decided else " The register does not say when: the date is that of the acceptance."
+        yield event(one.decided or one.accepted, one.decision, f"{_sentence(one.reason or '')}{undated}")
+    if one.rerun is not None:
+        agreeing = f"{one.rerun.n_agreeing} of {one.rerun.n_items} answers agree."
+        yield event(one.rerun.date, "asked again", agreeing)
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a full stop at its end, unless it ends a sentence already."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _contradictions(shown: Mapping[str, _Shown]) -> Iterator[News]:
+    """Yield the results of one model in one table whose answers contradict each other."""
+    groups: dict[tuple[str, str], list[_Shown]] = {}
+    for one in shown.values():
+        key = (one.placement.section.anchor, one.row.entry.result.model.identity_sha256)
+        groups.setdefault(key, []).append(one)
+    for group in groups.values():
+        decisions = [one.row.entry.acceptance for one in group]
+        dates = [decision.accepted for decision in decisions if decision is not None]
+        if len(group) < 2 or not dates:
+            continue
+        preferred = [decision for decision in decisions if decision is not None and decision.decision == "preferred"]
+        settled = preferred[0].decided or preferred[0].accepted if len(preferred) == 1 else None
+        for one in group:
+            if one.row.entry.double is not None:
+                event: Event = "disputed" if settled is None else "replaced"
+                yield _about(one, settled or max(dates), event, f"{one.row.entry.double}.")
+
+
+def _superseded(shown: Mapping[str, _Shown]) -> Iterator[News]:
+    """Yield the results of models that have one on a newer version of the same dataset, asked in the same way."""
+    groups: dict[tuple[str | None, ...], list[_Shown]] = {}
+    for one in shown.values():
+        signature, model = one.row.entry.result.signature, one.row.entry.result.model
+        key = (signature.dataset, signature.config, signature.prompt, model.id, model.revision)
+        if one.row.entry.acceptance is not None:
+            groups.setdefault(key, []).append(one)
+    for group in groups.values():
+        group.sort(key=_version)
+        for older in group:
+            newer = next((one for one in group if _version(one) > _version(older)), None)
+            decision = None if newer is None else newer.row.entry.acceptance
+            if newer is not None and decision is not None:
+                version = newer.row.entry.result.signature.dataset_version
+                text = f"The model has a result on version {version} of the dataset: {newer.row.entry.place}."
+                yield _about(older, decision.accepted, "replaced", text)
+
+
+def _version(one: _Shown) -> tuple[int, ...]:
+    return tuple(map(int, one.row.entry.result.signature.dataset_version.split(".")))
+
+
+def _about(one: _Shown, date: str, event: Event, text: str) -> News:
+    title, place = one.placement.section.title, one.row.entry.place
+    return News(date, event, one.model.id, title, text, _state(one.row), place, one.address)
+
+
+def news_lines(news: Sequence[News]) -> list[Line]:
+    """Return the export rows of events."""
+    return [
+        {
+            "date": one.date,
+            "event": one.event,
+            "model": one.model,
+            "table": one.table,
+            "text": one.text or None,
+            "now": one.now,
+            "place": one.place,
+            "page": one.page,
+        }
+        for one in news
+    ]
+
+
+def feed(news: Sequence[News], address: str | None) -> str | None:
+    """Return the newest events as an Atom feed; None if there is no event and thus no date.
+
+    Args:
+        news: Events, the newest first.
+        address: Address of the site, which ends with a slash; None if it has none, so that links are relative.
+
+    References:
+        RFC 4287, The Atom Syndication Format.
+    """
+    if not news:
+        return None
+    root = address or ""
+    ElementTree.register_namespace("", _ATOM)
+    top = ElementTree.Element(f"{{{_ATOM}}}feed")
+    _add(top, "title", "What is new on the board")
+    _add(top, "id", _urn(root, "feed"))
+    _add(top, "updated", _instant(news[0].date))
+    _add(_add(top, "author"), "name", "biasboard")
+    _add(top, "link", rel="self", href=f"{root}feed.xml")
+    _add(top, "link", rel="alternate", type="text/html", href=f"{root}news.html")
+    for one in news[:_MOST_FED]:
+        entry = _add(top, "entry")
+        _add(entry, "title", printable(f"{one.event}: {one.model}" + (f" in {one.table}" if one.table else "")))
+        _add(entry, "id", _urn(one.event, one.date, one.place))
+        _add(entry, "updated", _instant(one.date))
+        _add(entry, "link", rel="alternate", type="text/html", href=f"{root}{one.page or 'news.html'}")
+        _add(entry, "content", printable(f"{one.text} Now: {_sentence(one.now)}".strip(), most=2_000), type="text")
+    ElementTree.indent(top)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(top, encoding="unicode")}\n'
+
+
+def _add(parent: ElementTree.Element, name: str, text: str | None = None, **attributes: str) -> ElementTree.Element:
+    element = ElementTree.SubElement(parent, f"{{{_ATOM}}}{name}", attributes)
+    element.text = text
+    return element
+
+
+def _instant(date: str) -> str:
+    # The register states days; a feed needs an instant.
+    return f"{date}T00:00:00Z"
+
+
+def _urn(*parts: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_URL, "biasboard:" + "|".join(parts)).urn

@@ -1,0 +1,367 @@
+"""Generates all texts of the site in memory: Markdown pages from templates, exports and charts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.memory import Memory
+from biasboard.ground.plain_text import visible
+from biasboard.ground.progress import Report, silent
+from leaderboard.benchmark import load_pages
+from leaderboard.pages import exports, markup
+from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.answers import rule
+from leaderboard.pages.badges import PLACEHOLDER, Badge, make_badges
+from leaderboard.pages.blocks import make_blocks
+from leaderboard.pages.citations import bibtex, cited_index, cited_section
+from leaderboard.pages.compare import compare_files, compare_link
+from leaderboard.pages.dataset_views import DATASET_COLUMNS, BuiltDataset, DatasetView, dataset_line, make_datasets
+from leaderboard.pages.digests import digest_of_index, overview
+from leaderboard.pages.downloads import Table, index_tables, metrics_table, remembered_parquet, section_tables
+from leaderboard.pages.explorer import explorer_files, explorer_link
+from leaderboard.pages.history import history
+from leaderboard.pages.index_views import IndexView, index_placements, index_views
+from leaderboard.pages.latex import index_latex, section_latex
+from leaderboard.pages.listings import (
+    BENCHMARK_COLUMNS,
+    DATA_COLUMNS,
+    MODEL_COLUMNS,
+    benchmark_line,
+    data_lines,
+    model_line,
+)
+from leaderboard.pages.model_views import ModelView, make_models
+from leaderboard.pages.news import MOST_SHOWN, NEWS_COLUMNS, News, feed, make_news, news_lines
+from leaderboard.pages.sections import Files, Section, make_sections
+from leaderboard.pages.set_aside import APART_COLUMNS, ApartGroup, apart_lines, make_apart
+from leaderboard.pages.suites import Suites, make_suites, suite_page, suite_tables
+from leaderboard.ranking.boards import Board
+from leaderboard.verify.entries import LeftOut
+from schemas.documents.answer_key import AnswerKey
+from schemas.documents.dataset import Manifest
+from schemas.documents.register import Register
+from schemas.documents.result import Interval, Metric
+
+_MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
+
+
+class View(NamedTuple):
+    """The data that the pages are made from."""
+
+    board: Board
+    sections: tuple[Section, ...]
+    indices: tuple[IndexView, ...]
+    models: tuple[ModelView, ...]
+    left_out: tuple[LeftOut, ...]
+    manifests: tuple[Manifest, ...]
+    address: str | None = None
+    """Address of the site, which ends with a slash; None if it has none."""
+    badges: Mapping[str, tuple[Badge, ...]] = {}
+    """Badges of each model, by its id."""
+    news: tuple[News, ...] = ()
+    """Events of accepted results, the newest first."""
+    datasets: tuple[DatasetView, ...] = ()
+    """Datasets that are built here or have results, sorted by name and version."""
+    apart: tuple[ApartGroup, ...] = ()
+    """Results that stand apart, by kind."""
+    suites: Suites = Suites((), {})
+    """Parts of the suites that have results."""
+
+
+def make_view(
+    board: Board,
+    left_out: Sequence[LeftOut],
+    manifests: Sequence[Manifest],
+    report: Report = silent,
+    *,
+    address: str | None = None,
+    register: Register | None = None,
+    cards: Mapping[tuple[str, str], str] | None = None,
+    folders: Mapping[tuple[str, str], Path] | None = None,
+    keys: Sequence[AnswerKey] = (),
+) -> View:
+    """Arrange a board for its pages and draw the charts.
+
+    Args:
+        board: Tables and indices to show.
+        left_out: Invalid results, for the audit page.
+        manifests: Manifests of the datasets on this machine.
+        report: Callback for progress.
+        address: Address of the site, which ends with a slash; None if it has none.
+        register: Decisions about accepted results, with their dates; None if there are none.
+        cards: Texts of the cards of these datasets, by name and version.
+        folders: Folders of these datasets, by name and version, from which texts of parts of suites are read.
+        keys: Answer keys that the board keeps.
+    """
+    sections = make_sections(board)
+    models = make_models(sections, manifests, report)
+    indices = index_views(board)
+    news = () if register is None else make_news(register, board, models, left_out)
+    badges = make_badges(sections, indices)
+    built = [BuiltDataset(one, (cards or {}).get((one.name, one.version))) for one in manifests]
+    return View(
+        board=board,
+        sections=sections,
+        indices=indices,
+        models=models,
+        left_out=tuple(left_out),
+        manifests=tuple(manifests),
+        address=address,
+        badges=badges,
+        news=news,
+        datasets=make_datasets(sections, models, built, keys, report),
+        apart=make_apart(board, models),
+        suites=make_suites(
+            sections, models, {(one.name, one.version): one for one in manifests}, folders or {}, report
+        ),
+    )
+
+
+def generate(view: View, handwritten: Mapping[str, str], report: Report = silent) -> dict[str, str]:
+    """Generate every text file of the site.
+
+    Args:
+        view: Data to show.
+        handwritten: Markdown pages by path. Each line ``<!-- generated: NAME -->`` is replaced with the block of that
+            name.
+        report: Callback for progress.
+
+    Returns:
+        The text of each file by its path relative to the root of the site.
+
+    Raises:
+        ConfigError: a hand-written page asks for a block that does not exist, or has the path of a generated one.
+    """
+    environment = _environment()
+    exported = _exports(view, report)
+    exported |= {badge.path: badge.svg for of_model in view.badges.values() for badge in of_model}
+    if (fed := feed(view.news, view.address)) is not None:
+        exported["feed.xml"] = fed
+    files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
+    files |= {**explorer_files(view.models, report), **compare_files(view.models, report), **view.suites.files}
+    n_apart = sum(len(group.results) for group in view.apart)
+    blocks = make_blocks(environment, view.sections, view.indices, n_apart)
+    for path, text in handwritten.items():
+        if path in files:
+            raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
+        unknown = [name for name in _MARKER.findall(text) if name not in blocks]
+        if unknown:
+            raise ConfigError(f"site/docs/{path}: no generated block '{unknown[0]}'; have: {', '.join(sorted(blocks))}")
+        files[path] = _MARKER.sub(lambda found: blocks[found[1]], text)
+    return files
+
+
+def copies(view: View) -> dict[str, Path]:
+    """Return the files of runs that the site offers for download, by path relative to the root of the site."""
+    return {
+        download.path: download.source
+        for model in view.models
+        for placement in model.placements
+        for download in placement.answers.downloads
+    }
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("leaderboard.pages"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_seen,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    environment.filters |= {
+        "count": lambda n: f"{n:,}",
+        "compare_link": compare_link,
+        "explorer_link": explorer_link,
+        "front_matter": markup.front_matter,
+        "ideal": lambda value: f"{value:g}",
+        "interval": _interval,
+        "known": _known,
+        "number": markup.number,
+        "outside_text": markup.outside_text,
+        "metric_number": markup.metric_number,
+        "plain_markdown": markup.plain_markdown,
+        "sort_key": markup.sort_key,
+        "whisker": markup.whisker,
+    }
+    environment.globals["suite_page"] = suite_page
+    environment.globals["dataset_page"] = dataset_page
+    return environment
+
+
+def _seen(value: object) -> object:
+    """Return a value for a page; in a text from anywhere, characters that are not seen become escapes."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _interval(metric: Metric) -> str:
+    interval: Interval | None = metric.interval
+    return "" if interval is None else markup.interval_text(interval, signed=metric.minimum < 0)
+
+
+def _known(value: object) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, str], report: Report) -> dict[str, str]:
+    def render(template: str, **context: object) -> str:
+        return environment.get_template(template).render(**context)
+
+    pages = _lists(render, view)
+    for data in view.datasets:
+        pages[data.page.removesuffix(".html") + ".md"] = render("dataset.md.j2", data=data)
+    for suite in view.suites.views:
+        pages[suite.page.removesuffix(".html") + ".md"] = render("suite.md.j2", suite=suite)
+    for benchmark in view.board.benchmarks:
+        sections = [section for section in view.sections if section.table.signature.benchmark == benchmark]
+        indices = [index for index in view.indices if index.table.benchmark == benchmark]
+        incomplete = {
+            f"{place.dataset} {place.dataset_version}, {place.protocol}": entries
+            for place, entries in view.board.indices.incomplete.items()
+            if place.benchmark == benchmark
+        }
+        path = sections[0].page.removesuffix(".html") + ".md"
+        pages[path] = render(
+            "benchmark.md.j2",
+            benchmark=benchmark,
+            sections=sections,
+            indices=indices,
+            incomplete=incomplete,
+            exported=exported,
+        )
+    for number, model in enumerate(view.models):
+        report("writing pages", number, len(view.models))
+        placed = index_placements(view.indices, model.id)
+        digests = [*map(digest_of_index, placed), *(placement.digest for placement in model.placements)]
+        pages[model.page.removesuffix(".html") + ".md"] = render(
+            "model.md.j2",
+            model=model,
+            indices=placed,
+            digests=digests,
+            overview=(*_without_index(view.board, model.id), *overview(digests)),
+            rule=rule(),
+            badges=view.badges.get(model.id, ()),
+            history=history(model),
+            address=view.address,
+            placeholder=PLACEHOLDER,
+        )
+    return pages
+
+
+def _lists(render: Callable[..., str], view: View) -> dict[str, str]:
+    """Return the pages of which there is one each."""
+    pages = {
+        "benchmarks/index.md": render("benchmarks.md.j2", sections=view.sections, files=_files("benchmarks")),
+        "models/index.md": render("models.md.j2", models=view.models, files=_files("models")),
+        "audit.md": render(
+            "audit.md.j2",
+            lines=exports.audit_lines(view.board, view.left_out),
+            n_left_out=len(view.left_out),
+            has_apart=bool(view.apart),
+            files=_files("audit"),
+        ),
+        "news.md": render("news.md.j2", news=view.news, files=_files("news"), most_shown=MOST_SHOWN),
+        "data.md": render(
+            "data.md.j2",
+            datasets=view.datasets,
+            dataset_files=_files("datasets"),
+            lines=data_lines(view.sections, view.manifests),
+            files=_files("data"),
+        ),
+        "explorer.md": render("explorer.md.j2"),
+        "compare.md": render("compare.md.j2"),
+    }
+    if view.suites.views:
+        pages["part.md"] = render("part.md.j2", suites=view.suites.views, files=view.suites.by_suite)
+    if view.apart:
+        pages["apart.md"] = render("apart.md.j2", groups=view.apart, files=_files("apart"))
+    return pages
+
+
+def _without_index(board: Board, model_id: str) -> Iterator[str]:
+    """Yield a sentence for each index that a model does not have, with the reason."""
+    for place, entries in board.indices.incomplete.items():
+        for entry in entries:
+            if entry.model_id == model_id:
+                where = f"{place.dataset} {place.dataset_version}, {place.protocol}"
+                yield f"It has no index and so no rank on {where}: {entry.reason}."
+
+
+def _files(stem: str) -> Files:
+    return Files(f"files/{stem}")
+
+
+def tables_of(view: View) -> Iterator[Table]:
+    """Yield every table that the site offers for download."""
+    manifests = {(manifest.name, manifest.version): manifest for manifest in view.manifests}
+    for section in view.sections:
+        yield from section_tables(section, manifests)
+    for index in view.indices:
+        yield from index_tables(index, manifests)
+    for model in view.models:
+        for placement in model.placements:
+            yield metrics_table(placement, manifests)
+    yield Table(_files("audit"), exports.AUDIT_COLUMNS, exports.audit_lines(view.board, view.left_out))
+    yield Table(_files("data"), DATA_COLUMNS, data_lines(view.sections, view.manifests))
+    yield Table(_files("datasets"), DATASET_COLUMNS, [dataset_line(data) for data in view.datasets])
+    for data in view.datasets:
+        yield from data.tables
+    yield from suite_tables(view.suites)
+    if view.apart:
+        yield Table(_files("apart"), APART_COLUMNS, apart_lines(view.apart))
+    yield Table(_files("benchmarks"), BENCHMARK_COLUMNS, [benchmark_line(section) for section in view.sections])
+    if view.news:
+        yield Table(_files("news"), NEWS_COLUMNS, news_lines(view.news))
+    yield Table(_files("models"), MODEL_COLUMNS, [model_line(model) for model in view.models])
+
+
+def _exports(view: View, report: Report) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for number, table in enumerate(found := list(tables_of(view))):
+        report("writing tables", number, len(found))
+        files |= table.texts
+    for section in view.sections:
+        cited = cited_section(section, files[section.files.json])
+        files |= {section.files.tex: section_latex(section), section.files.bib: bibtex(cited, view.address)}
+    for index in view.indices:
+        papers = load_pages(index.table.benchmark).papers
+        cited = cited_index(index, papers, files[index.files.json])
+        files |= {index.files.tex: index_latex(index, papers), index.files.bib: bibtex(cited, view.address)}
+    return files
+
+
+def parquet_files(view: View, texts: Mapping[str, str], memory: Memory, report: Report = silent) -> dict[str, bytes]:
+    """Return every table that the site offers as a Parquet file, by path relative to the root of the site.
+
+    Args:
+        view: Data to show.
+        texts: All texts of the site by path, as :func:`generate` returns them.
+        memory: The memory of this machine, from which files of unchanged tables are taken.
+        report: Callback for progress.
+    """
+    files = {}
+    for number, table in enumerate(found := list(tables_of(view))):
+        report("writing Parquet files", number, len(found))
+        files[table.files.parquet] = remembered_parquet(table, texts[table.files.json], memory)
+    return files
+
+
+def _charts(view: View) -> dict[str, str]:
+    pictures = [section.picture for section in view.sections if section.picture is not None]
+    pictures += [index.picture for index in view.indices if index.picture is not None]
+    pictures += [picture for index in view.indices for picture in index.charts]
+    for model in view.models:
+        pictures += [picture for placement in model.placements for picture in placement.pictures]
+    pictures += [one.picture for data in view.datasets for one in data.missed if one.picture is not None]
+    drawings = {picture.light: picture.chart.light for picture in pictures}
+    return drawings | {picture.dark: picture.chart.dark for picture in pictures}

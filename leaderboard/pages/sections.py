@@ -1,0 +1,329 @@
+"""Prepares a table for its page: title, facts, files and chart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from evaluators.benchmark import load_benchmark
+from leaderboard.benchmark import BenchmarkPages, Column, load_pages
+from leaderboard.pages import plots
+from leaderboard.pages.addresses import model_page, plain, table_anchor
+from leaderboard.pages.definitions import Definition, define
+from leaderboard.pages.markup import slug
+from leaderboard.ranking.boards import Board, ResultTable, Row, table_title
+from leaderboard.ranking.bounds import bounds_note, detectable_note
+from schemas.documents.result import Metric
+
+_MOST_NAMES = 3
+_MOST_HEADLINES = 4
+SUMMARY_ROWS = 10
+"""Number of models from each table that the front page shows."""
+
+
+class Files(NamedTuple):
+    """The paths of the exports of a table, relative to the root of the site."""
+
+    stem: str
+    """Path without an ending."""
+
+    @property
+    def json(self) -> str:
+        """The path of the rows as JSON."""
+        return f"{self.stem}.json"
+
+    @property
+    def csv(self) -> str:
+        """The path of the rows as CSV."""
+        return f"{self.stem}.csv"
+
+    @property
+    def parquet(self) -> str:
+        """The path of the rows as Parquet."""
+        return f"{self.stem}.parquet"
+
+    @property
+    def tex(self) -> str:
+        """The path of the table for a paper, as LaTeX; only tables that compare models have one."""
+        return f"{self.stem}.tex"
+
+    @property
+    def bib(self) -> str:
+        """The path of the entries to cite, as BibTeX; only tables that compare models have one."""
+        return f"{self.stem}.bib"
+
+
+class Picture(NamedTuple):
+    """A chart and the paths of its two drawings, relative to the root of the site; sizes are in pixels."""
+
+    chart: plots.Chart
+    light: str
+    dark: str
+    caption: str
+    width: int
+    height: int
+
+    @property
+    def alt(self) -> str:
+        """The description of the chart in words."""
+        return self.chart.alt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A table and its place on a page."""
+
+    table: ResultTable
+    title: str
+    anchor: str
+    page: str
+    files: Files
+    comparisons: Files
+    picture: Picture | None
+    shows_gate: bool
+    """True if the chart has a line that models must exceed before they are ranked."""
+
+    @property
+    def pages(self) -> BenchmarkPages:
+        """The page description of the benchmark."""
+        return load_pages(self.table.signature.benchmark)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the table shows: all but the variants of metrics."""
+        return tuple(column for column in self.table.columns if column.metric not in self.pages.variants)
+
+    @property
+    def variants(self) -> tuple[Column, ...]:
+        """The columns with variants of metrics, which the page folds away."""
+        return tuple(column for column in self.table.columns if column.metric in self.pages.variants)
+
+    @property
+    def headlines(self) -> tuple[Column, ...]:
+        """The columns that summaries speak about: those that the benchmark names, or else the first ones."""
+        whole = [column for column in self.columns if not column.group]
+        order = self.pages.headlines
+        if not order:
+            return tuple(whole[:_MOST_HEADLINES])
+        named = [column for column in whole if column.metric in order]
+        return tuple(sorted(named, key=lambda each: order.index(each.metric)))
+
+    @property
+    def n_baselines(self) -> int:
+        """The number of rows that are baselines."""
+        return sum(row.entry.is_baseline for row in self.table.rows)
+
+    @property
+    def n_separable(self) -> int:
+        """The number of pairs of ranked models that the data can tell apart."""
+        return sum(comparison.separable for comparison in self.table.comparisons)
+
+    @property
+    def primary_label(self) -> str:
+        """The heading of the metric that ranks the rows, or ``none``."""
+        labels = {column.key: column.heading for column in self.table.columns}
+        primary = self.table.primary
+        return "none" if primary is None else labels.get(primary, self.pages.label(primary))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The sentences above the table."""
+        signature = self.table.signature
+        n_ranked, n_models = len(self.table.ranked), len(self.table.rows) - self.n_baselines
+        models = "1 model" if n_models == 1 else f"{n_models} models"
+        baselines = "1 baseline" if self.n_baselines == 1 else f"{self.n_baselines} baselines"
+        parts = f" in {len(signature.parts)} parts" if signature.parts else ""
+        sentences = [f"{signature.n_items:,} items{parts}, {models} ({n_ranked} ranked) and {baselines}."]
+        if self.table.primary is None:
+            ranks = (
+                "the index of all configs ranks the models, not this table"
+                if load_benchmark(signature.benchmark).indices
+                else "no metric ranks the models"
+            )
+            sentences.append(f"In {signature.benchmark} {ranks}; the rows are sorted by name.")
+        elif n_ranked == 1:
+            sentences.append("Only one model is ranked, so its rank says nothing yet.")
+        elif n_ranked > 1:
+            n_pairs = len(self.table.comparisons)
+            sentences.append(
+                f"{self.n_separable} of {n_pairs} pairs of ranked models can be told apart by {self.primary_label}."
+            )
+            sentences += filter(None, [detectable_note(self.table.detectable, self.primary_label, n_pairs)])
+        listed = load_benchmark(signature.benchmark).baselines
+        if not self.n_baselines and listed and not any(row.entry.is_imported for row in self.table.rows):
+            sentences.append(
+                "No baseline was scored with this prompt; it takes: biasboard run --dataset "
+                f"out/datasets/{signature.dataset} --config {signature.config} --prompt {signature.prompt} "
+                "--backend baseline --model all"
+            )
+        return tuple(sentences)
+
+    @property
+    def ranking_note(self) -> str:
+        """The sentence above the summary on the front page, which says what the summary leaves out."""
+        n_ranked = len(self.table.ranked)
+        if n_ranked == 0:
+            return f"No model is ranked yet. {self.without_rank}Baselines in the full table: {self.n_baselines}."
+        shown = (
+            f"the {SUMMARY_ROWS} of {n_ranked} models that are nearest to the ideal"
+            if n_ranked > SUMMARY_ROWS
+            else "all models"
+        )
+        told_apart = "; no two models can be told apart" if n_ranked > 1 and self.n_separable == 0 else ""
+        baselines = f"Baselines in the full table: {self.n_baselines}."
+        return f"Ranked by {self.primary_label}: {shown}{told_apart}. {self.without_rank}{baselines}"
+
+    @property
+    def figure_caption(self) -> str:
+        """The caption of the chart on the front page."""
+        marks = "Filled circles are models, hollow diamonds are baselines, and lines are 95 % intervals."
+        gate = " Only models beyond the dashed line can have a rank: they achieve more than every baseline."
+        return marks + (gate if self.shows_gate else "")
+
+    @property
+    def without_rank(self) -> str:
+        """The sentence on the models that have no rank, which ends with a space; empty if all have one."""
+        names = [row.entry.result.model.id for row in self.table.rows if row.rank is None and not row.entry.is_baseline]
+        return named_without_rank(names)
+
+    def gap_note(self, row: Row, column: Column) -> str:
+        """Return words on what missing answers could change, for the cell of the ranking metric; else empty."""
+        is_ranking = column.metric == self.table.primary and not column.group
+        return bounds_note(row.bounds) if is_ranking else ""
+
+    def example(self, column: Column) -> Metric | None:
+        """Return one metric of a column, for the version and ideal value that all its cells share."""
+        return next((metric for row in self.table.rows if (metric := column.of(row.entry))), None)
+
+    def description(self, column: Column) -> str:
+        """Return the description of a column."""
+        return column.description(self.table.signature.task)
+
+    def definitions(self, columns: Sequence[Column]) -> tuple[Definition, ...]:
+        """Return what readers need to understand some columns."""
+        return tuple(
+            define(column.heading, metric, self.description(column))
+            for column in columns
+            if (metric := self.example(column)) is not None
+        )
+
+    def model_page(self, row: Row) -> str:
+        """Return the path of the page of a row's model."""
+        return model_page(row.entry.result.model.id)
+
+    def detail(self, row: Row) -> str:
+        """Return what distinguishes rows with the same model id: backend, precision and short revision.
+
+        The text is empty for a baseline.
+        """
+        model = row.entry.result.model
+        if row.entry.is_baseline:
+            return ""
+        parts = [model.backend, model.precision, _short_revision(model.revision)]
+        return ", ".join(part for part in parts if part)
+
+
+def _short_revision(revision: str | None) -> str | None:
+    return None if revision is None else revision.removeprefix("sha256:")[:10]
+
+
+def named_without_rank(names: Sequence[str]) -> str:
+    """Return a sentence that names the first models without a rank, and ends with a space; empty if there are none."""
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"Without a rank, for reasons that the table gives: {', '.join(names[:_MOST_NAMES])}{more}. "
+
+
+def make_sections(board: Board) -> tuple[Section, ...]:
+    """Return a section for each table of the board."""
+    return tuple(_section(table, board.tables) for table in board.tables)
+
+
+def _section(table: ResultTable, all_tables: Sequence[ResultTable]) -> Section:
+    signature = table.signature
+    anchor = table_anchor(signature, table.signature_sha256)
+    stem = f"files/{plain(signature.benchmark)}-{anchor}"
+    pages = load_pages(signature.benchmark)
+    gate = _gate_line(table, pages)
+    chart = _scatter(table, pages, gate) or _dots(table, pages)
+    return Section(
+        table=table,
+        title=table_title(table, all_tables),
+        anchor=anchor,
+        page=f"benchmarks/{slug(signature.benchmark)}.html",
+        files=Files(stem),
+        comparisons=Files(f"{stem}-comparisons"),
+        picture=None if chart is None else make_picture(chart, f"charts/{anchor}", ""),
+        shows_gate=gate is not None,
+    )
+
+
+def _plane(table: ResultTable, pages: BenchmarkPages) -> tuple[Column, Column] | None:
+    """Return the columns on the vertical and the horizontal axis, if the benchmark says that two explain each other."""
+    columns = {column.key: column for column in table.columns}
+    plane = pages.layout(lambda name: any(column.metric == name for column in table.columns)).plane
+    if plane is None or not columns.keys() >= set(plane):
+        return None
+    y, x = plane
+    return columns[y], columns[x]
+
+
+def _scatter(table: ResultTable, pages: BenchmarkPages, gate: plots.GateLine | None) -> plots.Chart | None:
+    """Draw two columns against each other."""
+    plane = _plane(table, pages)
+    if plane is None:
+        return None
+    y_column, x_column = plane
+    points = []
+    for row in table.rows:
+        x, y = x_column.of(row.entry), y_column.of(row.entry)
+        if x is not None and y is not None:
+            points.append(plots.ScatterPoint(label=_short(row), x=x, y=y, is_baseline=row.entry.is_baseline))
+    return plots.scatter(points, x_title=x_column.heading, y_title=y_column.heading, gate=gate)
+
+
+def _gate_line(table: ResultTable, pages: BenchmarkPages) -> plots.GateLine | None:
+    """Return the line of the best baseline, if an axis shows what a model must achieve before it is ranked."""
+    gate = load_benchmark(table.signature.benchmark).gate(table.signature.task)
+    plane = _plane(table, pages)
+    axes: tuple[Literal["y", "x"], ...] = ("y", "x")
+    for axis, column in zip(axes, plane or (), strict=False):
+        if gate is not None and column.metric == gate.metric and not column.group:
+            found = [column.of(row.entry) for row in table.rows if row.entry.is_baseline]
+            values = [metric.value for metric in found if metric is not None and metric.value is not None]
+            if values:
+                return plots.GateLine(axis, max(values), "best baseline: no rank up to here")
+    return None
+
+
+def _dots(table: ResultTable, pages: BenchmarkPages) -> plots.Chart | None:
+    """Draw the first column of a table, one dot for each row."""
+    column = next((column for column in table.columns if column.metric not in pages.variants), None)
+    if column is None or len(table.rows) < 2:
+        return None
+    dots = [
+        plots.Dot(_short(row), metric, row.entry.is_baseline)
+        for row in table.rows
+        if (metric := column.of(row.entry)) is not None
+    ]
+    return plots.dots(dots, title=column.heading)
+
+
+def _short(row: Row) -> str:
+    return row.entry.result.model.id.rpartition("/")[2]
+
+
+def make_picture(chart: plots.Chart, stem: str, caption: str) -> Picture:
+    """Return a chart with the paths of its drawings and its size, which is read from the SVG.
+
+    Args:
+        chart: Chart to place.
+        stem: Path of the drawings without the ending.
+        caption: Caption below the chart.
+    """
+    size = re.search(r'width="(\d+)" height="(\d+)"', chart.light)
+    width, height = (int(size[1]), int(size[2])) if size else (0, 0)
+    return Picture(chart, f"{stem}.svg", f"{stem}-dark.svg", caption, width, height)

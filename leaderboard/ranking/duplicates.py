@@ -1,0 +1,203 @@
+"""Finds results that must not each have a rank: of one model twice, or with the answers of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from leaderboard.verify.entries import Entry, Match, model_label, why_unranked
+
+_NEAR = 1e-4
+"""Largest difference of the primary metric on any resample between a result and a copy that was changed a little."""
+_LEAST_SPREAD = 1e-3
+"""Standard deviation of the primary metric over resamples below which near values say nothing: of perfect models."""
+
+
+class Duplicate(NamedTuple):
+    """A valid result that is not shown, because another result of the same model and signature is shown."""
+
+    entry: Entry
+    shown: Entry
+
+    @property
+    def agrees(self) -> bool:
+        """True if both hold the same answers, or nearly the same."""
+        return self.entry.answers_sha256 == self.shown.answers_sha256 or _is_near(self.entry, self.shown)
+
+
+class Singled(NamedTuple):
+    """The results of one table, without duplicates."""
+
+    shown: tuple[Entry, ...]
+    duplicates: tuple[Duplicate, ...]
+
+
+def precedence(entry: Entry) -> tuple[bool, bool, str, str]:
+    """Return a sort key: accepted results before local ones, by the date of acceptance, then by place."""
+    decision = entry.acceptance
+    date = "" if decision is None else decision.accepted
+    return entry.origin != "accepted", decision is None, date, entry.place
+
+
+def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the results; those that claim the identity of a model under another name are set apart.
+
+    The result that was accepted first has the identity. If the register says nothing, none of them has it, except among
+    local runs, where it is the first by place.
+
+    Args:
+        entries: All results.
+    """
+    claims: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=precedence):
+        claims.setdefault(entry.result.model.identity_sha256, []).append(entry)
+    found = []
+    for entry in entries:
+        first = claims[entry.result.model.identity_sha256][0]
+        others = [one for one in claims[entry.result.model.identity_sha256] if _name(one) != _name(entry)]
+        is_settled = first.origin == "local" or first.acceptance is not None
+        if others and not (is_settled and _name(first) == _name(entry)):
+            reason = (
+                f"claims the identity of {model_label(others[0])} in {others[0].place}; a maintainer has to settle it"
+            )
+            entry = replace(entry, match=Match("unknown", reason))
+        found.append(entry)
+    return found
+
+
+def _name(entry: Entry) -> tuple[str, str | None]:
+    return entry.result.model.id, entry.result.model.revision
+
+
+class FirstAnswers:
+    """The first model that gave each set of answers, over all tables: answers can be read in several ways."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        """Note who was first.
+
+        Args:
+            entries: All results on the board.
+        """
+        self._first: dict[str, Entry] = {}
+        for entry in sorted(entries, key=_replayed_last):
+            # The gate keeps the answers of baselines from a rank; anybody can call a result a baseline.
+            if not entry.is_baseline:
+                self._first.setdefault(entry.answers_sha256, entry)
+
+    def why_copied(self, entry: Entry) -> str | None:
+        """Return why a result with the answers of another model has no rank; None if it was the first."""
+        if entry.is_baseline:
+            return None
+        first = self._first[entry.answers_sha256]
+        if first.result.model.identity_sha256 == entry.result.model.identity_sha256:
+            return None
+        return f"gives exactly the answers of {model_label(first)}, so it has no rank of its own"
+
+
+def _replayed_last(entry: Entry) -> tuple[bool, bool, bool, str, str]:
+    # Replayed answers were given before.
+    return (entry.is_replayed, *precedence(entry))
+
+
+def singled(entries: Sequence[Entry], answers: FirstAnswers) -> Singled:
+    """Return the results of one signature to show, each with the reason why it may have no rank of its own.
+
+    Of several results with the same answers of the same model, the first is shown. If they have other answers and the
+    same origin, all of them are shown and disputed, since nothing says which of them is the model's.
+
+    Args:
+        entries: Results of one signature.
+        answers: The first results with each set of answers.
+    """
+    of_models: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=precedence):
+        of_models.setdefault(entry.result.model.identity_sha256, []).append(entry)
+    shown: list[Entry] = []
+    duplicates: list[Duplicate] = []
+    for first, *others in of_models.values():
+        # Two machines differ in the last digits, which is no dispute.
+        disputing = [
+            other
+            for other in others
+            if other.origin == first.origin
+            and other.answers_sha256 != first.answers_sha256
+            and not _is_near(first, other)
+        ]
+        duplicates += [Duplicate(other, first) for other in others if other not in disputing]
+        shown += _disputed([first, *disputing]) if disputing else [first]
+    return Singled(tuple(_marked(shown, answers)), tuple(duplicates))
+
+
+def _disputed(entries: Sequence[Entry]) -> list[Entry]:
+    """Return results of one model that contradict each other, each with the place of another one."""
+    accepted = [one for one in entries if one.acceptance is not None and one.acceptance.decision != "withdrawn"]
+    preferred = [one for one in accepted if one.acceptance is not None and one.acceptance.decision == "preferred"]
+    # Nobody loses a rank to a result that no maintainer has seen.
+    for chosen, why in ((preferred, "which a maintainer prefers"), (accepted, "which was accepted before")):
+        if len(chosen) == 1:
+            reason = f"has other answers than {chosen[0].place}, {why}"
+            return [entry if entry is chosen[0] else replace(entry, double=reason) for entry in entries]
+    found = []
+    for entry in entries:
+        other = next(one for one in entries if one is not entry)
+        reason = f"disputed: {other.place} has other answers of the same model; a maintainer has to settle it"
+        found.append(replace(entry, double=reason))
+    return found
+
+
+def _marked(entries: Sequence[Entry], answers: FirstAnswers) -> Iterator[Entry]:
+    """Yield the results, and mark those that repeat another one or another result of the same model revision."""
+    ordered = sorted(entries, key=_replayed_last)
+    seen: list[Entry] = []
+    for entry in ordered:
+        reason = entry.double
+        if reason is None and not entry.is_baseline:
+            reason = _unsettled(entry, entries) or answers.why_copied(entry) or _why_double(entry, seen)
+        marked = replace(entry, double=reason)
+        if not entry.is_baseline:
+            seen.append(marked)
+        yield marked
+
+
+def _unsettled(entry: Entry, entries: Sequence[Entry]) -> str | None:
+    """Return why nobody can tell who gave some answers first; None if it is known or nobody else gives them."""
+    if entry.origin != "accepted" or entry.acceptance is not None:
+        return None
+    alike = [
+        other
+        for other in entries
+        if other.origin == "accepted"
+        and not other.is_baseline
+        and other.result.model.identity_sha256 != entry.result.model.identity_sha256
+        and (other.answers_sha256 == entry.answers_sha256 or _is_near(entry, other))
+    ]
+    if not alike or any(other.acceptance is not None for other in alike):
+        return None
+    return (
+        f"gives the answers of {model_label(alike[0])}, and the register does not say which of them was accepted first"
+    )
+
+
+def _why_double(entry: Entry, before: Sequence[Entry]) -> str | None:
+    model = entry.result.model
+    for other in before:
+        if _is_near(entry, other):
+            return f"differs from {model_label(other)} by less than {_NEAR:g} on every resample: a copy has no rank"
+    for other in before:
+        same = (other.result.model.id, other.result.model.revision) == (model.id, model.revision)
+        if same and other.double is None and why_unranked(other) is None:
+            how = ", ".join(filter(None, (other.result.model.backend, other.result.model.precision)))
+            return f"another result of the same model revision has the rank ({how})"
+    return None
+
+
+def _is_near(one: Entry, other: Entry) -> bool:
+    ours, theirs = one.primary_resamples, other.primary_resamples
+    if ours is None or theirs is None or ours.shape != theirs.shape:
+        return False
+    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()) or ours.std() < _LEAST_SPREAD:
+        return False
+    return bool(np.abs(ours - theirs).max() <= _NEAR)

@@ -1,0 +1,217 @@
+"""The results on the board: checked, with recomputed metrics and the values that tables may show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from evaluators.benchmark import load_benchmark
+from evaluators.runs.measure.gates import Standing
+from evaluators.statistics.bootstrap import FloatArray
+from evaluators.task import load_task
+from leaderboard.verify.commands import plain_command
+from leaderboard.verify.examples import Examples
+from schemas.documents.metric_comparison import MetricKey, key_of
+from schemas.documents.register import Acceptance
+from schemas.documents.result import Metric, Result, SplitCounts
+
+MIN_COVERAGE = 0.95
+"""Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked."""
+
+TEXTS_ELSEWHERE = "its texts are kept elsewhere, and no maintainer has compared them with its numbers"
+"""Claim that a result without its texts rests on until they are compared."""
+
+Origin: TypeAlias = Literal["accepted", "local"]
+
+
+class Root(NamedTuple):
+    """A folder that is searched for results, and their origin."""
+
+    folder: Path
+    origin: Origin
+
+    def place(self, path: Path) -> str:
+        """Return the folder of a file, relative to this folder."""
+        return path.parent.relative_to(self.folder).as_posix()
+
+
+Provenance: TypeAlias = Literal["claimed", "recomputed", "rerun"]
+Extent: TypeAlias = Literal["whole", "slice", "unknown"]
+
+
+class Match(NamedTuple):
+    """The part of a known dataset that a result asks about."""
+
+    extent: Extent
+    """Part of the config or suite; ``whole`` also for the items that are asked by default, if these are fewer, and
+    ``unknown`` if the board has no answer key of it."""
+    reason: str | None
+    """Reason why the result gets no rank; None if it asks about the whole config or suite."""
+    is_held_out: bool = False
+    """True if the right answers of the dataset are secret, so that its items must not be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A result whose metrics were recomputed and agree with the stored ones."""
+
+    result: Result
+    origin: Origin
+    place: str
+    """Folder of the result, relative to the folder that was searched."""
+    metrics: Mapping[MetricKey, Metric]
+    """All metrics of the current code, computed from the records, whatever the result says."""
+    n_recomputed: int
+    """Number of stored metrics that were compared with recomputed ones."""
+    primary_resamples: FloatArray | None
+    """Value of the primary metric on each bootstrap resample, shape (n_resamples,), NaN if undefined; None if the
+    metric has no value."""
+    index_resamples: Mapping[str, FloatArray] = field(default_factory=dict)
+    """The same arrays for the metrics that an index of the benchmark averages, by name."""
+    by_part: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Values in each part of a suite, for the metrics that are compared over sets of examples."""
+    match: Match
+    """The part of a known dataset whose items the records were compared with."""
+    items_sha256: str
+    """Hash of what the records say about their items, by which slices of one size are told apart."""
+    answers_sha256: str
+    """Hash of the model's answers; results of different models do not have the same one by chance."""
+    acceptance: Acceptance | None = None
+    """Decision of a maintainer about exactly this result; None if there is none."""
+    double: str | None = None
+    """Reason why another result on the board keeps this one from a rank of its own; None if none does."""
+    earlier: tuple[Metric, ...] = ()
+    """Metrics that the result has in other versions than the current code."""
+    coverage: tuple[SplitCounts, ...] = ()
+    """Counts of each split of each part, as the records have them."""
+    standing: Standing | None = None
+    """Standing of the model among the baselines of the benchmark; None if the items have no right answers or the task
+    has no gate."""
+    rescored: tuple[str, ...] = ()
+    """Labels of the scorers of texts whose scores were computed again; those of others were taken as stored."""
+    folder: Path | None = None
+    """Folder of the result, from which the site copies its records; None if there is none."""
+    examples: Examples = field(default_factory=Examples)
+    """Records that the page of the model shows."""
+
+    def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
+        """Return a metric on a slice, or on all items by default; None if the task has no such metric."""
+        return self.metrics.get(key_of(name, group or {}))
+
+    @property
+    def primary(self) -> Metric | None:
+        """The metric that ranks the models of the benchmark; None if the benchmark names none."""
+        name = load_benchmark(self.result.signature.benchmark).primary_metric
+        return None if name is None else self.metric(name)
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if the result comes from a baseline and not from a language model."""
+        return self.result.model.endpoint == "baseline"
+
+    @property
+    def command(self) -> str | None:
+        """The command that gave the answers; None if the stored text is none that a reader may run."""
+        return plain_command(self.result.command)
+
+    @property
+    def claim(self) -> str | None:
+        """The claim that the numbers rest on and that no computation can confirm; None if there is none."""
+        if self.result.environment.corruption is not None:
+            return f"the answers look changed ({self.result.environment.corruption})"
+        if self.is_imported:
+            return "the answers were given elsewhere and published"
+        if self.result.model.endpoint == "replay":
+            return "the answers come from a file"
+        if self.result.withheld is not None and not self.has_compared_texts:
+            return TEXTS_ELSEWHERE
+        taken = [label for label in self._scorers if label not in self.rescored]
+        return f"scores of {', '.join(taken)} are taken as stored" if taken else None
+
+    @property
+    def _scorers(self) -> tuple[str, ...]:
+        return tuple(scorer.label for scorer in self.result.scorers)
+
+    @property
+    def provenance(self) -> Provenance:
+        """The origin of the numbers: claims, stored answers from which they were computed, or answers asked again."""
+        if self.claim is not None:
+            return "claimed"
+        rerun = None if self.acceptance is None else self.acceptance.rerun
+        return "rerun" if rerun is not None and rerun.n_agreeing == rerun.n_items else "recomputed"
+
+    @property
+    def has_compared_texts(self) -> bool:
+        """True if a maintainer made this result again from its texts, which are kept elsewhere."""
+        return self.acceptance is not None and self.acceptance.texts_compared is not None
+
+    @property
+    def is_replayed(self) -> bool:
+        """True if the answers come from a file and not from the model itself."""
+        return self.result.model.endpoint == "replay"
+
+    @property
+    def is_imported(self) -> bool:
+        """True if the answers were published elsewhere and imported, so that they only share tables with others."""
+        signature = self.result.signature
+        prompt = load_task(signature.task).prompts.get(signature.prompt)
+        return prompt is not None and prompt.requires == "import"
+
+
+def model_label(entry: Entry) -> str:
+    """Return the model id with revision, precision and adapters, which distinguish results of the same id."""
+    model = entry.result.model
+    adapters = "" if model.adapters_sha256 is None else f"LoRA {model.adapters_sha256[:8]}"
+    details = [text for text in (model.revision, model.precision, adapters) if text]
+    return model.id if not details else f"{model.id} ({', '.join(details)})"
+
+
+def why_unranked(entry: Entry) -> str | None:
+    """Return why a result cannot be ranked, whatever its metrics are; None if it can be."""
+    if entry.is_baseline:
+        return "baselines are shown for comparison and never ranked"
+    if entry.match.reason is not None:
+        return entry.match.reason
+    if entry.acceptance is not None and entry.acceptance.decision == "withdrawn":
+        when = f" on {entry.acceptance.decided}" if entry.acceptance.decided else ""
+        return f"withdrawn{when}: {entry.acceptance.reason}"
+    if entry.result.model.endpoint == "replay" and not entry.is_imported:
+        return "replayed: its answers come from an earlier run or a file and may repeat another row"
+    if entry.double is not None:
+        return entry.double
+    counts = entry.result.counts
+    if counts.scored < MIN_COVERAGE * counts.items:
+        return f"{counts.scored} of {counts.items} items scored; a rank needs at least {MIN_COVERAGE:.0%}"
+    if (lost := _lost_split(entry)) is not None:
+        return lost
+    # A few items that support a measurement are a small share of all, and a part that is lost must not raise a mean.
+    lacking = [one for one in entry.coverage if one.counts.scored < MIN_COVERAGE * one.counts.items]
+    if lacking:
+        first = lacking[0]
+        more = f", and {len(lacking) - 1} more splits like it" if len(lacking) > 1 else ""
+        return (
+            f"{first.counts.scored} of {first.counts.items} items of {first.part}/{first.split} scored{more}; a rank "
+            f"needs at least {MIN_COVERAGE:.0%} of each split"
+        )
+    return None
+
+
+def _lost_split(entry: Entry) -> str | None:
+    """Return which part of a suite lacks a split that most of its parts have; None if none does."""
+    parts = entry.result.signature.parts
+    for split in entry.result.signature.splits if parts else ():
+        having = {one.part for one in entry.coverage if one.split == split}
+        if len(parts) / 2 < len(having) < len(parts):
+            lacking = next(part for part in parts if part not in having)
+            return f"part {lacking} has no items of split {split}, which most parts have; a rank needs every part"
+    return None
+
+
+class LeftOut(NamedTuple):
+    """An invalid result that is not shown, and the reason."""
+
+    place: str
+    origin: Origin
+    reason: str

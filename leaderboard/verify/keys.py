@@ -1,0 +1,371 @@
+"""Finds the answer keys of the datasets that the board knows, and compares the records of a result with them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import check_readable, replacing, sha256_file
+from biasboard.ground.memory import Memory
+from biasboard.ground.plugins import HINT
+from evaluators.benchmark import benchmarks
+from evaluators.runs.measure.answer_keys import (
+    ItemHashes,
+    KeyHashes,
+    MadeKey,
+    answer_key,
+    has_known_requests,
+    item_hashes_in,
+    key_name,
+)
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.selection import select
+from evaluators.task import load_task, prompt_of
+from leaderboard.verify.entries import Match
+from schemas.documents.answer_key import AnswerKey, KeyExtent
+from schemas.documents.dataset import Manifest
+from schemas.documents.result import Signature
+from schemas.files import contract
+from schemas.files.key_secret import VARIABLE, KeySecret, read_key_secret
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_hashes import asked_sha256, items_sha256
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
+
+_MADE = "answer key of a dataset"
+
+
+@dataclass(frozen=True)
+class KnownKey:
+    """An answer key that the board trusts, from a file or from a dataset on this machine."""
+
+    key: AnswerKey
+    place: str
+    """Path of the key, or of the dataset, for messages."""
+    read_items: Path | bytes
+    """File of the item hashes, or its contents."""
+    secret: KeySecret | None = None
+    """Secret under which the key was made; None if it was made without one, or if the board does not have it."""
+
+    @property
+    def is_secret(self) -> bool:
+        """True if the right answers are not public, so that the key was made with a secret."""
+        return self.key.secret_id is not None
+
+    @property
+    def is_locked(self) -> bool:
+        """True if nothing can be compared with the key, because the board does not have its secret."""
+        return self.is_secret and self.secret is None
+
+    @property
+    def hashes(self) -> KeyHashes:
+        """The hashes of records as this key has them."""
+        return KeyHashes(self.secret)
+
+    @property
+    def sha256(self) -> str:
+        """The hash of everything in the key."""
+        return strict_json.sha256(contract.dump(self.key))
+
+    @cached_property
+    def items(self) -> ItemHashes:
+        """The hash of each item in order, shape (n, 32).
+
+        Raises:
+            DataError: the file is missing or is not the one that the key names.
+        """
+        if isinstance(self.read_items, bytes):
+            return item_hashes_in(self.read_items)
+        check_readable(self.read_items)
+        if sha256_file(self.read_items) != self.key.items_file_sha256:
+            raise DataError(f"{self.read_items}: is not the file that {self.place} names; make the keys again")
+        return item_hashes_in(self.read_items.read_bytes())
+
+    @cached_property
+    def place_of(self) -> dict[bytes, int]:
+        """The place of each item by its hash."""
+        return {hashed.tobytes(): place for place, hashed in enumerate(self.items)}
+
+
+class KeyBook:
+    """The answer keys that a board knows: those in a folder, and those of the datasets on this machine."""
+
+    def __init__(self, keys: Path | None, datasets: Path | None = None, secret: KeySecret | None = None) -> None:
+        """Name the folders; each key is read or made when it is first needed.
+
+        Args:
+            keys: Folder of keys, which come before those of datasets; None for none.
+            datasets: Folder of built datasets, from which keys are made; None for none.
+            secret: Secret of the board; None if it has none. A key with another one stays locked.
+        """
+        self._keys, self._datasets, self._secret = keys, datasets, secret
+        self._known: dict[tuple[str, str], KnownKey | None] = {}
+
+    def __reduce__(self) -> tuple[Callable[..., KeyBook], tuple[Any, ...]]:
+        """Return how to make the book in another process, which makes it once and then reads each key once."""
+        return _book, (self._keys, self._datasets, self._secret)
+
+    def find(self, signature: Signature, memory: Memory) -> KnownKey | None:
+        """Return the key of the config and prompt of a signature; None if the board does not know the dataset.
+
+        Args:
+            signature: Signature of a result; its task and prompt are those of this code.
+            memory: Memory that may know the keys of datasets.
+
+        Raises:
+            DataError: a key or a dataset is damaged.
+        """
+        name = (dataset_name(signature), key_name(signature))
+        if name not in self._known:
+            self._known[name] = self._read(*name) or self._made(signature, memory)
+        return self._known[name]
+
+    def _read(self, dataset: str, name: str) -> KnownKey | None:
+        path = None if self._keys is None else self._keys / dataset / f"{name}.json"
+        if path is None or not path.is_file():
+            return None
+        key = contract.read(path, AnswerKey)
+        secret = self._secret if self._secret is not None and self._secret.id == key.secret_id else None
+        return KnownKey(key, str(path), path.with_name(key.items_path), secret)
+
+    def _made(self, signature: Signature, memory: Memory) -> KnownKey | None:
+        manifests = [] if self._datasets is None else sorted(self._datasets.glob(f"*/{MANIFEST}"))
+        for folder in (path.parent for path in manifests):
+            manifest = read_manifest(folder)
+            names = {*manifest.configs, *(suite.name for suite in manifest.suites)}
+            is_asked = (manifest.name, manifest.version) == (signature.dataset, signature.dataset_version)
+            if is_asked and signature.config in names:
+                return _of_dataset(folder, manifest, signature, memory)
+        return None
+
+
+@cache
+def _book(keys: Path | None, datasets: Path | None, secret: KeySecret | None) -> KeyBook:
+    return KeyBook(keys, datasets, secret)
+
+
+def open_book(keys: Path, datasets: Path | None, secret_file: Path | None) -> KeyBook:
+    """Return the answer keys that a board knows, with its secret if it has one.
+
+    Args:
+        keys: Folder of keys.
+        datasets: Folder of built datasets, from which other keys are made; None for none.
+        secret_file: File of the secret with which keys of held-out datasets were made; None if the board has none.
+
+    Raises:
+        ConfigError: the file holds no secret, or another one than that of a key in the folder.
+    """
+    secret = None if secret_file is None else read_key_secret(secret_file)
+    if secret is not None:
+        for path, secret_id in secret_keys(keys):
+            if secret_id != secret.id:
+                raise ConfigError(
+                    f"{secret_file}: holds the secret {secret.id}, and {path} was made with {secret_id}; give that one "
+                    f"with --key-secret or {VARIABLE}, or make the keys again"
+                )
+    return KeyBook(keys, datasets, secret)
+
+
+def secret_keys(keys: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the path of each key below a folder that was made with a secret, and the name of the secret."""
+    for path in sorted(keys.rglob("*.json")):
+        # A damaged key is told when a result needs it.
+        with suppress(DataError, OSError):
+            told = strict_json.read(path)
+            if isinstance(told, dict) and isinstance(secret_id := told.get("secret_id"), str):
+                yield path, secret_id
+
+
+def dataset_name(signature: Signature) -> str:
+    """Return the name of the folder with the keys of a dataset."""
+    return f"{signature.dataset}@{signature.dataset_version}"
+
+
+def _of_dataset(folder: Path, manifest: Manifest, signature: Signature, memory: Memory) -> KnownKey:
+    config, task, prompt = signature.config, signature.task, signature.prompt
+    asked: dict[str, strict_json.JsonValue] = {"config": config, "task": task, "prompt": prompt}
+    parts = {"dataset": manifest.content_sha256, **asked}
+    known = memory.get(_MADE, parts)
+    if isinstance(known, dict):
+        key = contract.load(known["key"], AnswerKey, where="memory")
+        return KnownKey(key, str(folder), base64.b64decode(str(known["items"])))
+    made = key_of_dataset(folder, manifest, config=config, task=task, prompt=prompt)
+    memory.put(_MADE, parts, {"key": contract.dump(made.key), "items": base64.b64encode(made.items).decode()})
+    return KnownKey(made.key, str(folder), made.items)
+
+
+def key_of_dataset(
+    folder: Path, manifest: Manifest, *, config: str, task: str, prompt: str, secret: KeySecret | None = None
+) -> MadeKey:
+    """Return the answer key of a config or suite of a dataset under a prompt.
+
+    Args:
+        folder: The dataset folder.
+        manifest: The manifest of the dataset.
+        config: Name of the config or suite.
+        task: Name of the task.
+        prompt: Id of the prompt.
+        secret: Secret of the board, if the right answers are not public; None for a key that anybody can make.
+
+    Raises:
+        ConfigError: the prompt shows more examples than the dataset has.
+        DataError: the data files are damaged.
+    """
+    loaded = load_task(task)
+    whole = select(folder, manifest, config)
+    limited = None
+    if loaded.default_limit is not None:
+        support = loaded.support_splits
+        by_default = select(folder, manifest, config, limit=loaded.default_limit, support=support)
+        limited = by_default if by_default.n_items < whole.n_items else None
+    return answer_key(Plan(whole, loaded, prompt_of(loaded, prompt)), secret, limited)
+
+
+class KeyCheck:
+    """A comparison of the records of a result with an answer key, part by part."""
+
+    def __init__(self, where: str, signature: Signature, known: KnownKey | None) -> None:
+        """Begin before the first part.
+
+        Args:
+            where: Path of the records, for messages.
+            signature: Signature of the result.
+            known: Key of its config and prompt; None if the board has none.
+
+        Raises:
+            DataError: the signature contradicts the key.
+        """
+        self._where, self._signature, self._known = where, signature, known
+        self.n_listed = 0 if known is None else known.key.signature.n_items
+        """Number of items in the key; 0 without one."""
+        self._limited: KeyExtent | None = None
+        self.match = self._start()._replace(is_held_out=known is not None and known.is_secret)
+        """The part of the dataset that the result asks about, by its signature."""
+        self._n_parts = 0
+        self._last_place = -1
+        self._ends = [] if known is None else list(accumulate(part.n_items for part in known.key.parts))
+
+    def _start(self) -> Match:
+        signature, known = self._signature, self._known
+        if signature.benchmark not in (names := [benchmark.name for benchmark in benchmarks()]):
+            reason = f"no benchmark '{signature.benchmark}' is known here; have: {', '.join(names)}; {HINT}"
+            return Match("unknown", reason)
+        name = f"{dataset_name(signature)} {signature.config} under prompt {signature.prompt}"
+        if known is None:
+            return Match(
+                "unknown",
+                f"the board has no answer key of {name}, so nothing says that these are its items; build the dataset "
+                "and give its folder with --datasets, or add its key with: biasboard keys DATASET",
+            )
+        if known.is_locked:
+            return Match(
+                "unknown",
+                "its items are compared with a secret key, which this board does not have, so nothing says that they "
+                f"are those of {name}; give the file of the secret with --key-secret",
+            )
+        ours = known.key.signature
+        theirs = known.hashes.of_signature(replace(signature, normalisation=ours.normalisation))
+        if theirs == ours:
+            return Match("whole", None)
+        by_default = known.key.limited
+        if by_default is not None and theirs == replace(
+            ours, items_sha256=by_default.items_sha256, n_items=by_default.n_items
+        ):
+            self._limited = by_default
+            return Match("whole", None)
+        as_whole = replace(
+            theirs,
+            splits=ours.splits,
+            items_sha256=ours.items_sha256,
+            n_items=ours.n_items,
+            parts=ours.parts,
+            examples_sha256=ours.examples_sha256,
+        )
+        if as_whole != ours:
+            names = [name for name in Signature.__dataclass_fields__ if getattr(as_whole, name) != getattr(ours, name)]
+            said = ", ".join(f"{name} is {getattr(theirs, name)}, not {getattr(ours, name)}" for name in names)
+            raise DataError(f"{self._where}: the signature is not that of {name}: {said}; run the model again")
+        if signature.n_items >= ours.n_items:
+            raise DataError(
+                f"{self._where}: the signature names {signature.n_items} items of {name}, which has {ours.n_items} "
+                "others; run the model again"
+            )
+        reason = f"asks {signature.n_items:,} of {ours.n_items:,} items; only whole configs are ranked"
+        if by_default is not None:
+            reason += f", or the {by_default.n_items:,} items that a run without --limit, --split and --part asks"
+        return Match("slice", reason)
+
+    def add(self, records: RecordColumns, facts_sha256: str | None) -> None:
+        """Compare the records of the next part.
+
+        Args:
+            records: The records.
+            facts_sha256: Hash of what they say about their items; None if it is to be computed.
+
+        Raises:
+            DataError: a record is not about the item that it names, or asks something else.
+        """
+        known = self._known
+        if known is None or known.is_locked:
+            return
+        number, self._n_parts = self._n_parts, self._n_parts + 1
+        parts, hashes = (known.key if self._limited is None else self._limited).parts, known.hashes
+        if number < len(parts):
+            expected = parts[number]
+            # Most results agree, and hashes of columns are found twenty times as fast as those of items.
+            is_same = hashes.of(facts_sha256 or items_sha256(records)) == expected.facts_sha256
+            if is_same and expected.requests_sha256 in (None, hashes.of(asked_sha256(records))):
+                self._last_place = self._ends[number] - 1
+                return
+        self._compare_items(records, known)
+        if self._limited is not None:
+            raise DataError(
+                f"{self._where}: part {number + 1} does not have the items that are asked with a limit of "
+                f"{self._limited.limit}; run the model again"
+            )
+
+    def _compare_items(self, records: RecordColumns, known: KnownKey) -> None:
+        hashes = known.hashes.of_items(records, with_requests=has_known_requests(self._signature))
+        for place, hashed in enumerate(hashes):
+            found = known.place_of.get(hashed.tobytes())
+            if found is None:
+                raise DataError(
+                    f"{self._row(records, place)} is not asked or described as in {dataset_name(self._signature)}: its "
+                    "request, target, cluster, pair, groups, split or options differ from the answer key of "
+                    f"{known.place}; run the model again"
+                )
+            if found <= self._last_place:
+                raise DataError(
+                    f"{self._row(records, place)} stands in another order than in the dataset; run the model again"
+                )
+            self._last_place = found
+
+    def _row(self, records: RecordColumns, place: int) -> str:
+        return f"{self._where}: row {records.first_row + place}: item '{records[place].item_id[:60]}'"
+
+
+def write_key(folder: Path, made: MadeKey) -> Path:
+    """Write an answer key and its item hashes into the folder of its dataset.
+
+    Args:
+        folder: Folder of all keys.
+        made: The key, and the contents of the file beside it.
+
+    Returns:
+        Path of the key.
+    """
+    signature = made.key.signature
+    path = folder / dataset_name(signature) / f"{key_name(signature)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path.with_name(made.key.items_path)) as temporary:
+        temporary.write_bytes(made.items)
+    contract.check(made.key, where=str(path))
+    strict_json.write(path, contract.dump(made.key))
+    return path

@@ -1,0 +1,168 @@
+"""Takes verified results from the memory of this machine where all their files are the same as before."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from biasboard.ground.errors import BiasboardError
+from biasboard.ground.files import sha256_file
+from biasboard.ground.memory import Memory
+from biasboard.ground.strict_json import JsonValue
+from evaluators.runs.measure.gates import Standing
+from evaluators.statistics.bootstrap import FloatArray
+from leaderboard.verify.entries import Entry, Match, Root
+from leaderboard.verify.examples import Example, Examples, Kind
+from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
+from leaderboard.verify.keys import KeyBook
+from leaderboard.verify.verification import verified_entry
+from schemas.documents.base import Document
+from schemas.documents.conversion import as_row, from_values
+from schemas.documents.metric_comparison import metric_key
+from schemas.documents.record import Record
+from schemas.documents.result import Metric, Result, SplitCounts
+from schemas.files import contract
+from schemas.folders.run_folder import FileOfRun, place_of, read_result
+
+_VERIFIED = "verified result"
+
+
+def remembered_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry | None:
+    """Return a result that was verified before, if every byte of its files and of the code is the same as then.
+
+    Args:
+        path: Path of the ``result.json``.
+        root: Folder in which it was found.
+        memory: The memory of this machine.
+        keys: The answer keys of the datasets that the board knows.
+
+    Returns:
+        The verified result; None if it is not remembered or cannot be read.
+    """
+    try:
+        check_own_file(path, MOST_RESULT_BYTES)
+        result = read_result(path.parent)
+        check_tables(path, result)
+        known = memory.get(_VERIFIED, _hashes(path, result) | _key_hash(result, keys, memory))
+    except (BiasboardError, OSError, ValueError):
+        return None
+    return None if known is None else _entry(known, result, path, root)
+
+
+def entry_to_remember(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
+    """Verify a result and keep the outcome in memory.
+
+    Args:
+        path: Path of the ``result.json``.
+        root: Folder in which it was found.
+        memory: The memory of this machine.
+        keys: The answer keys of the datasets that the board knows.
+
+    Raises:
+        DataError: as from :func:`leaderboard.verify.verification.verified_entry`.
+    """
+    check_own_file(path, MOST_RESULT_BYTES)
+    before = sha256_file(path)
+    entry = verified_entry(path, root, memory, keys)
+    files = _hashes(path, entry.result)
+    read = {"result": before} | {name: file.sha256 for name, file in _files(entry.result).items()}
+    # The files may have changed while they were read.
+    if files == read:
+        memory.put(_VERIFIED, files | _key_hash(entry.result, keys, memory), _as_json(entry))
+    return entry
+
+
+def _hashes(path: Path, result: Result) -> dict[str, JsonValue]:
+    found = {name: sha256_file(place_of(path.parent, file)) for name, file in _files(result).items()}
+    return {"result": sha256_file(path), **found}
+
+
+def _files(result: Result) -> Mapping[str, FileOfRun]:
+    """Return the files beside a result by what they hold."""
+    sums = None if result.withheld is None else result.withheld.sums
+    said = {
+        "records": result.records,
+        "scores": result.scores,
+        "sums": sums,
+        "adapters": result.adapters,
+        "corrections": result.corrections,
+    }
+    return {name: file for name, file in said.items() if file is not None}
+
+
+def _key_hash(result: Result, keys: KeyBook, memory: Memory) -> dict[str, JsonValue]:
+    known = keys.find(result.signature, memory)
+    # What was verified with a secret is not known without it.
+    secret = None if known is None or known.secret is None else known.secret.id
+    return {"key": None if known is None else known.sha256, "secret": secret}
+
+
+def _as_json(entry: Entry) -> JsonValue:
+    return {
+        "metrics": _rows(entry.metrics.values()),
+        "n_recomputed": entry.n_recomputed,
+        "primary_resamples": None if entry.primary_resamples is None else _packed(entry.primary_resamples),
+        "index_resamples": {name: _packed(values) for name, values in entry.index_resamples.items()},
+        "by_part": {name: _packed(values) for name, values in entry.by_part.items()},
+        "match": list(entry.match),
+        "items_sha256": entry.items_sha256,
+        "answers_sha256": entry.answers_sha256,
+        "earlier": _rows(entry.earlier),
+        "coverage": _rows(entry.coverage),
+        "standing": None if entry.standing is None else _STANDING.dump_python(entry.standing, mode="json"),
+        "rescored": list(entry.rescored),
+        "examples": [[example.kind, contract.dump(example.record)] for example in entry.examples.chosen],
+        "totals": [[kind, n] for kind, n in entry.examples.totals],
+        "hides_prompts": entry.examples.hides_prompts,
+    }
+
+
+def _entry(known: JsonValue, result: Result, path: Path, root: Root) -> Entry:
+    told = cast(dict[str, Any], known)
+    metrics = [from_values(metric, Metric) for metric in told["metrics"]]
+    primary = told["primary_resamples"]
+    return Entry(
+        result=result,
+        origin=root.origin,
+        place=root.place(path),
+        metrics={metric_key(metric): metric for metric in metrics},
+        n_recomputed=told["n_recomputed"],
+        primary_resamples=None if primary is None else _unpacked(primary),
+        index_resamples={name: _unpacked(values) for name, values in told["index_resamples"].items()},
+        by_part={name: _unpacked(values) for name, values in told["by_part"].items()},
+        match=Match(*told["match"]),
+        items_sha256=told["items_sha256"],
+        answers_sha256=told["answers_sha256"],
+        earlier=tuple(from_values(metric, Metric) for metric in told["earlier"]),
+        coverage=tuple(from_values(entry, SplitCounts) for entry in told["coverage"]),
+        standing=None if told["standing"] is None else _STANDING.validate_python(told["standing"], strict=False),
+        rescored=tuple(told["rescored"]),
+        folder=path.parent,
+        examples=Examples(
+            chosen=tuple(
+                Example(kind, contract.load(record, Record, where="memory")) for kind, record in told["examples"]
+            ),
+            totals=tuple((cast(Kind, kind), n) for kind, n in told["totals"]),
+            hides_prompts=told["hides_prompts"],
+        ),
+    )
+
+
+_STANDING = TypeAdapter(Standing)
+
+
+def _rows(documents: Iterable[Document]) -> JsonValue:
+    return [contract.plain(as_row(document)) for document in documents]
+
+
+def _packed(values: FloatArray) -> str:
+    return base64.b64encode(values.astype("<f8").tobytes()).decode()
+
+
+def _unpacked(text: str) -> FloatArray:
+    return np.frombuffer(base64.b64decode(text), dtype="<f8")

@@ -1,0 +1,205 @@
+"""Verifies one result: its schema, records and readings, and every metric, which is recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from biasboard.ground.errors import DataError
+from biasboard.ground.memory import Memory
+from evaluators.benchmark import Benchmark, load_benchmark
+from evaluators.runs.measure.gates import GateCheck, Standing
+from evaluators.runs.measure.measuring import Measurement
+from evaluators.runs.measure.stored_sums import measurement_of
+from evaluators.runs.measure.withholding import stored_references
+from evaluators.scorer import quick_scorers
+from evaluators.task import load_task
+from evaluators.text_scores import TextScores, read_scores
+from leaderboard.verify.claims import check_claims
+from leaderboard.verify.entries import Entry, Root
+from leaderboard.verify.examples import ExampleChoice
+from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables
+from leaderboard.verify.keys import KeyBook, KeyCheck
+from leaderboard.verify.recomputing import differences, earlier_metrics
+from leaderboard.verify.requests import brings_options, check_requests
+from leaderboard.verify.training import TrainingCheck
+from schemas.documents.metric_comparison import TOLERANCE, key_of, metric_key
+from schemas.documents.record import Record
+from schemas.documents.result import Result, Signature
+from schemas.documents.score import text_sha256
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import Tally
+from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha256
+from schemas.folders.run_folder import RESCORE_TEXTS, StoredParts, read_parts, read_result, read_sums
+
+_MOST_UNKNOWN = 5_000
+"""Maximum number of records of a stranger's result on a dataset that the board does not know."""
+_MOST_UNKNOWN_CELLS = 500_000
+"""Maximum number of records times groups of such a result: each metric is computed for each group."""
+_MOST_LOCKED_GROUPS = 500
+"""Maximum number of groups of a result on a dataset whose secret key tells only how many items there are."""
+
+
+def verified_entry(path: Path, root: Root, memory: Memory, keys: KeyBook) -> Entry:
+    """Read one result and verify it by recomputing its metrics.
+
+    Args:
+        path: Path of the ``result.json``.
+        root: Folder in which it was found.
+        memory: Memory that may know the values of the baselines.
+        keys: The answer keys of the datasets that the board knows.
+
+    Raises:
+        DataError: the result or its records are invalid, its records are not about the items of the dataset, or its
+            metrics do not follow from its records.
+    """
+    check_own_file(path, MOST_RESULT_BYTES)
+    result = read_result(path.parent)
+    check_tables(path, result)
+    check_claims(path, result)
+    task = result.signature.task
+    scores = read_scores(path.parent, result.scores)
+    key_check = KeyCheck(str(path.parent / result.records.path), result.signature, keys.find(result.signature, memory))
+    checked = _checked_parts(path, result)
+    if key_check.match.extent == "unknown" and root.origin == "accepted":
+        if result.records.n_rows > max(_MOST_UNKNOWN, key_check.n_listed):
+            raise _too_many(path, f"{result.records.n_rows:,} records")
+        most_cells = max(_MOST_UNKNOWN_CELLS, key_check.n_listed * _MOST_LOCKED_GROUPS)
+        checked = _bounded(path, checked, result.records.n_rows, most_cells)
+    told = _Told(path, result.signature, scores, key_check)
+    measurement = measurement_of(path.parent, result, told.listening(checked), scores)
+    computed = measurement.metrics()
+    for difference in differences(result.metrics, computed):
+        raise DataError(f"{path}: {difference}")
+    metrics = {metric_key(metric): metric for metric in computed}
+    benchmark = load_benchmark(result.signature.benchmark)
+    primary = metrics.get(key_of(benchmark.primary_metric or "", {}))
+    versions = {(metric.name, metric.version) for metric in computed}
+    index_names = benchmark.index_metrics(task)
+    primary_names = [primary.name] if primary is not None and primary.value is not None else []
+    resamples = measurement.resampled([*primary_names, *index_names])
+    return Entry(
+        result=result,
+        origin=root.origin,
+        place=root.place(path),
+        metrics=metrics,
+        n_recomputed=sum((metric.name, metric.version) in versions for metric in result.metrics),
+        primary_resamples=resamples[primary_names[0]] if primary_names else None,
+        index_resamples={name: resamples[name] for name in index_names},
+        by_part=measurement.by_cluster([*benchmark.compared_over_sets]) if result.signature.parts else {},
+        match=key_check.match,
+        items_sha256=joined_sha256(told.items),
+        answers_sha256=joined_sha256(told.answers),
+        earlier=earlier_metrics(result.metrics, computed),
+        coverage=told.tally.coverage,
+        standing=_standing(benchmark, result, told, measurement, memory),
+        rescored=told.rescored,
+        folder=path.parent,
+        examples=told.examples.chosen,
+    )
+
+
+class _Told:
+    """All that the records of a result tell besides its metrics, gathered in the pass that measures them."""
+
+    def __init__(self, path: Path, signature: Signature, scores: TextScores, key_check: KeyCheck) -> None:
+        self._path, self._signature, self._scores, self._key_check = path, signature, scores, key_check
+        self.folder = path.parent
+        self.only: list[RecordColumns] = []
+        """The records, if they are a single part; empty if they are several, which are not kept."""
+        self.items: list[str] = []
+        """Hash of each part's items."""
+        self.answers: list[str] = []
+        """Hash of each part's answers."""
+        self.tally = Tally()
+        self.examples = ExampleChoice(signature.task)
+        self.rescored: tuple[str, ...] = ()
+        """Labels of the scorers whose scores were computed again."""
+
+    def listening(self, parts: Iterable[RecordColumns]) -> Iterator[RecordColumns]:
+        """Yield the same parts, and note what each of them tells."""
+        for records in parts:
+            self.only = [] if self.items else [records]
+            with_options = brings_options(self._signature)
+            self.items.append(items_sha256(records, with_options=with_options))
+            self._key_check.add(records, None if with_options else self.items[-1])
+            self.answers.append(answers_sha256(records))
+            self.tally.add(records)
+            self.examples.add(records)
+            if self._scores.scorers:
+                self.rescored = _check_scores(self._path, self._signature.task, records, self._scores)
+            yield records
+
+
+def _checked_parts(path: Path, result: Result) -> Iterator[RecordColumns]:
+    """Yield the records of each part of a result, and check that they follow from the answers."""
+    check_training = TrainingCheck(path.parent, result)
+    for records in read_parts(path.parent, result):
+        check_training(records)
+        check_requests(path.parent / result.records.path, result, records)
+        yield records
+
+
+def _bounded(path: Path, parts: Iterable[RecordColumns], n_rows: int, most_cells: int) -> Iterator[RecordColumns]:
+    """Yield the same parts, as long as their groups are not too many for so many records."""
+    groups: set[tuple[str, str]] = set()
+    for records in parts:
+        _, keys, values = records.columns["groups"].entries
+        codes = np.unique(np.stack([keys.coded.codes, values.coded.codes]), axis=1).T
+        groups |= {(keys.coded.texts[key], values.coded.texts[value]) for key, value in codes.tolist()}
+        if len(groups) * n_rows > most_cells:
+            raise _too_many(path, f"{len(groups):,} groups in {n_rows:,} records")
+        yield records
+
+
+def _too_many(path: Path, told: str) -> DataError:
+    return DataError(
+        f"{path}: {told} without an answer key are too many to check; add the key with: biasboard keys DATASET, or "
+        "give the secret of a secret key with --key-secret"
+    )
+
+
+def _check_scores(path: Path, task: str, records: Sequence[Record], scores: TextScores) -> tuple[str, ...]:
+    """Check the stored scores of quick scorers by scoring the texts again; other scores are taken as stored.
+
+    Returns:
+        Labels of the scorers whose scores were computed again: those that are installed here in the same version.
+    """
+    loaded = load_task(task)
+    if not loaded.reads_scores:
+        return ()
+    rescored = []
+    texts = loaded.texts(records)
+    for scorer in quick_scorers():
+        kind, label = scorer.identity.kind, scorer.identity.label
+        if scores.label(kind) != label:
+            continue
+        for index, values in scorer.score(texts):
+            said = scores.values[kind].get(text_sha256(texts[index]))
+            if said is None or any(abs(one - other) > TOLERANCE for one, other in zip(said, values, strict=True)):
+                raise DataError(f"{path}: {label} gives a text {values}, the stored scores say {said}; {RESCORE_TEXTS}")
+        rescored.append(label)
+    return tuple(rescored)
+
+
+def _standing(
+    benchmark: Benchmark, result: Result, told: _Told, measurement: Measurement, memory: Memory
+) -> Standing | None:
+    """Return the standing of a model among the baselines; None without a gate or without right answers."""
+    signature = result.signature
+    gate = benchmark.gate(signature.task)
+    if gate is None:
+        return None
+    # Statistics that know scores of texts are others than those of the gate.
+    knows_scores = load_task(signature.task).reads_scores and result.withheld is None
+    parts = told.only or StoredParts(told.folder, result)
+    items = None if brings_options(signature) else joined_sha256(told.items)
+    check = GateCheck(benchmark, gate, signature, parts, None if knows_scores else measurement.source, items)
+    if not check.applies:
+        return None
+    if result.withheld is not None:
+        rows = read_sums(told.folder, result.withheld.sums)
+        return check.standing(stored_references(gate, rows, is_suite=bool(signature.parts)))
+    return check.standing(check.references(memory))

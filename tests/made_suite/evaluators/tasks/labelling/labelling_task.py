@@ -1,0 +1,136 @@
+"""Asks a model to label a text, after some labelled texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaluators.backend import ChoiceRequest, Request
+from evaluators.part_report import LabelUse, PartReport
+from evaluators.statistics.measure_table import MeasureTable
+from evaluators.statistics.option_columns import are_certain_choices
+from evaluators.statistics.option_scores import option_probabilities
+from evaluators.statistics.record_tables import BoolArray
+from evaluators.task import ItemFacts, Prompt, Read, Task
+from evaluators.tasks.labelling.labelling_metrics import table_of_items, table_of_parts
+from schemas.documents.record import Exchange, Reading
+from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
+from schemas.items.labelled import LabelledItem
+
+
+def _prompt(prompt_id: str, k: int, example_set: int | None) -> Prompt:
+    return Prompt(
+        id=prompt_id,
+        template="{instruction}\n\n{examples}Text: {text}\nLabel:",
+        options=(),
+        outcomes=(),
+        outcome_texts=(),
+        orders=((0,),),
+        scoring="option_logprob",
+        requires="option_logprobs",
+        description=f"The labels of the item, after {k} labelled texts.",
+        protocol="shown" if k else None,
+        n_examples=k,
+        example_set=example_set,
+    )
+
+
+@dataclass(frozen=True)
+class LabellingTask(Task):
+    """A choice among the labels of each item."""
+
+    name: str = "labelling"
+    version: str = "1.0"
+    item_shape: str = "labelled"
+    examples_split: str = "pool"
+    support_splits: frozenset[str] = frozenset({"pool", "bias", "content_free"})
+    default_contexts: tuple[int, ...] = (0,)
+    reports_parts: bool = True
+    prompts: Mapping[str, Prompt] = field(
+        default_factory=lambda: {
+            prompt.id: prompt
+            for prompt in (_prompt("plain-v1", 0, None), _prompt("shown-v1", 2, 0), _prompt("shown-other-v1", 2, 1))
+        }
+    )
+
+    def requests(self, item: LabelledItem, prompt: Prompt) -> Sequence[Request]:
+        """Return the one request about a text, without examples."""
+        return self.requests_with(item, prompt, ())
+
+    def requests_with(
+        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], count_tokens: object = None
+    ) -> Sequence[Request]:
+        """Return the one request about a text."""
+        shown = "".join(f"Text: {one.text}\nLabel: {one.target}\n\n" for one in examples)
+        text = prompt.template.format(instruction=item.instruction, examples=shown, text=item.text)
+        options = tuple(f" {label}" for label in item.labels)
+        return [ChoiceRequest(prompt=text, options=options, outcomes=item.labels)]
+
+    def facts(self, item: LabelledItem) -> ItemFacts:
+        """Return the facts that the record keeps."""
+        return ItemFacts(cluster=item.item_id, pair_id=None, target=item.target, reference=item.target, groups={})
+
+    def facts_with(
+        self, item: LabelledItem, prompt: Prompt, examples: Sequence[LabelledItem], place: int | None
+    ) -> ItemFacts:
+        """Return the facts that the record keeps, whatever is shown."""
+        return self.facts(item)
+
+    def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
+        """Read the distribution over the labels."""
+        (exchange,) = exchanges
+        if exchange.status != "answered":
+            return Read(status=exchange.status, reading=None, reason=exchange.error)
+        found = option_probabilities(exchange, normalisation or "sum")
+        if isinstance(found, str):
+            return Read(status="failed", reading=None, reason=found)
+        reading = Reading(outcomes=exchange.outcomes, probabilities=tuple(found), answers=())
+        return Read(status="scored", reading=reading, reason=None)
+
+    def certain_readings(self, records: RecordColumns, normalisation: Normalisation | None) -> BoolArray:
+        """Return the mask of the records whose reading follows from their answer."""
+        return are_certain_choices(records, normalisation or "sum")
+
+    def table(self, records: Sequence[object]) -> MeasureTable:
+        """Return the records of a config as arrays, one row per item."""
+        assert isinstance(records, RecordColumns)
+        return table_of_items(records)
+
+    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> MeasureTable:
+        """Return the records of a suite as arrays, one row per part."""
+        return table_of_parts(parts)
+
+    def part_report(self, records: RecordColumns) -> PartReport:
+        """Return how often each label is right and chosen; no prior is measured."""
+        right = Counter(record.target for record in records if record.split == "test")
+        labels = sorted({name for record in records for name in record.exchanges[0].outcomes})
+        chosen: Counter[str] = Counter()
+        n_answers = 0
+        for record in records:
+            if record.split == "test" and record.reading is not None:
+                n_answers += 1
+                chosen[max(zip(record.reading.probabilities, record.reading.outcomes, strict=True))[1]] += 1
+        return PartReport(
+            groups={"first_label": labels[0]},
+            labels=tuple(
+                LabelUse(
+                    name=name,
+                    n_right=right[name],
+                    predicted_share=chosen[name] / n_answers if n_answers else None,
+                    prior=None,
+                )
+                for name in labels
+            ),
+            are_same=True,
+            why_no_share=None if n_answers else "nothing was answered",
+            why_no_prior="no prior is measured",
+        )
+
+    def part_text(self, item: LabelledItem) -> str:
+        """Return the instruction."""
+        return item.instruction
+
+
+TASK = LabellingTask()
