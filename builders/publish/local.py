@@ -15,8 +15,8 @@ from builders.dataset.version import EXAMPLE, version_key
 from builders.publish.refusals import check_files, check_listed, check_manifest, check_texts
 from builders.publish.statements import statement_problems
 from schemas.documents.dataset import Manifest
-from schemas.folders.dataset_folder import MANIFEST, read_manifest
-from schemas.validate import CARD, problems
+from schemas.folders.dataset_folder import CARD, MANIFEST, read_manifest
+from schemas.validate import problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

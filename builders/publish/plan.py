@@ -10,8 +10,7 @@ from biasboard.ground.errors import DataError
 from builders.dataset.version import version_key
 from builders.publish.hub import HubFile, HubRepository, HubState
 from builders.publish.local import LocalDataset, LocalFile
-from schemas.folders.dataset_folder import MANIFEST
-from schemas.validate import CARD
+from schemas.folders.dataset_folder import CARD, MANIFEST
 
 _OF_THE_HUB = (".gitattributes",)
 """Files that the Hub puts into a repository and needs there."""

@@ -14,8 +14,7 @@ from builders.dataset.protected import ProtectedSource, digests_of, holds_protec
 from builders.description import Builder, BuilderSource, all_builders
 from builders.publish.texts import texts_of
 from schemas.documents.dataset import Manifest
-from schemas.folders.dataset_folder import MANIFEST, REJECTS
-from schemas.validate import CARD
+from schemas.folders.dataset_folder import CARD, MANIFEST, REJECTS
 
 _OF_EVERY_DATASET = (MANIFEST, CARD, REJECTS, CROISSANT_FILE, BENCHMARK_FILE)
 

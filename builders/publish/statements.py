@@ -10,8 +10,7 @@ import yaml
 from builders.dataset.card import front_matter_facts, stated_parts
 from builders.dataset.hub_benchmark import BENCHMARK_FILE, render_benchmark
 from schemas.documents.dataset import Manifest
-from schemas.folders.dataset_folder import MANIFEST
-from schemas.validate import CARD
+from schemas.folders.dataset_folder import CARD, MANIFEST
 
 _MARK = "---\n"
 _REMEDY = f"{MANIFEST} or this file was changed after the build: build the dataset again"

@@ -20,7 +20,7 @@ from builders.dataset.card import CardTable
 from builders.synthbias.frames import text_of
 from schemas.documents.result import Result
 from schemas.folders import run_folder
-from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import finished_runs
 
 LEAN = "lean.json"
 _DATASET = "synthbias"

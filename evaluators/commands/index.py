@@ -20,8 +20,7 @@ from evaluators.runs.measure.example_sets import SetMean, SetTable, set_tables
 from evaluators.runs.measure.indices import Index, ModelResults, ScoredResult, index_of, results_by_model
 from evaluators.runs.measure.stored_sums import measurement_of
 from schemas.documents.result import Metric, Result
-from schemas.folders.finding_runs import finished_runs
-from schemas.folders.run_folder import read_parts, read_result
+from schemas.folders.run_folder import finished_runs, read_parts, read_result
 
 
 @one_line_errors()

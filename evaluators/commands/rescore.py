@@ -13,7 +13,7 @@ from evaluators.commands.options import normalisation_named, opened_scorers
 from evaluators.commands.report import report
 from evaluators.runs.measure.rescore import Rescored, rescore
 from evaluators.runs.plan.options import MAX_FAILURE_RATE
-from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import finished_runs
 
 MOST_CHANGES = 20
 

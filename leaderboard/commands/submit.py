@@ -22,7 +22,7 @@ from leaderboard.commands.options import KeySecretFile
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.submissions import Prepared, Statement, prepare, write_prepared
 from leaderboard.verify.verdicts import judge
-from schemas.folders.finding_runs import finished_runs
+from schemas.folders.run_folder import finished_runs
 
 PullRequest: TypeAlias = Literal["hub", "git"]
 

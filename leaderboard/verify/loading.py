@@ -21,8 +21,7 @@ from leaderboard.verify.register import acceptances, read_register
 from leaderboard.verify.remembered import entry_to_remember, remembered_entry
 from schemas.documents.result import Result
 from schemas.files import contract
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import RESULT
+from schemas.folders.run_folder import RESULT, find_runs
 
 # For fewer bytes of parquet files, starting processes takes longer than the work itself.
 _MUCH_TO_READ = 2_000_000

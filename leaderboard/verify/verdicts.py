@@ -21,8 +21,7 @@ from leaderboard.verify.register import check_owner
 from leaderboard.verify.submissions import place_for, read_submission
 from schemas.documents.metric_comparison import metric_key
 from schemas.documents.register import Register, Rerun
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import REGISTER, RESULT
+from schemas.folders.run_folder import REGISTER, RESULT, find_runs
 
 UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"
 """Warning about a result that its texts, which are kept elsewhere, were not compared with."""

@@ -1,6 +1,6 @@
 """Reads documents and rows, checks them, and says in one line what is wrong with them; and turns them back into JSON.
 
-There is one way in for each kind of file: :func:`read` and :func:`load` for JSON, :func:`from_row` for a row of a
+There is one way in for each kind of file: :func:`checked` and :func:`load` for JSON, :func:`from_row` for a row of a
 parquet file. All word errors alike: file, field, value, remedy.
 """
 
@@ -10,11 +10,11 @@ import importlib
 import json
 import re
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -39,6 +39,7 @@ from schemas.documents.scoring_request import ScoringRequest
 from schemas.documents.submission import Submission
 
 D = TypeVar("D", bound=Document)
+T = TypeVar("T")
 
 _FILES: Mapping[type[Document], str] = {
     Manifest: "dataset",
@@ -85,13 +86,54 @@ def kinds() -> Mapping[type[Document], Kind]:
     return {document_type: Kind(document_type, place) for document_type, place in names.items()}
 
 
+Check: TypeAlias = Generator[str, None, T]
+"""Yields a line for each problem of something on disk, and returns what was read; None if that is not sound.
+
+Whoever lists all problems takes every line, whoever needs what was read stops at the first with :func:`sound`: what is
+checked and how it is worded is said once for both.
+"""
+
+
+def sound(check: Check[T | None]) -> T:
+    """Return what a check read.
+
+    Raises:
+        DataError: the first problem.
+    """
+    try:
+        problem = next(check)
+    except StopIteration as done:
+        return cast(T, done.value)
+    raise DataError(problem)
+
+
+def lines_of(problems: Iterator[str], where: str) -> Check[bool]:
+    """Yield problems behind their place, and return True if there are none."""
+    is_sound = True
+    for problem in problems:
+        is_sound = False
+        yield f"{where}: {problem}"
+    return is_sound
+
+
 def read(path: Path, document_type: type[D]) -> D:
     """Read and check a JSON file.
 
     Raises:
         DataError: the file is missing, is not strict JSON, or breaks a rule.
     """
-    return load(strict_json.read(path), document_type, where=str(path))
+    return sound(checked(path, document_type))
+
+
+def checked(path: Path, document_type: type[D]) -> Check[D | None]:
+    """Check a JSON file, and return its document."""
+    try:
+        value = strict_json.read(path)
+    except DataError as error:
+        yield str(error)
+        return None
+    document, problems = _converted(value, document_type)
+    return document if (yield from lines_of(problems, str(path))) else None
 
 
 def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
@@ -105,12 +147,8 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     Raises:
         DataError: a field is missing, unknown or of another type, or the document breaks a rule.
     """
-    return _sound(*_converted(value, document_type), where)
-
-
-def _sound(document: D | None, problems: Iterator[str], where: str) -> D:
-    for problem in problems:
-        raise DataError(f"{where}: {problem}")
+    document, problems = _converted(value, document_type)
+    sound(lines_of(problems, where))
     return cast(D, document)
 
 
@@ -136,31 +174,20 @@ def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iter
     return document, problems_of(document)
 
 
-def from_row(row: Mapping[str, Any], row_type: type[D], *, where: str) -> D:
-    """Check a row of a parquet file and convert it to its document.
+def from_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Iterator[str]]:
+    """Convert a row of a parquet file to its document.
 
     Args:
         row: Values by column, of the types that the file must have.
         row_type: Document to convert it to.
-        where: File and row for the error message.
 
-    Raises:
-        DataError: a value or the row breaks a rule.
+    Returns:
+        The document, or None if a field is wrong by itself; and a line (field, value, remedy) for each problem.
     """
-    return _sound(*_converted_row(row, row_type), where)
-
-
-def row_errors(row: Mapping[str, Any], row_type: type[Document]) -> Iterator[str]:
-    """Yield a line (field, value, remedy) for everything that is wrong with a row of a parquet file."""
-    return _converted_row(row, row_type)[1]
-
-
-def _converted_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Iterator[str]]:
-    kind = kinds()[row_type]
     try:
         document = from_values(row, row_type)
     except ValidationError as error:
-        return None, _worded(error, kind)
+        return None, _worded(error, kinds()[row_type])
     return document, problems_of(document)
 
 

@@ -107,8 +107,7 @@ def row_problems(path: Path, records: RecordColumns) -> Iterator[str]:
     """
     for place in broken_rows(records).tolist():
         (row,) = arrow_files.values_of(records.table.slice(place, 1), where=str(path))
-        for problem in contract.row_errors(row, Record):
-            yield f"{path}: row {records.first_row + place}: {problem}"
+        yield from contract.lines_of(contract.from_row(row, Record)[1], f"{path}: row {records.first_row + place}")
 
 
 def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:

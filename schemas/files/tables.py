@@ -19,6 +19,7 @@ from schemas.documents.base import Document
 from schemas.documents.conversion import as_row
 from schemas.documents.item_shape import Item
 from schemas.files import contract
+from schemas.files.contract import Check, sound
 
 Row = TypeVar("Row", bound=Document)
 
@@ -73,10 +74,24 @@ def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
     Raises:
         DataError: the file cannot be read (see :func:`read_values`), or a row breaks a rule.
     """
-    return [
-        contract.from_row(value, row_type, where=f"{path}: row {number}")
-        for number, value in enumerate(read_values(path, row_type), start=1)
-    ]
+    return sound(checked_rows(path, row_type))
+
+
+def checked_rows(path: Path, row_type: type[Row]) -> Check[list[Row] | None]:
+    """Check a parquet file, and return its rows."""
+    try:
+        values = read_values(path, row_type)
+    except DataError as error:
+        yield str(error)
+        return None
+    rows: list[Row] = []
+    is_sound = True
+    for number, value in enumerate(values, start=1):
+        row, problems = contract.from_row(value, row_type)
+        is_sound &= yield from contract.lines_of(problems, f"{path}: row {number}")
+        if is_sound and row is not None:
+            rows.append(row)
+    return rows if is_sound else None
 
 
 def content_sha256(rows: Iterable[Item]) -> str:

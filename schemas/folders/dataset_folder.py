@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from schemas.documents.dataset import Manifest, SplitEntry
+from schemas.documents.dataset import Manifest, Reject, SplitEntry
 from schemas.documents.item_shape import Item, shape_of
 from schemas.files import contract, tables
+from schemas.files.contract import Check, sound
+from schemas.files.record_counts import repeated_items
 
 MANIFEST = "dataset.json"
 REJECTS = "rejects.parquet"
+CARD = "README.md"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -41,50 +46,81 @@ def read_split(folder: Path, entry: SplitEntry) -> list[Item]:
         DataError: the file is missing or truncated, an item is invalid, or the items differ from what the manifest
             says about them.
     """
-    path = folder / entry.path
-    for problem in _count_problems(path, tables.n_rows(path), entry):
-        raise DataError(problem)
-    items = tables.read_rows(path, shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type)
-    for problem in content_problems(path, items, entry):
-        raise DataError(problem)
-    return items
+    return sound(_checked_split(folder, entry))
 
 
-def _count_problems(path: Path, n_rows: int, entry: SplitEntry) -> Iterator[str]:
-    if n_rows != entry.n_items:
-        yield f"{path}: {n_rows} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
-
-
-def file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yield a message for each further file of a dataset that is missing or was changed.
-
-    Args:
-        folder: The dataset folder.
-        manifest: Its manifest.
-    """
-    for entry in manifest.files:
-        path = folder / entry.path
+def dataset_problems(folder: Path) -> Iterator[str]:
+    """Yield everything that is wrong with the folder of a dataset."""
+    if not (folder / CARD).is_file():
+        yield f"{folder / CARD}: no such file; a dataset has a card: build the dataset again"
+    manifest = yield from contract.checked(folder / MANIFEST, Manifest)
+    if manifest is None:
+        return
+    for entry in manifest.splits:
+        yield from split_problems(folder, manifest, entry)
+    yield from _reject_problems(folder, manifest)
+    for file in manifest.files:
+        path = folder / file.path
         if not path.is_file():
             yield f"{path}: no such file, {MANIFEST} lists it; build the dataset again"
-        elif (found := sha256_file(path)) != entry.sha256:
+        elif (found := sha256_file(path)) != file.sha256:
             yield (
-                f"{path}: sha256 {found[:12]} is not the {entry.sha256[:12]} of {MANIFEST}; "
+                f"{path}: sha256 {found[:12]} is not the {file.sha256[:12]} of {MANIFEST}; "
                 "the file was changed after the build: build the dataset again"
             )
+    if manifest.content_sha256 != strict_json.sha256([entry.content_sha256 for entry in manifest.splits]):
+        yield f"{folder / MANIFEST}: content_sha256: is not the hash of the splits' hashes; build the dataset again"
+    listed = {entry.path for entry in manifest.splits}
+    for path in sorted(folder.glob("data/*/*.parquet")):
+        if path.relative_to(folder).as_posix() not in listed:
+            yield f"{path}: not in the splits of {MANIFEST}; remove it or build the dataset again"
 
 
-def content_problems(path: Path, items: Sequence[Item], entry: SplitEntry) -> Iterator[str]:
-    """Yield a message if the number of items or their hash differs from the manifest.
+def split_problems(folder: Path, manifest: Manifest, entry: SplitEntry) -> Iterator[str]:
+    """Yield everything that is wrong with the items of one config and split."""
+    path = folder / entry.path
+    items = yield from _checked_split(folder, entry)
+    if items is not None:
+        yield from repeated_items(path, [item.item_id for item in items])
+        yield from _flag_problems(path, manifest, items)
 
-    Args:
-        path: The file that the items were read from, for the messages.
-        items: All items of the file; each is valid by itself.
-        entry: The manifest's entry for the split.
-    """
-    yield from _count_problems(path, len(items), entry)
-    found = tables.content_sha256(items)
-    if found != entry.content_sha256:
+
+def _checked_split(folder: Path, entry: SplitEntry) -> Check[list[Item] | None]:
+    path = folder / entry.path
+    try:
+        row_type: type[Item] = shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type
+        n_rows = tables.n_rows(path)
+    except DataError as error:
+        yield str(error)
+        return None
+    if n_rows != entry.n_items:
+        yield f"{path}: {n_rows} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
+    items = yield from tables.checked_rows(path, row_type)
+    if items is not None and (found := tables.content_sha256(items)) != entry.content_sha256:
         yield (
             f"{path}: content sha256 {found[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
             "the items were changed after the build: build the dataset again"
         )
+    return items
+
+
+def _flag_problems(path: Path, manifest: Manifest, items: Sequence[Item]) -> Iterator[str]:
+    known = {flag.rule for flag in manifest.flags}
+    for number, item in enumerate(items, start=1):
+        for flag in item.flags:
+            if flag not in known:
+                have = ", ".join(sorted(known)) or "none"
+                yield f"{path}: row {number}: flags: '{flag}' is not in the flags of {MANIFEST}; have: {have}"
+
+
+def _reject_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    path = folder / REJECTS
+    rejects = yield from tables.checked_rows(path, Reject)
+    if rejects is None:
+        return
+    found = Counter(reject.rule for reject in rejects)
+    listed = {entry.rule: entry.n for entry in manifest.rejects}
+    for rule in sorted({*found, *listed}):
+        said = listed.get(rule, 0)
+        if found[rule] != said:
+            yield f"{path}: {found[rule]} rows of rule '{rule}', {MANIFEST} says {said}; build the dataset again"

@@ -1,14 +1,15 @@
 """Finds, reads and checks the folder of a run: its result, its records and the scores of its texts.
 
-All code that reads a run uses this module, so that each error has the same message everywhere. :func:`read_parts`,
-and :func:`read_run` for a run as a whole, stop at the first error; ``python -m schemas.validate`` lists all of them.
+All code that reads a run uses this module. What is checked of each file is said once, as a
+:data:`~schemas.files.contract.Check`: what reads a file stops at its first line, and :func:`run_problems` lists all.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -21,7 +22,9 @@ from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.corrections import Corrections
 from schemas.documents.result import AdaptersFile, CorrectionsFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
 from schemas.documents.score import TextScore
+from schemas.documents.submission import Submission
 from schemas.files import contract, tables
+from schemas.files.contract import Check, D, sound
 from schemas.files.record_counts import RepeatedItems, Tally
 
 if TYPE_CHECKING:
@@ -65,6 +68,35 @@ class Run(NamedTuple):
 
     result: Result
     records: RecordColumns
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Return the folders of all finished runs in a folder and below it, sorted.
+
+    Hidden folders, whose names begin with a dot, are skipped, because they are still being written. Links to folders
+    are not followed.
+    """
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(place)] if RESULT in files else []
+    return sorted(found)
+
+
+def finished_runs(path: Path) -> list[Path]:
+    """Return the folders of the finished runs at a path that the user gave, sorted.
+
+    Args:
+        path: The folder of a run, its ``result.json``, or a folder that contains runs at any depth.
+
+    Raises:
+        DataError: there is no finished run.
+    """
+    folder = path.parent if path.name == RESULT else path
+    found = [folder] if (folder / RESULT).is_file() else find_runs(folder)
+    if not found:
+        raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
+    return found
 
 
 def read_result(folder: Path) -> Result:
@@ -117,6 +149,55 @@ def read_run(folder: Path, *, recount: bool = True) -> Run:
     return Run(result, RecordColumns.joined(read_parts(folder, result, recount=recount)))
 
 
+def run_problems(folder: Path) -> Iterator[str]:
+    """Yield everything that is wrong with the folder of a run."""
+    if (folder / SUBMISSION).is_file():
+        yield from contract.checked(folder / SUBMISSION, Submission)
+    result = yield from contract.checked(folder / RESULT, Result)
+    if result is None:
+        return
+    if not result.records.path.startswith("https://"):
+        yield from _record_problems(folder, result)
+    if result.scores is not None:
+        yield from _checked_scores(folder, result.scores)
+    if result.withheld is not None:
+        yield from _checked_sums(folder, result.withheld.sums)
+    if result.adapters is not None:
+        yield from _checked_document(folder, result.adapters, Adapters)
+    if result.corrections is not None:
+        yield from _checked_document(folder, result.corrections, Corrections)
+
+
+def _record_problems(folder: Path, result: Result) -> Iterator[str]:
+    path = yield from _checked_file(folder, result.records)
+    if path is not None:
+        check = RecordCheck(folder, result)
+        if (yield from record_file_problems(path, check.add)):
+            yield from check.at_end()
+
+
+def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterator[str]]) -> Check[bool]:
+    """Yield the problems of a file of records part by part, and return True if there are none.
+
+    Args:
+        path: Path of the file.
+        together: Function that yields the problems of all rows of a part together; called while all rows are valid.
+    """
+    files = _record_files()
+    is_sound = True
+    try:
+        for records in files.read_parts_unchecked(path):
+            for problem in files.row_problems(path, records):
+                is_sound = False
+                yield problem
+            if is_sound:
+                yield from together(records)
+    except DataError as error:
+        yield str(error)
+        return False
+    return is_sound
+
+
 def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterator[RecordColumns]:
     """Yield the records of each part of a run, and check them; a single config is one part.
 
@@ -130,7 +211,7 @@ def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterato
             What concerns the records together is known only after the last part.
     """
     read_adapters(folder, result)
-    path = _checked_place(folder, result.records)
+    path = sound(_checked_file(folder, result.records))
     check = RecordCheck(folder, result, recount=recount)
     for records in _record_files().read_parts(path):
         for problem in check.add(records):
@@ -176,10 +257,16 @@ def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was computed from.
     """
-    path = _checked_place(folder, said)
-    rows: list[TextScore] = importlib.import_module("schemas.files.score_files").read_text_scores(path)
-    for problem in score_problems(folder, said, rows):
-        raise DataError(problem)
+    return sound(_checked_scores(folder, said))
+
+
+def _checked_scores(folder: Path, said: ScoresFile) -> Check[list[TextScore] | None]:
+    path = yield from _checked_file(folder, said)
+    if path is None:
+        return None
+    rows = yield from score_file_problems(path)
+    if rows is not None:
+        yield from _score_problems(path, said, rows)
     return rows
 
 
@@ -193,10 +280,20 @@ def read_sums(folder: Path, said: SumsFile) -> list[ClusterSums]:
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was written with.
     """
-    path = _checked_place(folder, said)
-    rows = tables.read_rows(path, ClusterSums)
-    for problem in sums_problems(path, rows):
-        raise DataError(problem)
+    return sound(_checked_sums(folder, said))
+
+
+def _checked_sums(folder: Path, said: SumsFile) -> Check[list[ClusterSums] | None]:
+    path = yield from _checked_file(folder, said)
+    if path is None:
+        return None
+    rows = yield from tables.checked_rows(path, ClusterSums)
+    if rows is not None:
+        keys = Counter((row.metric, row.baseline, *sorted(row.group.items())) for row in rows)
+        for metric, *_ in (key for key, n in keys.items() if n > 1):
+            yield f"{path}: metric {metric} has sums twice for one slice; {SUBMIT_AGAIN}"
+        if len(n_clusters := sorted({len(row.sums) // row.n_columns for row in rows if row.n_columns})) > 1:
+            yield f"{path}: has sums over {' and '.join(map(str, n_clusters[:3]))} clusters; {SUBMIT_AGAIN}"
     return rows
 
 
@@ -206,10 +303,7 @@ def read_adapters(folder: Path, result: Result) -> Adapters | None:
     Raises:
         DataError: the file is missing or invalid, or it is not the one that the result was written with.
     """
-    if result.adapters is None:
-        return None
-    path = _unchanged_place(folder, result.adapters)
-    return contract.read(path, Adapters)
+    return None if result.adapters is None else sound(_checked_document(folder, result.adapters, Adapters))
 
 
 def read_corrections(folder: Path, result: Result) -> Corrections | None:
@@ -218,32 +312,25 @@ def read_corrections(folder: Path, result: Result) -> Corrections | None:
     Raises:
         DataError: the file is missing or invalid, or it is not the one that the result was written with.
     """
-    if result.corrections is None:
+    return None if result.corrections is None else sound(_checked_document(folder, result.corrections, Corrections))
+
+
+def _checked_document(folder: Path, said: FileOfRun, document_type: type[D]) -> Check[D | None]:
+    path = yield from _checked_file(folder, said)
+    return None if path is None else (yield from contract.checked(path, document_type))
+
+
+def _checked_file(folder: Path, said: FileOfRun) -> Check[Path | None]:
+    """Compare the hash of a file with that in the result, and its number of rows; return its path if it can be read."""
+    try:
+        path = place_of(folder, said)
+        yield from hash_problems(folder, said)
+        if isinstance(said, TableOfRun):
+            yield from _row_problems(folder, said, tables.n_rows(path))
+    except DataError as error:
+        yield str(error)
         return None
-    path = _unchanged_place(folder, result.corrections)
-    return contract.read(path, Corrections)
-
-
-def _unchanged_place(folder: Path, said: FileOfRun) -> Path:
-    """Return the path of a file that a result names, whose hash is the one that the result says."""
-    path = place_of(folder, said)
-    for problem in hash_problems(folder, said):
-        raise DataError(problem)
     return path
-
-
-def sums_problems(path: Path, rows: Sequence[ClusterSums]) -> Iterator[str]:
-    """Yield a message for everything that is wrong with some sums as a whole.
-
-    Args:
-        path: Path of their file, for the messages.
-        rows: All rows of the file; each is valid by itself.
-    """
-    keys = Counter((row.metric, row.baseline, *sorted(row.group.items())) for row in rows)
-    for metric, *_ in (key for key, n in keys.items() if n > 1):
-        yield f"{path}: metric {metric} has sums twice for one slice; {SUBMIT_AGAIN}"
-    if len(n_clusters := sorted({len(row.sums) // row.n_columns for row in rows if row.n_columns})) > 1:
-        yield f"{path}: has sums over {' and '.join(map(str, n_clusters[:3]))} clusters; {SUBMIT_AGAIN}"
 
 
 def place_of(folder: Path, said: FileOfRun) -> Path:
@@ -271,14 +358,6 @@ def place_of(folder: Path, said: FileOfRun) -> Path:
 def _record_files() -> ModuleType:
     # Loading pyarrow takes as long as many a command needs in all.
     return importlib.import_module("schemas.files.record_files")
-
-
-def _checked_place(folder: Path, said: TableOfRun) -> Path:
-    """Return the path of a file that a result names, whose hash and number of rows are those that the result says."""
-    path = _unchanged_place(folder, said)
-    for problem in _row_problems(folder, said, tables.n_rows(path)):
-        raise DataError(problem)
-    return path
 
 
 class RecordCheck:
@@ -316,7 +395,6 @@ class RecordCheck:
     def at_end(self) -> Iterator[str]:
         """Yield a message for each problem of all records together."""
         result, counts, coverage = self._result, self._tally.counts, self._tally.coverage
-        yield from _row_problems(self._folder, result.records, counts.items)
         parts = list(dict.fromkeys(one.part for one in coverage))
         expected = list(result.signature.parts)
         lost = [name for name in expected if name not in {*parts}]
@@ -335,16 +413,16 @@ class RecordCheck:
             yield f"{self._folder / RESULT}: coverage: is not what the records have; rescore the run"
 
 
-def score_problems(folder: Path, said: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
-    """Yield a message for each difference between the text scores and what the result says about them.
+def score_file_problems(path: Path) -> Check[list[TextScore] | None]:
+    """Yield the problems of the rows of a file of text scores, and return the rows."""
+    # Loading pyarrow takes as long as many a command needs in all.
+    checked: Check[list[TextScore] | None] = importlib.import_module("schemas.files.score_files").checked_text_scores(
+        path
+    )
+    return checked
 
-    Args:
-        folder: The folder of the run, for the messages.
-        said: The result's reference to the file of scores.
-        rows: All rows of that file; each is valid by itself.
-    """
-    path = folder / said.path
-    yield from _row_problems(folder, said, len(rows))
+
+def _score_problems(path: Path, said: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
     labels = {scorer.kind: scorer.label for scorer in said.scorers}
     lengths: dict[str, int] = {}
     seen: set[tuple[str, str]] = set()

@@ -26,8 +26,7 @@ from builders.synthbias.minimal_pair import GENDERS, Slotted
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.tables import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
-from schemas.folders.finding_runs import finished_runs
-from schemas.folders.run_folder import read_result, read_run
+from schemas.folders.run_folder import finished_runs, read_result, read_run
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import CASES
 from schemas.validate import problems

@@ -17,8 +17,7 @@ from leaderboard.verify.keys import KeyBook, KnownKey, write_key
 from leaderboard.verify.loading import Loaded, load, verified_outcome
 from schemas.documents.result import Result, Signature
 from schemas.files.record_files import read_parts_unchecked
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import RESULT, read_result
+from schemas.folders.run_folder import RESULT, find_runs, read_result
 
 
 class MadeKeys(KeyBook):

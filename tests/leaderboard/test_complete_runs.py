@@ -27,8 +27,7 @@ from leaderboard.verify.verdicts import UNCOMPARED
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.files.record_files import read_records, write_records
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import read_result
+from schemas.folders.run_folder import find_runs, read_result
 from tests.leaderboard.withheld_world import World, better, change_sums, make_world, rewritten
 
 

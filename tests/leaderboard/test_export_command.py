@@ -15,8 +15,7 @@ from leaderboard.pages.addresses import permalink
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import read_result
+from schemas.folders.run_folder import find_runs, read_result
 from tests.leaderboard.exporting import export
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known, write_keys

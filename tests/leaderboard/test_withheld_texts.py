@@ -31,8 +31,7 @@ from schemas.documents.conversion import as_row
 from schemas.files import contract, tables
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records, write_records
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import read_result
+from schemas.folders.run_folder import find_runs, read_result
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys

@@ -22,8 +22,7 @@ from leaderboard.verify.verdicts import Verdict, judge
 from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.result import Result
 from schemas.files import contract, tables
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import read_result, read_sums
+from schemas.folders.run_folder import find_runs, read_result, read_sums
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys
 

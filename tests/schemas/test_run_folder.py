@@ -13,8 +13,7 @@ from schemas.documents.record import Record
 from schemas.documents.result import ScoresFile
 from schemas.documents.score import Scorer, TextScore, text_sha256
 from schemas.files import tables
-from schemas.folders.finding_runs import find_runs, finished_runs
-from schemas.folders.run_folder import read_run, write_result
+from schemas.folders.run_folder import find_runs, finished_runs, read_run, write_result
 from schemas.validate import problems
 from tests.schemas import examples
 

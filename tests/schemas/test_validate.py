@@ -86,10 +86,10 @@ def test_files_that_disagree_with_the_manifest_are_found(tmp_path: Path) -> None
     found = tables.content_sha256(rows)[:12]
     said = manifest.splits[0].content_sha256[:12]
     assert validate(tmp_path).problems == [
-        f"{path}: row 2: item_id: 'pair-1-he' stands in row 1 already; one row per item",
         f"{path}: 5 rows, dataset.json says 4; build the dataset again",
         f"{path}: content sha256 {found} is not the {said} of dataset.json; "
         "the items were changed after the build: build the dataset again",
+        f"{path}: row 2: item_id: 'pair-1-he' stands in row 1 already; one row per item",
         f"{path}: row 2: flags: 'odd' is not in the flags of dataset.json; have: none",
         f"{tmp_path}/rejects.parquet: 1 rows of rule 'one-occupation', dataset.json says 0; build the dataset again",
         f"{tmp_path}/dataset.json: content_sha256: is not the hash of the splits' hashes; build the dataset again",
@@ -139,7 +139,7 @@ def test_nothing_to_validate_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
     known = (
         "dataset.json, result.json, records.parquet, scores.parquet, sums.parquet, rejects.parquet, submission.json, "
-        "register.json, adapters.json, data/<config>/<split>-*.parquet"
+        "register.json, adapters.json, corrections.json, data/<config>/<split>-*.parquet"
     )
     assert validate(tmp_path, tmp_path / "absent", tmp_path / "notes.txt") == Outcome(
         1,

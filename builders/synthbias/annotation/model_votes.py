@@ -21,8 +21,7 @@ from builders.synthbias.annotation.votes import Answer, Question
 from schemas.documents.record import Record
 from schemas.documents.result import Result
 from schemas.files.json_answers import NoJsonError, find_json
-from schemas.folders.finding_runs import finished_runs
-from schemas.folders.run_folder import read_run
+from schemas.folders.run_folder import finished_runs, read_run
 from schemas.items.instruction import InstructionItem
 
 DATASET = "synthbias-questions"

@@ -16,8 +16,7 @@ from schemas.documents.dataset import Reject
 from schemas.documents.record import Record
 from schemas.documents.result import Model, Result
 from schemas.files.json_answers import NoJsonError, find_json
-from schemas.folders.finding_runs import finished_runs
-from schemas.folders.run_folder import RECORDS, RESULT, read_result, read_run
+from schemas.folders.run_folder import RECORDS, RESULT, finished_runs, read_result, read_run
 from schemas.lexicon import CASES
 
 FAILED = Rule(name="failed_request", description="the request was answered")

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from schemas.folders.finding_runs import find_runs
-from schemas.folders.run_folder import read_run
+from schemas.folders.run_folder import find_runs, read_run
 from tests.evaluators.commands.made_shares import error, read_csv, reweight, said
 from tests.evaluators.label_data import made_dataset
 from tests.evaluators.made_data import made_items, write_dataset

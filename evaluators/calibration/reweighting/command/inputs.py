@@ -27,8 +27,7 @@ from evaluators.calibration.reweighting.inputs import first_fault
 from evaluators.task import load_task
 from schemas.files import arrow_files
 from schemas.files.record_columns import RecordColumns
-from schemas.folders.finding_runs import finished_runs
-from schemas.folders.run_folder import RESULT, read_complete_result, read_parts
+from schemas.folders.run_folder import RESULT, finished_runs, read_complete_result, read_parts
 
 PREFIX = "p_"
 """Beginning of the names of columns with probabilities, in files that are written and, by default, that are read."""
