@@ -1,0 +1,130 @@
+"""Runs commands of ours, each in a process of its own, and returns what it printed."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+_PLUGINS = "BIASBOARD_PLUGINS"
+_SHARED_PLUGINS = ("", *(str(REPOSITORY / "tests" / name) for name in ("made_suite", "third_benchmark")))
+_READ_AT_IMPORT = ("PYTHON", "HF_", "OMP_", "XDG_", "HOME", "TZ")
+"""Beginnings of variables that are read by imports: a command with others than the tests have is a fresh process."""
+_AT_START = {"PYTHONPATH": str(REPOSITORY)} | os.environ
+
+
+def run(
+    *arguments: str | Path,
+    cwd: Path = REPOSITORY,
+    status: int | None = None,
+    input: str = "",
+    timeout: float = 580,
+    fresh: bool = False,
+    **variables: str | Path | None,
+) -> subprocess.CompletedProcess[str]:
+    """Run Python with arguments that begin with ``-m`` or ``-c``, as a command on the terminal would.
+
+    Args:
+        arguments: What follows ``python``; ``-W error`` may stand before ``-m``.
+        cwd: Folder to run in.
+        status: Exit status that it must have; None for any.
+        input: What it reads.
+        timeout: Seconds after which it is killed.
+        fresh: True for a process that begins with nothing imported and with hashes of its own.
+        variables: Environment variables beside those of the tests; None to leave one out.
+
+    Raises:
+        AssertionError: another exit status; the message is what was printed.
+        subprocess.TimeoutExpired: it took too long.
+    """
+    environment = {"PYTHONPATH": str(REPOSITORY)} | os.environ | {"COLUMNS": "200"}
+    environment |= {name: str(value) for name, value in variables.items() if value is not None}
+    for name in (name for name, value in variables.items() if value is None):
+        environment.pop(name, None)
+    words = [str(word) for word in arguments]
+    plugins = environment.get(_PLUGINS, "")
+    changed = (name for name in {*environment, *_AT_START} if environment.get(name) != _AT_START.get(name))
+    # Folders of plug-ins that a test makes are those of a single command.
+    is_fresh = fresh or any(name.startswith(_READ_AT_IMPORT) for name in changed) or plugins not in _SHARED_PLUGINS
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        stdin.write(input.encode())
+        stdin.seek(0)
+        streams = (stdin, stdout, stderr)
+        if is_fresh:
+            exit_status = subprocess.run(
+                [sys.executable, *words],
+                cwd=cwd,
+                env=environment,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                timeout=timeout,
+                check=False,
+            ).returncode
+        else:
+            exit_status = _warm(plugins).run(words, cwd, environment, [stream.fileno() for stream in streams], timeout)
+        printed = []
+        for stream in (stdout, stderr):
+            stream.seek(0)
+            printed.append(stream.read().decode())
+    done = subprocess.CompletedProcess(words, exit_status, *printed)
+    assert status is None or exit_status == status, f"exit status {exit_status}: {done.stdout}{done.stderr}"
+    return done
+
+
+class _WarmPython:
+    """The process that forks one for each command; see ``tests/warm_python.py``."""
+
+    def __init__(self, plugins: str) -> None:
+        ours, theirs = socket.socketpair()
+        program = str(Path(__file__).with_name("warm_python.py"))
+        self._process = subprocess.Popen(
+            [sys.executable, program, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            cwd="/",
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)} | ({_PLUGINS: plugins} if plugins else {}),
+        )
+        theirs.close()
+        self._line = ours
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """End the process."""
+        self._line.close()
+        self._process.kill()
+        self._process.wait()
+
+    def run(self, arguments: list[str], cwd: Path, env: dict[str, str], streams: list[int], timeout: float) -> int:
+        """Run one command with these streams and return its exit status."""
+        message = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": env}).encode() + b"\n"
+        sent = socket.send_fds(self._line, [message], streams)
+        self._line.sendall(message[sent:])
+        child = self._number()
+        is_ended, _, _ = select.select([self._line], [], [], timeout)
+        if not is_ended:
+            os.kill(child, signal.SIGKILL)
+        exit_status = self._number()
+        if not is_ended:
+            raise subprocess.TimeoutExpired(arguments, timeout)
+        return exit_status
+
+    def _number(self) -> int:
+        # Byte by byte: a buffer might hold the exit status too, for which run waits.
+        read = b""
+        while not read.endswith(b"\n"):
+            read += self._line.recv(1)
+        return int(read)
+
+
+@cache
+def _warm(plugins: str) -> _WarmPython:
+    return _WarmPython(plugins)
