@@ -15,6 +15,7 @@ import runpy
 import socket
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,9 @@ IMPORTED = (
 """None of them may read the environment when it is imported, but for what all tests have in common."""
 
 
-def serve(line: socket.socket) -> None:
-    """Run commands until the other side ends; returns only in a child, whose command is then run."""
-    for name in (*IMPORTED, *modules_of_ours()):
+def serve(line: socket.socket, more: Sequence[str]) -> None:
+    """Import these modules too, and run commands until the other side ends; returns only in a child, which runs one."""
+    for name in (*IMPORTED, *more, *modules_of_ours()):
         with suppress(ImportError):
             importlib.import_module(name)
     # Children then copy no pages only because the collector looks at old objects.
@@ -88,7 +89,7 @@ def become(command: dict[str, Any]) -> None:
 if __name__ == "__main__":
     # The folder of this file holds no modules for others.
     del sys.path[0]
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
     # Run here, where it ends as a module does that Python was started with.
     kind, name, *rest = sys.argv
     if kind == "-c":
