@@ -15,6 +15,10 @@ The way of an item::
     result.json: model, signature, counts, metrics, usage, hashes of the other files
 
 The lower half needs no model: ``rescore`` and every verification start from ``records.parquet``.
+
+A file at the root is an interface (``backend.py``) or what several families share, and a folder holds what fits it
+(``backends/``); all that is one family's own lies in ``tasks/``. ``runs/`` takes the three acts in turn: plan, ask,
+measure.
 """
 
 from biasboard.ground.plugins import search_path

@@ -1,4 +1,4 @@
-"""Reads and writes what lies beside the records of a run and calibrated metrics need."""
+"""Reads and writes the corrections that calibrations have learned, which lie beside the records of a run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,6 @@
-"""What will be asked: the items, the prompt, the requests, the answers that are known, and the cost of the rest."""
+"""What will be asked, before anything is.
+
+*selection* chooses items, *plan* their task, prompt, requests and signature; *capabilities* refuses a backend that
+cannot, *earlier_answers* finds what is answered already, and *estimate* says what the rest costs. *questions* writes
+a plan down for another harness.
+"""
