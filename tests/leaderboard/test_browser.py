@@ -9,11 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.leaderboard.browsing import Scheme, serious_violations, served, visit, visit_all
+from tests.leaderboard.browsing import Visit, serious_violations, served, visit, visit_all
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
 
@@ -70,12 +71,45 @@ def pages(built: Path) -> list[str]:
     return sorted(path.relative_to(built).as_posix() for path in built.rglob("*.html"))
 
 
-def test_no_page_asks_another_host_or_complains(built: Path, browser: Browser, address: str) -> None:
-    for path, found in visit_all(browser, address, pages(built)):
-        assert found.requests, path
-        assert [url for url in found.requests if not url.startswith((address, "data:", "blob:"))] == [], path
+class Seen(NamedTuple):
+    """What a page did in one colour scheme."""
+
+    requests: list[str]
+    complaints: list[str]
+    violations: list[str]
+    width_on_phone: int
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def seen(request: pytest.FixtureRequest, built: Path, browser: Browser, address: str) -> dict[str, Seen]:
+    """Every page, opened once for all that is asked of each."""
+    visits = visit_all(browser, address, pages(built), scheme=request.param)
+    found = {path: look(visited) for path, visited in visits}
+    assert len(found) > 10
+    return found
+
+
+def look(visited: Visit) -> Seen:
+    violations = serious_violations(visited.page)
+    visited.page.set_viewport_size({"width": 390, "height": 844})
+    width = visited.page.evaluate("document.scrollingElement.scrollWidth")
+    return Seen(visited.requests, visited.complaints, violations, width)
+
+
+def test_no_page_asks_another_host_or_complains(seen: dict[str, Seen], address: str) -> None:
+    for path, page in seen.items():
+        assert page.requests, path
+        assert [url for url in page.requests if not url.startswith((address, "data:", "blob:"))] == [], path
         # The page for missing files is opened from anywhere, so its own links are absolute; it is not opened here.
-        assert found.complaints == [], path
+        assert page.complaints == [], path
+
+
+def test_no_page_scrolls_sideways_on_a_narrow_screen(seen: dict[str, Seen]) -> None:
+    assert {path: page.width_on_phone for path, page in seen.items() if page.width_on_phone > 390} == {}
+
+
+def test_axe_finds_nothing_serious_on_any_page(seen: dict[str, Seen]) -> None:
+    assert {path: page.violations for path, page in seen.items() if page.violations} == {}
 
 
 def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None:
@@ -91,18 +125,9 @@ def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None
     assert found == {}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_scrolls_sideways_on_a_phone(built: Path, browser: Browser, address: str, scheme: Scheme) -> None:
-    for path, found in visit_all(browser, address, pages(built), width=390, scheme=scheme):
+def test_no_page_scrolls_sideways_where_it_is_opened_on_a_phone(built: Path, browser: Browser, address: str) -> None:
+    for path, found in visit_all(browser, address, pages(built), width=390):
         assert found.page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_on_any_page(built: Path, browser: Browser, address: str, scheme: Scheme) -> None:
-    visits = visit_all(browser, address, pages(built), scheme=scheme)
-    found = {path: serious_violations(visited.page) for path, visited in visits}
-    assert len(found) > 10
-    assert {path: ids for path, ids in found.items() if ids} == {}
 
 
 def test_wide_tables_scroll_in_their_own_box_with_the_model_in_sight(browser: Browser, address: str) -> None:
