@@ -11,6 +11,7 @@ from functools import cache
 from urllib.parse import urlsplit
 
 _SECONDS = 2.5
+_NO_ANSWER = f"no answer within {_SECONDS:g} s"
 _PROXY_REFUSES = 407
 
 REMEDY = "check the id, go online, or give a local folder or HF_ENDPOINT for a mirror"
@@ -87,7 +88,7 @@ def _fault(endpoint: str) -> str | None:
     thread = threading.Thread(target=lambda: faults.append(_asked(endpoint)), daemon=True)
     thread.start()
     thread.join(_SECONDS)
-    return faults[0] if faults else f"no answer within {_SECONDS:g} s"
+    return faults[0] if faults else _NO_ANSWER
 
 
 def _asked(endpoint: str) -> str | None:
@@ -99,5 +100,8 @@ def _asked(endpoint: str) -> str | None:
         return f"HTTP {error.code}" if error.code == _PROXY_REFUSES or error.code >= 500 else None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
+        # Which of the two limits passes first depends on the machine.
+        if isinstance(reason, TimeoutError):
+            return _NO_ANSWER
         # The client may trust other certificates than this module.
         return None if "CERTIFICATE_VERIFY_FAILED" in str(reason) else str(getattr(reason, "strerror", None) or reason)
