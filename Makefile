@@ -25,13 +25,13 @@ VLLM_STAMP := $(VLLM_VENV)/.vllm-installed
 BENCH_STAMP := $(VLLM_VENV)/.bench-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test coverage test-vllm lint reference schemas constraints serve bench bench-choice clean
+.PHONY: help setup setup-hf setup-scorers setup-dev setup-browser setup-vllm demo test test-all coverage test-vllm lint reference schemas constraints serve bench bench-choice clean
 .DELETE_ON_ERROR:
 
 help: ## show this list
 	@echo "Targets:"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of 'make test'), CONSTRAINTS (empty for the newest versions), PORT."
+	@echo "Variables: PYTHON (3.11 or newer), MODEL, PICTURE (a PNG of the demo's board), DATASET, ARGS (for pytest), WORKERS (processes of the tests), CONSTRAINTS (empty for the newest versions), PORT."
 	@echo "Example: make demo MODEL=out/my-model"
 
 $(VENV_STAMP):
@@ -103,7 +103,10 @@ ifneq ($(PICTURE),)
 endif
 	@echo "Next: make serve (look at the board), make demo MODEL=... (add a model), and the site's page Commands (all else)"
 
-test: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests (ARGS='-k name' for some of them)
+test: $(DEV_STAMP) ## run the tests of less than two seconds, before each commit (ARGS='-k name' for some of them)
+	$(TESTS) -m 'not slow and not browser' $(ARGS)
+
+test-all: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests
 	$(TESTS) $(ARGS)
 
 coverage: $(DEV_STAMP) $(BROWSER_STAMP) ## run all tests, and print the share of lines that they ran

@@ -115,7 +115,7 @@ def chromium_executable() -> str | None:
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None and not any(_playwright_browsers()):
-        pytest.skip("no Chromium on PATH and none from playwright; install one, then run: make test")
+        pytest.skip("no Chromium on PATH and none from playwright; install one, then run: make test-all")
     return found
 
 
