@@ -1,4 +1,4 @@
-"""``constraints.txt``: one version of everything that ``make test-all`` installs, nothing of the machine that wrote it."""
+"""``constraints.txt``: one version of everything that ``make test-all`` installs, nothing of the machine."""
 
 from __future__ import annotations
 
