@@ -1,6 +1,6 @@
 """The interface to another evaluation harness: it is given our questions, and its logs hold the answers.
 
-Each file in ``evaluators/harnesses`` is a harness. It holds ``HARNESS``, an object that fits :class:`Harness`. Its name
+Each file in ``evaluators/harnesses`` is a harness. It holds ``HARNESS``, an object of a class that extends :class:`Harness`. Its name
 is that of its file, with dashes for underscores. Nothing of the harness need be installed: files are exchanged with it.
 
 An export carries the facts of :class:`Exported`, and a log gives them back. An import therefore knows which items were
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -234,20 +235,31 @@ class FoundLogs:
     """Names of files with tasks that were not exported by us."""
 
 
-class Harness(Protocol):
+class Harness(ABC):
     """Another evaluation harness."""
 
-    @property
-    def name(self) -> str:
-        """The name of the harness, as users type it."""
+    if TYPE_CHECKING:
+        # Fields or properties of a harness, for the reason that evaluators.backend.Backend gives.
+        @property
+        def name(self) -> str:
+            """The name of the harness, as users type it."""
 
-    @property
-    def summary(self) -> str:
-        """One line for ``python -m evaluators list``."""
+        @property
+        def summary(self) -> str:
+            """One line for ``python -m evaluators list``."""
 
+        @property
+        def scores_options(self) -> bool:
+            """True if it scores options, for which :meth:`as_scored` says where they begin."""
+
+    else:
+        scores_options = False
+
+    @abstractmethod
     def obstacle(self, prompt: Prompt) -> str | None:
         """Return why the harness cannot ask with a prompt so that its answers mean the same; None if it can."""
 
+    @abstractmethod
     def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
         """Write what the harness needs to ask the questions of some tasks.
 
@@ -259,6 +271,7 @@ class Harness(Protocol):
             ConfigError: the harness cannot ask a question so that its answer means the same.
         """
 
+    @abstractmethod
     def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
         """Return the command that asks a model the exported questions.
 
@@ -267,6 +280,7 @@ class Harness(Protocol):
             folder: The folder that they were written to.
         """
 
+    @abstractmethod
     def read(self, path: Path) -> FoundLogs:
         """Read the logs of one model.
 
@@ -278,13 +292,9 @@ class Harness(Protocol):
             DataError: a log is damaged, or its tasks were asked in another way than they were exported.
         """
 
-
-@runtime_checkable
-class ScoresOptions(Protocol):
-    """A harness that scores options, and that may put the border between context and options elsewhere than we do."""
-
     def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
-        """Return a request with the border between context and options where the harness puts it."""
+        """Return a request with the border between context and options where the harness puts it; by default, ours."""
+        return request
 
 
 def harness_names() -> tuple[str, ...]:

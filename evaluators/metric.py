@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,17 +21,12 @@ if TYPE_CHECKING:
 class RecordTable(Protocol):
     """Records as arrays; one class per task."""
 
-    def group_values(self, key: str) -> tuple[str, ...]:
-        """Return the values of a group that occur, sorted; none if the table has no such group."""
-
-
-@runtime_checkable
-class CorrectedTable(RecordTable, Protocol):
-    """Records as arrays, of which some metrics apply stored corrections."""
-
     @property
     def corrections(self) -> tuple[FittedCorrection, ...]:
-        """The corrections that were fitted or taken over, to be stored."""
+        """The corrections that its metrics apply, fitted or taken over, to be stored; mostly none."""
+
+    def group_values(self, key: str) -> tuple[str, ...]:
+        """Return the values of a group that occur, sorted; none if the table has no such group."""
 
 
 T = TypeVar("T", bound=RecordTable)

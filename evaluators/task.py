@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from evaluators.baseline import Facts
-    from evaluators.corrected_task import Beside
-    from evaluators.metric import CorrectedTable, RecordTable
+    from evaluators.metric import RecordTable
+    from evaluators.metric_inputs import MetricInputs
     from evaluators.part_report import PartReport
-    from evaluators.text_scores import TextScores
     from schemas.files.record_columns import RecordColumns
 
 TASKS = PlugIns("tasks", "evaluators.tasks", word="task", defines="TASK", suffix="_task")
@@ -152,11 +151,7 @@ class Task(ABC):
 
         @property
         def reads_scores(self) -> bool:
-            """True if some metrics read scores of the answers: see ``texts`` and ``scored_table``."""
-
-        @property
-        def applies_corrections(self) -> bool:
-            """True if some metrics are calibrated and their corrections are stored: see ``corrected_table``."""
+            """True if some metrics read scores of the answers: see ``texts`` and ``table_of_parts``."""
 
         @property
         def trains_adapters(self) -> bool:
@@ -183,7 +178,7 @@ class Task(ABC):
             """The largest number of items of each config if the user gives no limit; None for all."""
 
     else:
-        measures_nothing = reads_scores = applies_corrections = trains_adapters = reports_parts = False
+        measures_nothing = reads_scores = trains_adapters = reports_parts = False
         support_splits, examples_split = frozenset(), None
         default_contexts, default_limit = (), None
 
@@ -235,33 +230,31 @@ class Task(ABC):
         """Return the distinct texts that need scores."""
         return ()
 
-    def scored_table(self, records: Sequence[Any], scores: TextScores) -> RecordTable:
-        """Return records and the scores of their texts as arrays."""
-        return self.table(records)
+    def table_of_parts(
+        self,
+        parts: Iterable[RecordColumns],
+        inputs: MetricInputs,
+        *,
+        is_suite: bool,
+        metrics: frozenset[str] | None = None,
+    ) -> RecordTable:
+        """Return the records of a run as arrays, with what their metrics need besides.
 
-    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> RecordTable:
-        """Return the records of a suite as arrays. A task whose suites do not fit into memory keeps less of each part.
+        A task states how where its metrics need scores or corrections, or where its suites do not fit into memory: it
+        then keeps of each part what the metrics need.
 
         Args:
-            parts: The records of each part, one part after the other; what the metrics need of a part must be kept.
+            parts: The records of each part, one part after the other.
+            inputs: Scores of the texts, and corrections that were fitted before.
+            is_suite: True if the result is that of a suite, and not of a single config.
             metrics: Names of the metrics that are needed; None for all.
+
+        Raises:
+            DataError: a stored correction does not fit the records.
         """
         from schemas.files.record_columns import RecordColumns
 
         return self.table(RecordColumns.joined(parts))
-
-    def corrected_table(
-        self, parts: Iterable[RecordColumns], beside: Beside, *, is_suite: bool, metrics: frozenset[str] | None = None
-    ) -> CorrectedTable:
-        """Return records as arrays, with the corrections that their metrics apply.
-
-        Args:
-            parts: The records of each part, one part after the other.
-            beside: Known corrections, and items that nothing may be fitted on.
-            is_suite: True if the result is that of a suite, and not of a single config.
-            metrics: Names of the metrics that are needed; None for all.
-        """
-        raise NotImplementedError
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part, from all its records."""

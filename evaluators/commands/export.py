@@ -23,7 +23,7 @@ from evaluators.commands.options import (
     ItemChoice,
 )
 from evaluators.commands.planning import plans_of
-from evaluators.harness import Harness, ScoresOptions, load_harness
+from evaluators.harness import Harness, load_harness
 from evaluators.runs.plan.capabilities import check_askable
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.questions import Borders, exported_task
@@ -103,7 +103,7 @@ def _check_prompt(harness: Harness, plan: Plan) -> None:
 
 
 def _borders(harness: Harness, name: str) -> Borders:
-    if not isinstance(harness, ScoresOptions):
+    if not harness.scores_options:
         raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose borders it would move; leave it out")
     # Imported only if borders are moved: everything else needs no tokenizer.
     from evaluators.models.foreign_borders import BorderMover

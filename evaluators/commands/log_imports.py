@@ -12,7 +12,7 @@ from biasboard.ground.progress import steps, working
 from evaluators.backend import Runtime, model_identity
 from evaluators.commands.planning import scorers_of
 from evaluators.commands.report import print_next, report
-from evaluators.harness import CountTokens, Harness, HarnessLog, LoggedChoice, LoggedText, ScoresOptions
+from evaluators.harness import CountTokens, Harness, HarnessLog, LoggedChoice, LoggedText
 from evaluators.models.foreign_borders import BorderCounter
 from evaluators.models.ids import check_model_id
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
@@ -100,7 +100,7 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
 
 
 def _check_options(harness: Harness, choice: LogChoice) -> None:
-    if choice.tokenizer is not None and not isinstance(harness, ScoresOptions):
+    if choice.tokenizer is not None and not harness.scores_options:
         raise ConfigError(f"--tokenizer: {harness.name} scores no options, whose tokens it would count; leave it out")
     if choice.normalisation == "sum_with_end":
         raise ConfigError("--normalisation sum_with_end: a log has no log-probability of the end token; take another")
@@ -112,7 +112,7 @@ def _check_options(harness: Harness, choice: LogChoice) -> None:
 
 
 def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountTokens | None:
-    if tokenizer is None or not isinstance(harness, ScoresOptions):
+    if tokenizer is None or not harness.scores_options:
         return None
     if log.model.end_id is not None and tokenizer.end_id is not None and log.model.end_id != tokenizer.end_id:
         raise ConfigError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from biasboard.ground.columns import Coded
 from biasboard.ground.errors import DataError
 from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
+from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import ExchangeStatus, Record, RecordStatus
 from schemas.files.record_columns import RecordColumns
 
@@ -39,6 +40,8 @@ class GroupedTable:
     n_clusters: int
     groups: Mapping[str, npt.NDArray[np.str_]]
     """Value of each row by name of the group, shape (n,); "" for a row that has none."""
+    corrections: ClassVar[tuple[FittedCorrection, ...]] = ()
+    """Corrections that the metrics apply: none."""
 
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group that occur, sorted; none if the table has no such group."""

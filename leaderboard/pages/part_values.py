@@ -8,9 +8,9 @@ from typing import NamedTuple, cast
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
-from evaluators.corrected_task import Beside
 from evaluators.metric import Value, compute_all
-from evaluators.runs.measure.correction_files import beside_of
+from evaluators.metric_inputs import MetricInputs
+from evaluators.runs.measure.correction_files import read_inputs
 from evaluators.runs.measure.measuring import Measurement, metric_definitions
 from evaluators.task import load_task
 from leaderboard.pages.sections import Section
@@ -112,26 +112,26 @@ def parts_of(entry: Entry, names: Sequence[str], memory: Memory) -> list[PartOfR
     if not isinstance(known, list):
         assert entry.folder is not None
         records = read_parts(entry.folder, entry.result, recount=False)
-        beside = beside_of(entry.folder, entry.result)
-        known = [_measured(one, task, beside, names, chance) for one in records]
+        inputs = read_inputs(entry.folder, entry.result)
+        known = [_measured(one, task, inputs, names, chance) for one in records]
         memory.put(_KIND, parts, known)
     return [_read(cast("dict[str, JsonValue]", one), [*names, *chance]) for one in known]
 
 
 def _measured(
-    records: RecordColumns, task: str, beside: Beside, names: Sequence[str], chance: Sequence[str]
+    records: RecordColumns, task: str, inputs: MetricInputs, names: Sequence[str], chance: Sequence[str]
 ) -> JsonValue:
     """Return what is known about one part, as it is remembered.
 
     Args:
         records: All records of the part.
         task: Name of the task that wrote them.
-        beside: Corrections of calibrated metrics that lie beside the records.
+        inputs: Corrections of calibrated metrics that lie beside the records.
         names: Metrics to compute with intervals.
         chance: Metrics to compute without.
     """
     definitions = {one.name: one for one in metric_definitions(task)}
-    source = Measurement.of([records], task, beside=beside).source
+    source = Measurement.of([records], task, inputs).source
     metrics = compute_all([(definitions[name], {}) for name in names], source)
     loaded = load_task(task)
     found: dict[str, JsonValue] = {

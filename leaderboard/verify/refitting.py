@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.corrected_task import Beside
-from evaluators.runs.measure.correction_files import beside_of
+from evaluators.adapters import trained_items
+from evaluators.metric_inputs import MetricInputs
 from evaluators.runs.measure.measuring import Measurement
 from schemas.documents.corrections import FittedCorrection
 from schemas.folders.run_folder import read_corrections, read_parts, read_result
@@ -39,9 +39,9 @@ def refit(folder: Path) -> Refit:
     if stored is None:
         return Refit(0, ())
     signature = result.signature
-    beside = Beside(trained=beside_of(folder, result).trained)
+    inputs = MetricInputs(trained=trained_items(folder, result))
     parts = read_parts(folder, result, recount=False)
-    found = Measurement.of(parts, signature.task, is_suite=bool(signature.parts), beside=beside).corrections
+    found = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts)).corrections
     fitted = {(one.config, one.calibration): one for one in found}
     told = [_difference(one, fitted.pop((one.config, one.calibration), None)) for one in stored.corrections]
     told += [f"{one.calibration} of config {one.config} can be fitted and is not stored" for one in fitted.values()]

@@ -12,7 +12,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.gini_calibration import CALIBRATION
 from evaluators.calibrator import Correction, LabelAnswers
-from evaluators.corrected_task import Beside
+from evaluators.metric_inputs import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.class_accuracies import sen_welfare
@@ -115,26 +115,28 @@ def test_a_label_that_is_preferred_gets_a_smaller_weight_and_the_test_profits() 
     assert "bias_score_gini" not in found, "its items are among those that the weights were fitted on"
 
 
-def stored(records: Sequence[Record], beside: Beside) -> tuple[Mapping[str, float | None], Sequence[FittedCorrection]]:
-    found = Measurement.of([RecordColumns.of(records)], "classification", beside=beside)
+def stored(
+    records: Sequence[Record], inputs: MetricInputs
+) -> tuple[Mapping[str, float | None], Sequence[FittedCorrection]]:
+    found = Measurement.of([RecordColumns.of(records)], "classification", inputs)
     return {one.name: one.value for one in found.metrics() if not one.group}, found.corrections
 
 
 def test_stored_weights_are_applied_and_not_fitted(records: list[Record]) -> None:
-    fitted, (told,) = stored(records, Beside())
+    fitted, (told,) = stored(records, NO_INPUTS)
     assert told.config == "three"
     assert told.n_items == int(CALIBRATION.fitted_items(answers_of(records)).sum())
-    again, (same,) = stored(records, Beside((told,), may_fit=False))
+    again, (same,) = stored(records, MetricInputs(corrections=(told,), may_fit=False))
     assert (again, same) == (fitted, told)
     # Weights under which the first label is never predicted.
     other = replace(told, weights=(1e-9, *told.weights[1:]))
-    changed, _ = stored(records, Beside((other,), may_fit=False))
+    changed, _ = stored(records, MetricInputs(corrections=(other,), may_fit=False))
     assert changed["smallest_class_accuracy_gini"] == 0.0
     assert {name for name in changed if changed[name] != fitted[name]} <= {n for n in changed if n.endswith("_gini")}
 
 
 def test_without_stored_weights_there_is_no_value_where_nothing_may_be_fitted(records: list[Record]) -> None:
-    found = Measurement.of([RecordColumns.of(records)], "classification", beside=Beside(may_fit=False))
+    found = Measurement.of([RecordColumns.of(records)], "classification", MetricInputs(may_fit=False))
     (accuracy,) = (one for one in found.metrics() if one.name == "accuracy_gini" and not one.group)
     assert (accuracy.value, found.corrections) == (None, ())
     assert accuracy.reason == "no correction is stored beside the records; rescore the run"
@@ -152,9 +154,9 @@ def test_without_stored_weights_there_is_no_value_where_nothing_may_be_fitted(re
 def test_stored_corrections_that_cannot_be_true_are_refused(
     records: list[Record], change: dict[str, Any], message: str
 ) -> None:
-    _, (told,) = stored(records, Beside())
+    _, (told,) = stored(records, NO_INPUTS)
     with pytest.raises(DataError, match=message):
-        stored(records, Beside((replace(told, **change),), may_fit=False))
+        stored(records, MetricInputs(corrections=(replace(told, **change),), may_fit=False))
 
 
 def test_a_gain_that_is_none_where_ties_are_shared_is_not_taken() -> None:
@@ -182,10 +184,10 @@ def accuracies(shares: FloatArray, targets: IntArray) -> list[float]:
 
 
 def test_stored_weights_of_other_labels_are_refused(records: list[Record]) -> None:
-    _, (told,) = stored(records, Beside())
+    _, (told,) = stored(records, NO_INPUTS)
     strange = replace(told, labels=("one", "other", "third"))
     with pytest.raises(DataError, match=r"gini of config three is for labels one, other, third, and the items offer "):
-        stored(records, Beside((strange,), may_fit=False))
+        stored(records, MetricInputs(corrections=(strange,), may_fit=False))
 
 
 def test_with_one_label_beside_the_test_there_is_a_reason() -> None:

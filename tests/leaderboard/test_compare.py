@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 
 from biasboard.ground.memory import Memory
 from evaluators.metric import TableSource
-from evaluators.runs.measure.measuring import metric_definitions, table_of
+from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
 from leaderboard.pages import publishing
 from leaderboard.pages.rendering import View, copies, generate, make_view
@@ -57,7 +57,7 @@ def files(view: View) -> dict[str, Any]:
 def resampled(runs: Path, model: str, metric: str, group: dict[str, str]) -> Any:
     """The metric on all resamples, computed from the records by the metric itself."""
     (path,) = [one for one in runs.rglob("records.parquet") if one.parts[-3] == model]
-    table = table_of(load_task("coreference"), [RecordColumns.of(list(read_records(path)))], is_suite=False)
+    table = load_task("coreference").table(RecordColumns.of(list(read_records(path))))
     (definition,) = [one for one in metric_definitions("coreference") if one.name == metric]
     return definition.resampled(TableSource(table), group)
 

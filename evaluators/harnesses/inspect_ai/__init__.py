@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluators.harness import ExportedTask, FoundLogs
+from evaluators.harness import ExportedTask, FoundLogs, Harness
 from evaluators.harnesses.inspect_ai.logs import read_logs
 from evaluators.harnesses.inspect_ai.tasks import write_tasks
 from evaluators.task import Prompt
 
 
-class InspectAI:
+class InspectAI(Harness):
     """Files exchanged with inspect_ai, whose logs have version 2."""
 
     name = "inspect-ai"

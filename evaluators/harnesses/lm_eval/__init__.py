@@ -7,16 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaluators.backend import ChoiceRequest
-from evaluators.harness import ExportedTask, FoundLogs
+from evaluators.harness import ExportedTask, FoundLogs, Harness
 from evaluators.harnesses.lm_eval.logs import read_logs
 from evaluators.harnesses.lm_eval.tasks import write_tasks
 from evaluators.task import Prompt
 
 
-class LmEval:
+class LmEval(Harness):
     """Files exchanged with lm-evaluation-harness, versions 0.4.9 and newer."""
 
     name = "lm-eval"
+    scores_options = True
     summary = "lm-evaluation-harness: tasks with options, asked by its command lm_eval run --log_samples"
 
     def obstacle(self, prompt: Prompt) -> str | None:

@@ -8,26 +8,29 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.adapters import trained_items
-from evaluators.corrected_task import Beside
+from evaluators.metric_inputs import MetricInputs
+from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.corrections import SCHEMA_VERSION, Corrections, FittedCorrection
 from schemas.documents.result import CorrectionsFile, Result
 from schemas.files import contract
 from schemas.folders.run_folder import CORRECTIONS, read_corrections
 
 
-def beside_of(folder: Path, result: Result, *, may_fit: bool = False) -> Beside:
-    """Return the stored corrections of a result, and the items that its adapters were trained on.
+def read_inputs(folder: Path, result: Result, scores: TextScores = NO_SCORES, *, may_fit: bool = False) -> MetricInputs:
+    """Return what the metrics of a result need: its corrections, and the items that its adapters were trained on.
 
     Args:
         folder: Folder of the result.
         result: The result in it.
+        scores: Scores of its texts.
         may_fit: True to fit corrections that are missing.
 
     Raises:
         DataError: a file is missing or damaged.
     """
     stored = read_corrections(folder, result)
-    return Beside(() if stored is None else stored.corrections, trained_items(folder, result), may_fit)
+    corrections = () if stored is None else stored.corrections
+    return MetricInputs(scores, corrections, trained_items(folder, result), may_fit)
 
 
 def write_corrections(folder: Path, corrections: Sequence[FittedCorrection]) -> CorrectionsFile | None:

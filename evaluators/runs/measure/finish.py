@@ -16,7 +16,7 @@ from biasboard.ground.files import remove_unfinished, sha256_file
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
-from evaluators.runs.measure.correction_files import beside_of
+from evaluators.runs.measure.correction_files import read_inputs
 from evaluators.runs.measure.measuring import score_records
 from evaluators.scorer import TextScorer
 from evaluators.text_scores import NO_SCORES, TextScores, read_scores
@@ -175,9 +175,8 @@ def finish_run(folder: Path, written: WrittenRecords, origin: Origin, scoring: T
             signature.task,
             scoring.scorers,
             is_suite=bool(signature.parts),
-            known=scoring.known,
+            inputs=read_inputs(folder, draft, scoring.known, may_fit=True),
             stored=scoring.stored,
-            beside=beside_of(folder, draft, may_fit=True),
         )
     result = replace(draft, metrics=computed.metrics, scores=computed.scores, corrections=computed.corrections)
     write_result(folder, result)

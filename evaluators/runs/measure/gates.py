@@ -19,8 +19,9 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.metric import MetricDefinition, Source, TableSource
+from evaluators.metric_inputs import NO_INPUTS
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
-from evaluators.runs.measure.measuring import metric_definitions, table_of
+from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
 from evaluators.task import Task, load_task, prompt_of
 from schemas.documents.conversion import as_row, from_values
@@ -160,7 +161,8 @@ class GateCheck:
 
     def _source_of(self, parts: Iterable[RecordColumns]) -> Source:
         is_suite = bool(self.signature.parts)
-        table = table_of(self._task, parts, is_suite=is_suite, metrics=frozenset({self.gate.metric}))
+        metrics = frozenset({self.gate.metric})
+        table = self._task.table_of_parts(parts, NO_INPUTS, is_suite=is_suite, metrics=metrics)
         return TableSource(table, is_suite=is_suite)
 
     @property

@@ -11,12 +11,12 @@ import numpy as np
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
-from evaluators.corrected_task import NOTHING_BESIDE, Beside
-from evaluators.metric import CorrectedTable, MetricDefinition, RecordTable, Source, TableSource, compute_all
+from evaluators.metric import MetricDefinition, Source, TableSource, compute_all
+from evaluators.metric_inputs import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.correction_files import write_corrections
 from evaluators.scorer import TextScorer
 from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
-from evaluators.task import Task, load_task
+from evaluators.task import load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import Record
@@ -55,36 +55,6 @@ def _definitions(values: Iterable[object]) -> Iterator[MetricDefinition[Any]]:
                 yield one
 
 
-def table_of(
-    task: Task,
-    parts: Iterable[RecordColumns],
-    scores: TextScores = NO_SCORES,
-    *,
-    is_suite: bool,
-    metrics: frozenset[str] | None = None,
-    beside: Beside = NOTHING_BESIDE,
-) -> RecordTable:
-    """Return the table of a task for the records of a result.
-
-    Args:
-        task: The task that wrote the records.
-        parts: The records of each part, including those without a reading, which are counted.
-        scores: Scores of the texts of the records.
-        is_suite: True if the result is that of a suite, and not of a single config.
-        metrics: Names of the metrics that are needed; None for all.
-        beside: Corrections of calibrated metrics that lie beside the records.
-
-    Raises:
-        DataError: the records do not come from this task, or come from several prompts.
-    """
-    if task.applies_corrections:
-        return task.corrected_table(parts, beside, is_suite=is_suite, metrics=metrics)
-    if is_suite and not task.reads_scores:
-        return task.suite_table(parts, metrics)
-    records = RecordColumns.joined(parts)
-    return task.scored_table(records, scores)
-
-
 class Measurement:
     """The metrics of one result."""
 
@@ -105,26 +75,23 @@ class Measurement:
         cls,
         parts: Iterable[RecordColumns],
         task: str,
-        scores: TextScores = NO_SCORES,
+        inputs: MetricInputs = NO_INPUTS,
         *,
         is_suite: bool = False,
-        beside: Beside = NOTHING_BESIDE,
     ) -> Measurement:
         """Arrange records as arrays, and measure by these.
 
         Args:
             parts: The records of each part, including those without a reading, which are counted.
             task: Name of the task that wrote the records.
-            scores: Scores of the texts of the records. Metrics that need a missing kind of score are null.
+            inputs: Scores and corrections that lie beside the records.
             is_suite: True if the result is that of a suite, and not of a single config.
-            beside: Corrections of calibrated metrics that lie beside the records.
 
         Raises:
             DataError: the records do not come from this task, or come from several prompts or configs.
         """
-        table = table_of(load_task(task), parts, scores, is_suite=is_suite, beside=beside)
-        corrections = table.corrections if isinstance(table, CorrectedTable) else ()
-        return cls(task, TableSource(table, is_suite=is_suite), corrections)
+        table = load_task(task).table_of_parts(parts, inputs, is_suite=is_suite)
+        return cls(task, TableSource(table, is_suite=is_suite), table.corrections)
 
     def metrics(self) -> tuple[Metric, ...]:
         """Compute every metric of the task, overall and by slice; one entry each, even if the value is null."""
@@ -205,7 +172,7 @@ class SliceResamples(NamedTuple):
 
 def compute_metrics(records: Sequence[Record], task: str, scores: TextScores = NO_SCORES) -> tuple[Metric, ...]:
     """Compute every metric of a task from the records of one config; see :class:`Measurement`."""
-    return Measurement.of([RecordColumns.of(records)], task, scores).metrics()
+    return Measurement.of([RecordColumns.of(records)], task, MetricInputs(scores)).metrics()
 
 
 class Computed(NamedTuple):
@@ -225,9 +192,8 @@ def score_records(
     scorers: Sequence[TextScorer] = (),
     *,
     is_suite: bool = False,
-    known: TextScores = NO_SCORES,
+    inputs: MetricInputs = NO_INPUTS,
     stored: ScoresFile | None = None,
-    beside: Beside = NOTHING_BESIDE,
 ) -> Computed:
     """Score the texts of a run, write scores and corrections, and compute every metric.
 
@@ -237,9 +203,8 @@ def score_records(
         task: Name of the task that wrote the records.
         scorers: Scorers, at most one of each kind; they are not used if the task reads no scores.
         is_suite: True if the result is that of a suite, and not of a single config.
-        known: Earlier scores; they are kept for each kind without a scorer.
-        stored: File in this folder that holds exactly ``known``; without scorers it is left as it is.
-        beside: Earlier corrections of calibrated metrics.
+        inputs: Earlier scores, which are kept for each kind without a scorer, and earlier corrections.
+        stored: File in this folder that holds exactly these scores; without scorers it is left as it is.
 
     Raises:
         DataError: the records do not come from this task, or come from several prompts or configs.
@@ -248,11 +213,11 @@ def score_records(
     if loaded.measures_nothing:
         return Computed((), None)
     if not loaded.reads_scores:
-        measurement = Measurement.of(parts, task, is_suite=is_suite, beside=beside)
+        measurement = Measurement.of(parts, task, inputs, is_suite=is_suite)
         return Computed(measurement.metrics(), None, write_corrections(folder, measurement.corrections))
     if stored is not None and not scorers:
-        return Computed(Measurement.of(parts, task, known, is_suite=is_suite).metrics(), stored)
+        return Computed(Measurement.of(parts, task, inputs, is_suite=is_suite).metrics(), stored)
     records = RecordColumns.joined(parts)
-    scores = score_texts(loaded.texts(records), scorers, known=known, folder=folder)
-    metrics = Measurement.of([records], task, scores, is_suite=is_suite).metrics()
+    scores = score_texts(loaded.texts(records), scorers, known=inputs.scores, folder=folder)
+    metrics = Measurement.of([records], task, inputs._replace(scores=scores), is_suite=is_suite).metrics()
     return Computed(metrics, write_scores(folder, scores))

@@ -10,7 +10,7 @@ import numpy as np
 
 from biasboard.ground.errors import DataError
 from evaluators.metric import Facts, MetricDefinition, Source
-from evaluators.runs.measure.correction_files import beside_of
+from evaluators.runs.measure.correction_files import read_inputs
 from evaluators.runs.measure.measuring import Measurement, metric_definitions
 from evaluators.statistics.record_tables import Statistics
 from evaluators.text_scores import TextScores, read_scores
@@ -120,10 +120,10 @@ def measurement_of(
     signature = result.signature
     if result.withheld is None:
         known = read_scores(folder, result.scores) if scores is None else scores
-        beside = beside_of(folder, result)
-        measurement = Measurement.of(parts, signature.task, known, is_suite=bool(signature.parts), beside=beside)
+        inputs = read_inputs(folder, result, known)
+        measurement = Measurement.of(parts, signature.task, inputs, is_suite=bool(signature.parts))
         used = {(one.config, one.calibration) for one in measurement.corrections}
-        for one in beside.corrections:
+        for one in inputs.corrections:
             if (one.config, one.calibration) not in used:
                 strange = f"corrections.json has {one.calibration} of config {one.config}, which no metric applies"
                 raise DataError(f"{folder}: {strange}; rescore the run")

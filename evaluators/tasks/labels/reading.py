@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evaluators.corrected_task import Beside
-from evaluators.metric import CorrectedTable
+from evaluators.metric_inputs import MetricInputs
 from evaluators.part_report import PartReport
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
@@ -16,7 +15,7 @@ from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import Read, Task
 from evaluators.tasks.labels.answers import label_answers
 from evaluators.tasks.labels.parts import part_report
-from evaluators.tasks.labels.table import ConfigTable, LabelTable, corrected_table, suite_table
+from evaluators.tasks.labels.table import ConfigTable, LabelTable, SuiteTable
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
@@ -25,7 +24,6 @@ from schemas.files.record_columns import RecordColumns
 class ReadsLabels(Task):
     """The part of a task that turns answers into distributions over labels, and these into tables and reports."""
 
-    applies_corrections = True
     reports_parts = True
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
@@ -57,20 +55,19 @@ class ReadsLabels(Task):
         """Return the records of a config as arrays, one row per item."""
         return ConfigTable.of(label_answers(RecordColumns.of(records)))
 
-    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> LabelTable:
-        """Return the measures of each part of a suite, one row per part."""
-        return suite_table(map(label_answers, parts), metrics)
-
-    def corrected_table(
+    def table_of_parts(
         self,
         parts: Iterable[RecordColumns],
-        beside: Beside,
+        inputs: MetricInputs,
         *,
         is_suite: bool,
         metrics: frozenset[str] | None = None,
-    ) -> CorrectedTable:
-        """Return the records as arrays, with the corrections that calibrated metrics apply."""
-        return corrected_table(parts, beside, is_suite=is_suite, metrics=metrics)
+    ) -> LabelTable:
+        """Return the records of a config as arrays, or the measures of each part of a suite; one row per part."""
+        if is_suite:
+            return SuiteTable.of((label_answers(part, inputs.trained) for part in parts), metrics, inputs)
+        answers = label_answers(RecordColumns.joined(parts), inputs.trained)
+        return ConfigTable.of(answers, metrics, inputs)
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how the model uses the labels of one part."""

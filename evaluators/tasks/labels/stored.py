@@ -6,41 +6,41 @@ import numpy as np
 
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
-from evaluators.corrected_task import Beside
+from evaluators.metric_inputs import MetricInputs
 from schemas.documents.corrections import FittedCorrection
 
 _NOT_STORED = "no correction is stored beside the records; rescore the run"
 
 
 def stored_correction(
-    calibration: StoredCalibration, answers: LabelAnswers, beside: Beside
+    calibration: StoredCalibration, answers: LabelAnswers, inputs: MetricInputs
 ) -> tuple[Correction | str, FittedCorrection | None]:
     """Return the correction of one task, or the reason why there is none, and what is stored of it.
 
     Args:
         calibration: A calibration whose correction is stored.
         answers: The answers to the task.
-        beside: Corrections that were fitted before; one of another version of the calibration is not used.
+        inputs: Corrections that were fitted before; one of another version of the calibration is not used.
 
     Raises:
         DataError: the stored correction is for other labels or items, or it is missing while others are stored.
     """
-    told = next((one for one in beside.corrections if _is_same(one, calibration, answers)), None)
-    if told is None:
-        if not beside.may_fit:
-            if beside.corrections:
+    correction = next((one for one in inputs.corrections if _is_same(one, calibration, answers)), None)
+    if correction is None:
+        if not inputs.may_fit:
+            if inputs.corrections:
                 raise DataError(
                     f"no correction {calibration.name} {calibration.version} of config {answers.config} is stored, "
                     "though others are; rescore the run"
                 )
             return _NOT_STORED, None
-        told = fitted_correction(calibration, answers)
+        correction = fitted_correction(calibration, answers)
     else:
-        _check(told, calibration, answers)
-    if told.reason is not None:
-        return told.reason, told
+        _check(correction, calibration, answers)
+    if correction.reason is not None:
+        return correction.reason, correction
     # Fitted weights take the same way as stored ones, so that both give the same numbers.
-    return Correction(1.0 / np.array(told.weights)[None, :]), told
+    return Correction(1.0 / np.array(correction.weights)[None, :]), correction
 
 
 def fitted_correction(calibration: StoredCalibration, answers: LabelAnswers) -> FittedCorrection:
@@ -62,18 +62,21 @@ def fitted_correction(calibration: StoredCalibration, answers: LabelAnswers) -> 
     )
 
 
-def _check(told: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
+def _check(correction: FittedCorrection, calibration: StoredCalibration, answers: LabelAnswers) -> None:
     """Check everything about a stored correction that does not depend on how a processor rounds."""
-    name = f"the stored correction {told.calibration} of config {told.config}"
+    name = f"the stored correction {correction.calibration} of config {correction.config}"
     n_items, reason = int(calibration.fitted_items(answers).sum()), calibration.obstacle(answers)
-    if told.n_items != n_items:
-        raise DataError(f"{name} says that it is fitted on {told.n_items} items, and there are {n_items}; rescore it")
-    if told.reason != reason:
-        found = "weights can be fitted" if reason is None else reason
-        raise DataError(f"{name} has the reason {told.reason!r}, and {found}; run the model again")
-    if reason is None and told.labels != answers.labels:
+    if correction.n_items != n_items:
         raise DataError(
-            f"{name} is for labels {_shown(told.labels)}, and the items offer {_shown(answers.labels)}; rescore the run"
+            f"{name} says that it is fitted on {correction.n_items} items, and there are {n_items}; rescore it"
+        )
+    if correction.reason != reason:
+        found = "weights can be fitted" if reason is None else reason
+        raise DataError(f"{name} has the reason {correction.reason!r}, and {found}; run the model again")
+    if reason is None and correction.labels != answers.labels:
+        raise DataError(
+            f"{name} is for labels {_shown(correction.labels)}, and the items offer {_shown(answers.labels)}; rescore "
+            "the run"
         )
 
 

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluators.calibrator import Calibration, Correction, LabelAnswers, StoredCalibration, calibrations
-from evaluators.corrected_task import NOTHING_BESIDE, Beside
 from evaluators.metric import RecordTable
+from evaluators.metric_inputs import NO_INPUTS, MetricInputs
 from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.statistics.record_tables import BoolArray, Statistics, mean
-from evaluators.tasks.labels.answers import BALANCE, label_answers
+from evaluators.tasks.labels.answers import BALANCE
 from evaluators.tasks.labels.measures import (
     CLASS_FLOORS,
     CLASS_MEASURES,
@@ -36,7 +36,6 @@ from evaluators.tasks.labels.measures import (
 )
 from evaluators.tasks.labels.stored import stored_correction
 from schemas.documents.corrections import FittedCorrection
-from schemas.files.record_columns import RecordColumns
 
 SOFTMAX = "softmax"
 _CLASS = {**CLASS_MEASURES, **CLASS_FLOORS}
@@ -138,25 +137,26 @@ class ConfigTable:
     """Corrections that are stored."""
 
     @classmethod
-    def of(cls, answers: LabelAnswers, names: Container[str] | None = None, beside: Beside = NOTHING_BESIDE) -> Self:
+    def of(cls, answers: LabelAnswers, names: Container[str] | None = None, inputs: MetricInputs = NO_INPUTS) -> Self:
         """Fit calibrations and apply them.
 
         Args:
             answers: The answers.
-            names: Names of the calibrations; None for all.
-            beside: Corrections that were fitted before.
+            names: Names of the variants that are needed; None for all.
+            inputs: Corrections that were fitted before.
 
         Raises:
             DataError: a stored correction is for other labels.
         """
         reasons, found = {}, {("", False): answers.probabilities}
         stored = []
+        used = {variant.calibration for variant in variants() if names is None or variant.name in names}
         for one in calibrations():
-            if names is not None and one.name not in names:
+            if one.name not in used:
                 continue
             fitted: Correction | str
             if one.is_stored:
-                fitted, told = stored_correction(cast(StoredCalibration, one), answers, beside)
+                fitted, told = stored_correction(cast(StoredCalibration, one), answers, inputs)
                 stored += [] if told is None else [told]
             else:
                 fitted = one.fit(answers)
@@ -269,6 +269,47 @@ class SuiteTable:
     corrections: tuple[FittedCorrection, ...] = ()
     """Corrections that are stored, of all tasks."""
 
+    @classmethod
+    def of(
+        cls, parts: Iterable[LabelAnswers], names: Container[str] | None = None, inputs: MetricInputs = NO_INPUTS
+    ) -> Self:
+        """Measure each task of a suite, one after the other.
+
+        Args:
+            parts: The answers to each task.
+            names: Names of the variants that are needed; None for all. A correlation needs both of its measures.
+            inputs: Corrections that were fitted before.
+
+        Raises:
+            DataError: a stored correction is for other labels.
+        """
+        named = [variant for variant in variants() if names is None or variant.name in names]
+        measures = {one for variant in named for one in CORRELATIONS.get(variant.measure, ())}
+        wanted = [variant for variant in variants() if variant in named or variant.name in measures]
+        measured = {variant.name for variant in wanted}
+        values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
+        groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
+        reasons: list[Mapping[str, str]] = []
+        corrections: list[FittedCorrection] = []
+        for answers in parts:
+            table = ConfigTable.of(answers, measured, inputs)
+            corrections += table.corrections
+            for variant in wanted:
+                values[variant.name].append(table.value(variant))
+            for name in _OF_TASK:
+                groups[name].append(answers.groups.get(name, ""))
+            groups["n_labels"].append(n_labels_group(len(answers.labels)))
+            reasons.append(table.reasons)
+        everywhere = {name: why for name, why in reasons[0].items() if all(name in one for one in reasons)}
+        return cls(
+            MeasureTable.of(
+                {name: np.array(found) for name, found in values.items()},
+                {name: _texts(found) for name, found in groups.items()},
+            ),
+            everywhere,
+            tuple(corrections),
+        )
+
     def group_values(self, key: str) -> tuple[str, ...]:
         """Return the values of a group of tasks that occur, sorted."""
         return self.measures.group_values(key)
@@ -288,47 +329,6 @@ class SuiteTable:
         return Statistics(np.where(used[:, None], columns, 0.0), int(used.sum()), int(rows.sum() - used.sum()))
 
 
-def suite_table(
-    parts: Iterable[LabelAnswers], names: Container[str] | None = None, beside: Beside = NOTHING_BESIDE
-) -> SuiteTable:
-    """Return the measures of each task of a suite.
-
-    Args:
-        parts: The answers to each task.
-        names: Names of the variants that are needed; None for all. A correlation needs both of its measures.
-        beside: Corrections that were fitted before.
-
-    Raises:
-        DataError: a stored correction is for other labels.
-    """
-    named = [variant for variant in variants() if names is None or variant.name in names]
-    measures = {one for variant in named for one in CORRELATIONS.get(variant.measure, ())}
-    wanted = [variant for variant in variants() if variant in named or variant.name in measures]
-    used = {variant.calibration for variant in wanted}
-    values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
-    groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
-    reasons: list[Mapping[str, str]] = []
-    corrections: list[FittedCorrection] = []
-    for answers in parts:
-        table = ConfigTable.of(answers, used, beside)
-        corrections += table.corrections
-        for variant in wanted:
-            values[variant.name].append(table.value(variant))
-        for name in _OF_TASK:
-            groups[name].append(answers.groups.get(name, ""))
-        groups["n_labels"].append(n_labels_group(len(answers.labels)))
-        reasons.append(table.reasons)
-    everywhere = {name: why for name, why in reasons[0].items() if all(name in one for one in reasons)}
-    return SuiteTable(
-        MeasureTable.of(
-            {name: np.array(found) for name, found in values.items()},
-            {name: _texts(found) for name, found in groups.items()},
-        ),
-        everywhere,
-        tuple(corrections),
-    )
-
-
 def _texts(values: list[str]) -> npt.NDArray[np.str_]:
     return np.array(values, dtype=np.str_)
 
@@ -338,14 +338,3 @@ def n_labels_group(n_labels: int) -> str:
     if n_labels <= 5:
         return str(n_labels)
     return "6 to 9" if n_labels <= 9 else "10 or more"
-
-
-def corrected_table(
-    parts: Iterable[RecordColumns], beside: Beside, *, is_suite: bool, metrics: frozenset[str] | None
-) -> ConfigTable | SuiteTable:
-    """Return the table of the records of one task or of a suite; see ``Task.corrected_table``."""
-    if is_suite:
-        return suite_table((label_answers(one, beside.trained) for one in parts), metrics, beside)
-    answers = label_answers(RecordColumns.joined(parts), beside.trained)
-    used = None if metrics is None else {one.calibration for one in variants() if one.name in metrics}
-    return ConfigTable.of(answers, used, beside)

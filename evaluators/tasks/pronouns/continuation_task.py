@@ -6,19 +6,20 @@ Scorers then measure sentiment, toxicity and similarity.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.backend import Request
 from evaluators.baseline import Facts
+from evaluators.metric_inputs import MetricInputs
 from evaluators.statistics.record_tables import answers_of
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.continuation_table import ContinuationTable, own_words
 from evaluators.tasks.pronouns.prompts import generation_prompts, generation_requests, sampled_twice
 from evaluators.tasks.pronouns.reading import family_groups, read_texts
-from evaluators.text_scores import TextScores
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
+from schemas.files.record_columns import RecordColumns
 from schemas.items.pronoun_text import PronounTextItem
 
 CONTINUED = "continued"
@@ -71,9 +72,16 @@ class ContinuationTask(Task):
         found = dict.fromkeys(text for answer in answers for text in (answer.text, own_words(answer)))
         return [text for text in found if text.strip()]
 
-    def scored_table(self, records: Sequence[Record], scores: TextScores) -> ContinuationTable:
+    def table_of_parts(
+        self,
+        parts: Iterable[RecordColumns],
+        inputs: MetricInputs,
+        *,
+        is_suite: bool,
+        metrics: frozenset[str] | None = None,
+    ) -> ContinuationTable:
         """Return records and the scores of their texts as arrays."""
-        return ContinuationTable.of(records, scores)
+        return ContinuationTable.of(RecordColumns.joined(parts), inputs.scores)
 
 
 TASK = ContinuationTask()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaluators.backend import ChoiceRequest, Request
+from evaluators.metric_inputs import MetricInputs
 from evaluators.part_report import LabelUse, PartReport
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.option_columns import are_certain_choices
@@ -98,9 +99,16 @@ class LabellingTask(Task):
         assert isinstance(records, RecordColumns)
         return table_of_items(records)
 
-    def suite_table(self, parts: Iterable[RecordColumns], metrics: frozenset[str] | None = None) -> MeasureTable:
+    def table_of_parts(
+        self,
+        parts: Iterable[RecordColumns],
+        inputs: MetricInputs,
+        *,
+        is_suite: bool,
+        metrics: frozenset[str] | None = None,
+    ) -> MeasureTable:
         """Return the records of a suite as arrays, one row per part."""
-        return table_of_parts(parts)
+        return table_of_parts(parts) if is_suite else table_of_items(RecordColumns.joined(parts))
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how often each label is right and chosen; no prior is measured."""

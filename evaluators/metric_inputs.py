@@ -1,16 +1,19 @@
-"""What a task with calibrated metrics is given: corrections that lie beside the records of a run."""
+"""What metrics need besides the records of a run: scores of texts, and corrections of distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.corrections import FittedCorrection
 
 
-class Beside(NamedTuple):
-    """Facts beside the records of a run that calibrated metrics need."""
+class MetricInputs(NamedTuple):
+    """What lies beside the records of a run and what may be done with it."""
 
+    scores: TextScores = NO_SCORES
+    """Scores of the texts; metrics that need a missing kind of score are null."""
     corrections: Sequence[FittedCorrection] = ()
     """Corrections that were fitted before, which are applied as they are."""
     trained: Mapping[str, frozenset[str]] = {}
@@ -19,4 +22,4 @@ class Beside(NamedTuple):
     """True to fit corrections that are missing; False to leave out the metrics that need them."""
 
 
-NOTHING_BESIDE = Beside()
+NO_INPUTS = MetricInputs()
