@@ -1,7 +1,8 @@
 """The interface to another evaluation harness: it is given our questions, and its logs hold the answers.
 
-Each file in ``evaluators/harnesses`` is a harness. It holds ``HARNESS``, an object of a class that extends :class:`Harness`. Its name
-is that of its file, with dashes for underscores. Nothing of the harness need be installed: files are exchanged with it.
+Each file in ``evaluators/harnesses`` is a harness. It holds ``HARNESS``, an object of a class that extends
+:class:`Harness`. Its name is that of its file, with dashes for underscores. Nothing of the harness need be installed:
+files are exchanged with it.
 
 An export carries the facts of :class:`Exported`, and a log gives them back. An import therefore knows which items were
 asked and how, and refuses answers to anything else.
