@@ -13,6 +13,7 @@ from biasboard.backend_choices import BackendChoices
 
 if TYPE_CHECKING:
     from evaluators.backend_options import BackendOptions
+    from evaluators.commands.options import RunChoice
     from evaluators.runs.ask.pipeline import Finished
     from schemas.documents.result import Result
 
@@ -117,6 +118,7 @@ def evaluate(
     """
     from biasboard.ground.command_line import hide_foreign_bars
     from biasboard.ground.progress import note
+    from evaluators.backend_options import BackendOptions
     from evaluators.commands.asking import finished_runs
     from evaluators.commands.options import CACHE_VARIABLE, RunChoice
     from evaluators.runs.measure.unread_answers import is_unreadable
@@ -125,8 +127,6 @@ def evaluate(
     hide_foreign_bars()
     cache = cache or os.environ.get(CACHE_VARIABLE) or None
     rate = MAX_FAILURE_RATE if max_failure_rate is None else max_failure_rate
-    _check_range("limit", limit, 0)
-    _check_range("max_failure_rate", rate, 0, 1)
     choice = RunChoice(
         datasets=tuple(map(Path, [dataset] if isinstance(dataset, str | os.PathLike) else dataset)),
         backend=backend,
@@ -144,9 +144,12 @@ def evaluate(
         cache=None if cache is None else Path(cache),
         scorers=None if scorer is None else _all(scorer),
     )
+    backend_options = BackendOptions(**options)
+    for given in (choice, backend_options):
+        _check_ranges(given)
     # What the command prints for its reader is no output of a function.
     with redirect_stdout(sys.stderr):
-        finished = list(finished_runs(choice, _backend_options(options)))
+        finished = list(finished_runs(choice, backend_options))
         for run in finished:
             if is_unreadable(run.result):
                 note(
@@ -178,22 +181,17 @@ def _all(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _backend_options(given: BackendChoices) -> BackendOptions:
+def _check_ranges(given: RunChoice | BackendOptions) -> None:
+    """Check what a command line checks before it calls the command: that numbers lie in the range of their option."""
     from dataclasses import fields
 
-    from evaluators.backend_options import BackendOptions
-
-    options = BackendOptions(**given)
-    for option in fields(options):
-        _check_range(option.name, getattr(options, option.name), option.metadata["option"]["min"])
-    return options
-
-
-def _check_range(name: str, value: float | None, minimum: float | None, maximum: float | None = None) -> None:
     from biasboard.ground.errors import ConfigError
 
-    if value is None or minimum is None:
-        return
-    if value < minimum or (maximum is not None and value > maximum):
-        limits = f"{minimum:g} or more" if maximum is None else f"{minimum:g} to {maximum:g}"
-        raise ConfigError(f"{name} = {value}: give {limits}")
+    for declared in fields(given):
+        settings = declared.metadata.get("option", {})
+        value, minimum, maximum = getattr(given, declared.name), settings.get("min"), settings.get("max")
+        if value is None or minimum is None:
+            continue
+        if value < minimum or (maximum is not None and value > maximum):
+            limits = f"{minimum:g} or more" if maximum is None else f"{minimum:g} to {maximum:g}"
+            raise ConfigError(f"{declared.name} = {value}: give {limits}")

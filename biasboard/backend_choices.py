@@ -15,7 +15,6 @@ class BackendChoices(TypedDict, total=False):
     tokenizer: str | None
     chat: bool | None
     lora: str | None
-    adapters: str | None
     device: str | None
     batch_tokens: int | None
     scoring: str | None

@@ -11,7 +11,7 @@ COMMANDS = {
     ),
     "finetune": Place(
         "evaluators.commands.finetune:finetune_command",
-        "Train a LoRA adapter for each config and each prompt of a dataset, with which run --adapters asks.",
+        "Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks.",
     ),
     "rescore": Place(
         "evaluators.commands.rescore:rescore_command",

@@ -120,18 +120,28 @@ def base_identity(identity: str) -> str:
     return strict_json.sha256({"model": identity})
 
 
-def open_adapters(folder: str) -> AdapterSet:
-    """Read the list of the adapters in a folder.
+def is_adapter_set(name: str) -> bool:
+    """Return True for a folder with an adapter for each context, as finetune writes it; False for a single adapter.
 
     Raises:
-        ConfigError: the folder holds no such list.
+        ConfigError: it is a folder that holds neither.
+    """
+    folder = Path(name)
+    if folder.is_dir() and not (folder / SETTINGS).is_file() and not (folder / ADAPTERS).is_file():
+        raise ConfigError(
+            f"{folder}: holds neither {SETTINGS} nor {ADAPTERS}; name the folder of an adapter or one that finetune "
+            "wrote, or let an interrupted finetune end"
+        )
+    return (folder / ADAPTERS).is_file()
+
+
+def open_adapters(folder: str) -> AdapterSet:
+    """Read the list of the adapters in a folder that finetune wrote.
+
+    Raises:
         DataError: the list is invalid.
     """
     path = Path(folder) / ADAPTERS
-    if not path.is_file():
-        raise ConfigError(
-            f"{folder}: holds no {ADAPTERS}; name a folder that finetune wrote, or let an interrupted finetune end"
-        )
     return AdapterSet(Path(folder), contract.read(path, Adapters), sha256_file(path))
 
 

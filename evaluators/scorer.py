@@ -33,7 +33,8 @@ QUICK = ("sentiment=vader", "toxicity=lexicon")
 """Scorers that take only seconds, so that their scores are computed again when a result is checked."""
 SCORER_HELP = (
     "Scorers of sentiment, toxicity and similarity of generated texts: default, reference, none, or "
-    "KIND=NAME[:MODEL[@REVISION]], see 'list'. Repeatable. If left out, the default ones that are installed."
+    "KIND=NAME, KIND=NAME:MODEL or KIND=NAME:MODEL@REVISION, see 'list'. Repeatable. If left out, the default ones "
+    "that are installed."
 )
 
 

@@ -12,9 +12,10 @@ import typer
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError
+from biasboard.ground.options import with_options
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
-from evaluators.backend_options import BackendOptions, with_backend_options
+from evaluators.backend_options import BackendOptions
 from evaluators.commands.installation import Check, extra_of, extras, installation
 from evaluators.commands.options import CACHE_VARIABLE
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
@@ -33,7 +34,7 @@ class _Compared:
 
 
 @one_line_errors()
-@with_backend_options
+@with_options
 def doctor_command(
     backend: Annotated[
         str | None, typer.Option(help="Backend to check; with --model, it is also asked and compared.")
@@ -115,7 +116,7 @@ def _parity(opened: Backend, model: str, options: BackendOptions, compared: _Com
     if isinstance(against, Check):
         yield against
         return
-    if options.lora is not None or options.adapters is not None:
+    if options.lora is not None:
         remedy = "merge it into the model and compare that"
         yield Check("parity", "missing", "cannot be compared: the reference cannot load an adapter", remedy)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,17 +12,9 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
+from biasboard.ground.options import Only, with_options
 from biasboard.ground.progress import working
-from evaluators.commands.options import (
-    CONFIG_HELP,
-    CONTEXTS,
-    LIMIT,
-    PART_HELP,
-    PROMPT,
-    SPLIT_HELP,
-    TASK_HELP,
-    ItemChoice,
-)
+from evaluators.commands.options import ItemChoice
 from evaluators.commands.planning import plans_of
 from evaluators.harness import Harness, load_harness
 from evaluators.runs.plan.capabilities import check_askable
@@ -30,6 +23,8 @@ from evaluators.runs.plan.questions import Borders, exported_task
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import read_manifest
 
+# A log is normalised when it is imported.
+_CHOSEN = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
 _TOKENIZER = typer.Option(
     help="Folder or Hub id of the model's tokenizer: where it merges context and option, their border is moved to the "
     "front, so that the harness scores what run would."
@@ -37,17 +32,12 @@ _TOKENIZER = typer.Option(
 
 
 @one_line_errors()
+@with_options
 def export_command(
     harness: Annotated[str, typer.Argument(help="Harness that will ask the questions: lm-eval or inspect-ai.")],
     dataset: Annotated[Path, typer.Argument(help="Folder of a built dataset.")],
     out: Annotated[Path, typer.Option(help="Folder to write, which must not exist or be empty.")],
-    config: Annotated[list[str] | None, typer.Option(help=CONFIG_HELP)] = None,
-    part: Annotated[list[str] | None, typer.Option(help=PART_HELP)] = None,
-    split: Annotated[list[str] | None, typer.Option(help=SPLIT_HELP)] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    task: Annotated[str | None, typer.Option(help=TASK_HELP)] = None,
-    prompt: Annotated[list[str] | None, PROMPT] = None,
-    contexts: Annotated[str | None, CONTEXTS] = None,
+    choice: Annotated[ItemChoice, _CHOSEN],
     tokenizer: Annotated[str | None, _TOKENIZER] = None,
 ) -> None:
     """Write the questions of a dataset as tasks of another evaluation harness, whose log import reads."""
@@ -55,16 +45,7 @@ def export_command(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out} exists already; name another folder, or remove it")
     manifest = read_manifest(dataset)
-    choice = ItemChoice(
-        datasets=(dataset,),
-        configs=tuple(config or ()),
-        parts=tuple(part or ()),
-        splits=tuple(split or ()),
-        limit=limit,
-        task=task,
-        prompts=tuple(prompt or ()),
-        contexts=contexts,
-    )
+    choice = replace(choice, datasets=(dataset,))
     with working("reading the items"):
         plans = plans_of(choice)
     for plan in plans:

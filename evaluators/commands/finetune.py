@@ -10,32 +10,25 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
+from biasboard.ground.options import Only, with_options
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.options import CONFIG_HELP, CONTEXTS, PART_HELP, PROMPT, TASK_HELP, ItemChoice
+from evaluators.commands.options import ItemChoice
 from schemas.documents.adapters import PUBLISHED, Hyperparameters, Schedule
 
 _KEPT = "stopped; complete adapters are kept, and the same command continues from there"
+_CHOSEN = Only({"configs", "parts", "task", "prompts", "contexts"})
+_OPTIONS = Only({"name", "revision", "dtype", "device", "tokenizer", "chat"})
 _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASET@VERSION/MODEL.")
 
 
 @one_line_errors(_KEPT)
+@with_options
 def finetune_command(
     dataset: Annotated[Path, typer.Option(help="Folder of a built dataset.")],
     model: Annotated[str, typer.Option(help="Base model: a Hub id or a folder.")],
+    choice: Annotated[ItemChoice, _CHOSEN],
+    options: Annotated[BackendOptions, _OPTIONS],
     out: Annotated[Path | None, _OUT] = None,
-    config: Annotated[list[str] | None, typer.Option(help=CONFIG_HELP)] = None,
-    part: Annotated[list[str] | None, typer.Option(help=PART_HELP)] = None,
-    task: Annotated[str | None, typer.Option(help=TASK_HELP)] = None,
-    prompt: Annotated[list[str] | None, PROMPT] = None,
-    contexts: Annotated[str | None, CONTEXTS] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the model, for example if --model is a path.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Commit, tag or branch on the Hub.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16; of the base weights.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:N or mps.")] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option(help="Hub id or folder of the tokenizer, if not the model's.")
-    ] = None,
-    chat: Annotated[bool, typer.Option("--chat", help="Show prompts in the model's chat template.")] = False,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the items.")] = PUBLISHED.epochs,
     learning_rate: Annotated[float, typer.Option(min=0, help="Learning rate of AdamW.")] = PUBLISHED.learning_rate,
     schedule: Annotated[str, typer.Option(help="Learning rate: constant, or linear to 0.")] = PUBLISHED.schedule,
@@ -43,7 +36,7 @@ def finetune_command(
     alpha: Annotated[int, typer.Option(min=1, help="Scale of each adapter, as a multiple of 1/r.")] = PUBLISHED.alpha,
     seed: Annotated[int, typer.Option(min=0, help="Seed of first weights and order.")] = PUBLISHED.seed,
 ) -> None:
-    """Train a LoRA adapter for each config and each prompt of a dataset, with which run --adapters asks."""
+    """Train a LoRA adapter for each config and each prompt of a dataset, with which run --lora asks."""
     if schedule not in get_args(Schedule):
         raise ConfigError(f"--schedule {schedule} does not exist; have: {', '.join(get_args(Schedule))}")
     if not learning_rate > 0:
@@ -57,20 +50,7 @@ def finetune_command(
         alpha=alpha,
         seed=seed,
     )
-    options = BackendOptions(
-        name=name, revision=revision, dtype=dtype, device=device, tokenizer=tokenizer, chat=chat or None
-    )
-    choice = ItemChoice(
-        datasets=(dataset,),
-        configs=tuple(config or ()),
-        parts=tuple(part or ()),
-        splits=(),
-        limit=0,
-        task=task,
-        prompts=tuple(prompt or ()),
-        contexts=contexts,
-    )
-    _finetune(choice, model, options, hyperparameters, out)
+    _finetune(replace(choice, datasets=(dataset,), limit=0), model, options, hyperparameters, out)
 
 
 def _finetune(
@@ -99,4 +79,4 @@ def _finetune(
     same = [f"--{name} {value}" for name, values in named for value in values]
     same += [] if choice.contexts is None else [f"--contexts {choice.contexts}"]
     asked = f"run --dataset {choice.datasets[0]} --backend transformers --model {model}"
-    typer.echo(f"next: {' '.join(['python -m evaluators', asked, *same, '--adapters', str(folder)])}")
+    typer.echo(f"next: {' '.join(['python -m evaluators', asked, *same, '--lora', str(folder)])}")

@@ -14,7 +14,7 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import progress, steps
 from evaluators.backend import Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
-from evaluators.commands.options import MAX_FAILURES, NORMALISATION, normalisation_named
+from evaluators.commands.options import MAX_FAILURES_HELP, NORMALISATION_HELP, normalisation_named
 from evaluators.commands.report import print_next
 from evaluators.harness import harness_names, load_harness
 from evaluators.models.ids import check_model_id
@@ -54,8 +54,8 @@ def import_command(
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("out/runs"),
     scorer: Annotated[list[str] | None, typer.Option(help=SCORER_HELP)] = None,
     tokenizer: Annotated[str | None, _TOKENIZER] = None,
-    normalisation: Annotated[str | None, NORMALISATION] = None,
-    max_failure_rate: Annotated[float, MAX_FAILURES] = MAX_FAILURE_RATE,
+    normalisation: Annotated[str | None, typer.Option(help=NORMALISATION_HELP)] = None,
+    max_failure_rate: Annotated[float, typer.Option(min=0, max=1, help=MAX_FAILURES_HELP)] = MAX_FAILURE_RATE,
 ) -> None:
     """Turn answers that were given elsewhere into records and results, one run for each config."""
     if source in harness_names():

@@ -7,71 +7,83 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
-import typer
-
 from biasboard.ground.errors import ConfigError
-from evaluators.scorer import Opened, open_scorers
+from biasboard.ground.options import option
+from evaluators.backend_options import MODEL_PANEL
+from evaluators.runs.plan.options import MAX_FAILURE_RATE
+from evaluators.scorer import SCORER_HELP, Opened, open_scorers
 from schemas.documents.result import Normalisation
 
 CACHE_VARIABLE = "BIASBOARD_CACHE"
-CONFIG_HELP = (
-    "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable."
-)
-LIMIT = typer.Option(
-    min=0,
-    help="Largest number of items per config, 0 for all; by default all, or what the task says. Sets such as minimal "
-    "pairs are taken as a whole, and splits that only support a measurement are spared.",
-)
-CONTEXTS = typer.Option(
-    help="Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many; 8-NAME for 8 that "
-    "are chosen by a rule of the task. With --prompt, those of its protocol. For tasks that show examples."
-)
-PROMPT = typer.Option(
-    help="Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Or a protocol: all its prompts. "
-    "Repeatable: each config is asked with every one that its task has."
-)
-PART_HELP = "Config of a suite; by default all of the suite. Repeatable."
-SPLIT_HELP = "Split; by default all splits of the config. Repeatable."
-TASK_HELP = "Task, if several fit the items; see 'list'."
-NORMALISATION = typer.Option(
-    help=f"{', '.join(get_args(Normalisation)[:-1])} or {get_args(Normalisation)[-1]}; by default that of the prompt, "
+_ITEMS = "Items"
+_ASKING = "Asking"
+_TEXTS = "Generated texts"
+FILES_PANEL = "Files"
+NORMALISATION_HELP = (
+    f"{', '.join(get_args(Normalisation)[:-1])} or {get_args(Normalisation)[-1]}; by default that of the prompt, "
     "mostly sum. Not for generated texts."
 )
-MAX_FAILURES = typer.Option(
-    min=0, max=1, help="Share of requests that may fail; with more, the run ends without a result."
-)
+MAX_FAILURES_HELP = "Share of requests that may fail; with more, the run ends without a result."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemChoice:
     """The choice of items and of how they are asked, as the command line names them."""
 
-    datasets: tuple[Path, ...]
-    configs: tuple[str, ...]
-    """Configs and suites to ask; all if empty, like the parts of suites and the splits."""
-    parts: tuple[str, ...]
-    splits: tuple[str, ...]
-    limit: int | None
-    """Largest number of items of each config; 0 for all, None for what the task says."""
-    task: str | None
-    prompts: tuple[str, ...]
-    """Prompts and protocols; the task's default if empty."""
-    contexts: str | None = None
-    """Numbers of solved examples, separated by commas; None for those of the prompts, or for the task's default."""
-    normalisation: str | None = None
+    datasets: tuple[Path, ...] = ()
+    configs: tuple[str, ...] = option(
+        "Config or suite of the dataset; by default every suite, and every config that belongs to none. Repeatable.",
+        flag="--config",
+        panel=_ITEMS,
+        default=(),
+    )
+    parts: tuple[str, ...] = option(
+        "Config of a suite; by default all of the suite. Repeatable.", flag="--part", panel=_ITEMS, default=()
+    )
+    splits: tuple[str, ...] = option(
+        "Split; by default all splits of the config. Repeatable.", flag="--split", panel=_ITEMS, default=()
+    )
+    limit: int | None = option(
+        "Largest number of items per config, 0 for all; by default all, or what the task says. Sets such as minimal "
+        "pairs are taken as a whole, and splits that only support a measurement are spared.",
+        panel=_ITEMS,
+        min=0,
+    )
+    task: str | None = option("Task, if several fit the items; see 'list'.", panel=_ITEMS)
+    prompts: tuple[str, ...] = option(
+        "Prompt, by default the task's first; CONFIG=PROMPT for one config or suite. Or a protocol: all its prompts. "
+        "Repeatable: each config is asked with every one that its task has.",
+        flag="--prompt",
+        panel=_ASKING,
+        default=(),
+    )
+    contexts: str | None = option(
+        "Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many; 8-NAME for 8 that "
+        "are chosen by a rule of the task. With --prompt, those of its protocol. For tasks that show examples.",
+        panel=_ASKING,
+    )
+    normalisation: str | None = option(NORMALISATION_HELP, panel=_ASKING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChoice(ItemChoice):
     """The choices of the command ``run``: items, how they are asked, and the model."""
 
-    backend: str
-    model: str
-    out: Path
-    max_failure_rate: float
-    cache: Path | None
-    scorers: tuple[str, ...] | None
-    """Scorers of the texts; None for the default ones that are installed."""
+    datasets: tuple[Path, ...] = option(
+        "Folder of a built dataset. Repeatable.", flag="--dataset", panel=_ITEMS, default=...
+    )
+    backend: str = option("Backend that calls the model; see 'list'.", panel=MODEL_PANEL, default=...)
+    model: str = option(
+        "Model: a Hub id, a folder, a file of stored answers, or a baseline (or 'all' baselines).",
+        panel=MODEL_PANEL,
+        default=...,
+    )
+    out: Path = option("Folder of all runs.", panel=FILES_PANEL, default=Path("out/runs"))
+    max_failure_rate: float = option(MAX_FAILURES_HELP, panel=_ASKING, default=MAX_FAILURE_RATE, min=0, max=1)
+    cache: Path | None = option(
+        "File of the cache that runs share: answers in it are reused.", panel=FILES_PANEL, envvar=CACHE_VARIABLE
+    )
+    scorers: tuple[str, ...] | None = option(SCORER_HELP, flag="--scorer", panel=_TEXTS)
 
 
 def normalisation_named(text: str | None) -> Normalisation | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, open_adapters
+from evaluators.adapters import SETTINGS, WEIGHTS, AdapterSet, is_adapter_set, open_adapters
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import ModelFiles, find_files
 
@@ -64,8 +64,9 @@ class ChosenAdapters(NamedTuple):
 
     def arguments(self) -> dict[str, str | None]:
         """Return the options that name the adapters, without paths of this machine."""
-        folder = None if self.of_contexts is None else self.of_contexts.folder.resolve().name
-        return {"lora": None if self.single is None else self.single.public_name, "adapters": folder}
+        if self.of_contexts is not None:
+            return {"lora": self.of_contexts.folder.resolve().name}
+        return {"lora": None if self.single is None else self.single.public_name}
 
 
 NO_ADAPTERS = ChosenAdapters(None, None)
@@ -75,15 +76,14 @@ def chosen_adapters(options: BackendOptions) -> ChosenAdapters:
     """Find the adapters that a command line names.
 
     Raises:
-        ConfigError: an adapter cannot be found, or the command line names both kinds.
+        ConfigError: an adapter cannot be found.
         DataError: the list of the adapters of contexts is invalid.
     """
-    if options.lora is not None and options.adapters is not None:
-        raise ConfigError("--lora names one adapter for everything and --adapters one for each context; give one")
-    return ChosenAdapters(
-        None if options.lora is None else find_adapter(options.lora),
-        None if options.adapters is None else open_adapters(options.adapters),
-    )
+    if options.lora is None:
+        return NO_ADAPTERS
+    if is_adapter_set(options.lora):
+        return ChosenAdapters(None, open_adapters(options.lora))
+    return ChosenAdapters(find_adapter(options.lora), None)
 
 
 def find_adapter(name: str) -> Adapter:

@@ -16,10 +16,11 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import Memory, machine_memory
+from biasboard.ground.options import with_options
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
-from evaluators.backend_options import BackendOptions, with_backend_options
+from evaluators.backend_options import BackendOptions
 from leaderboard.benchmark import check_plug_ins
 from leaderboard.commands.options import KeySecretFile
 from leaderboard.verify.complete_runs import CompleteRuns
@@ -39,7 +40,7 @@ EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 
 
 @one_line_errors("stopped")
-@with_backend_options
+@with_options
 def verify(
     *,
     path: Annotated[list[Path], typer.Argument(help="Folders of results, or folders that contain them at any depth.")],

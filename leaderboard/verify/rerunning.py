@@ -82,7 +82,7 @@ def _check_same_model(said: Model, opened: Model) -> None:
         if theirs != ours:
             raise ConfigError(
                 f"the result is of {said.id} with {name} {theirs}, the opened model has {ours}; open the same one with "
-                "--model, --revision, --chat and --adapters"
+                "--model, --revision, --chat and --lora"
             )
 
 

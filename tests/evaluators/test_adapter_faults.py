@@ -50,7 +50,7 @@ def changed(folder: Path, change: Callable[[Any], None]) -> Path:
 def test_adapters_for_other_data_or_another_model_are_refused(
     model: Path, dataset: Path, adapters: Path, tmp_path: Path
 ) -> None:
-    backend = opened(model, adapters=adapters)
+    backend = opened(model, lora=adapters)
     newer = twin_dataset(tmp_path / "newer", version="1.0.1")
     with pytest.raises(ConfigError, match=r"was trained on version 1\.0\.0, and version 1\.0\.1 is asked"):
         planned(newer, "tasks", NO_EXAMPLES).for_backend(backend)
@@ -62,13 +62,13 @@ def test_adapters_for_other_data_or_another_model_are_refused(
         planned(dataset, "left", "release-1024b-k8-set1-v1").for_backend(backend)
     other = save_tiny_llama(tmp_path / "other", seed=1, positions=1024)
     with pytest.raises(ConfigError, match=r"was trained for model tiny-llama .*, and --model names another one"):
-        opened(other, adapters=adapters)
+        opened(other, lora=adapters)
     with pytest.raises(ConfigError, match="was trained with another --tokenizer"):
-        opened(model, adapters=adapters, tokenizer=other)
-    with pytest.raises(ConfigError, match=r"holds no adapters\.json; name a folder that finetune wrote"):
-        opened(model, adapters=model)
-    with pytest.raises(ConfigError, match="give one"):
-        opened(model, adapters=adapters, lora=adapters / "left" / NO_EXAMPLES)
+        opened(model, lora=adapters, tokenizer=other)
+    with pytest.raises(
+        ConfigError, match=r"holds neither adapter_config\.json nor adapters\.json; name the folder of "
+    ):
+        opened(model, lora=model)
 
 
 def damaged_list(folder: Path) -> None:
@@ -151,6 +151,6 @@ def test_damaged_adapters_are_refused(
     folder = Path(shutil.copytree(adapters, tmp_path / "copy"))
     damage(folder)
     with pytest.raises(BiasboardError, match=expected) as error:
-        asked(planned(dataset, "tasks", NO_EXAMPLES), opened(model, adapters=folder), tmp_path / "runs")
+        asked(planned(dataset, "tasks", NO_EXAMPLES), opened(model, lora=folder), tmp_path / "runs")
     assert "\n" not in str(error.value)
     assert not list((tmp_path / "runs").rglob("result.json"))

@@ -67,7 +67,7 @@ def adapters(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def runs(model: Path, dataset: Path, adapters: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Finished]:
     """The run of each context, all in one folder of runs and with one cache."""
-    root, backend = tmp_path_factory.mktemp("runs"), opened(model, adapters=adapters)
+    root, backend = tmp_path_factory.mktemp("runs"), opened(model, lora=adapters)
     return {plan.prompt.id: asked(plan, backend, root / "runs", root / "cache") for plan in twin_plans(dataset)}
 
 
@@ -106,7 +106,7 @@ def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
     model: Path, dataset: Path, adapters: Path, tmp_path: Path, scoring: str
 ) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-    backend = opened(model, adapters=adapters, scoring=scoring)
+    backend = opened(model, lora=adapters, scoring=scoring)
     for plan in twin_plans(dataset):
         folder = asked(plan, backend, tmp_path).folder
         assert read_result(folder).environment.settings["option_scoring"] == scoring
@@ -150,13 +150,13 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
     (plan, _) = twin_plans(dataset)
     root = runs[NO_EXAMPLES].folder.parents[2]
     stores = StoredAnswers(root=root, cache=root.parent / "cache")
-    same, base = opened(model, adapters=adapters), opened(model)
+    same, base = opened(model, lora=adapters), opened(model)
     assert not unanswered(plan.for_backend(same), list(plan.for_backend(same).parts), same, stores).requests
     # Under the name of the model with adapters, in the same folders.
     named = opened(model, name=same.model.id)
     other = tmp_path / "other"
     train(model, twin_plans(dataset), other, replace(QUICK, seed=1))
-    for backend in (base, named, opened(model, adapters=other)):
+    for backend in (base, named, opened(model, lora=other)):
         for_backend = plan.for_backend(backend)
         # The base answers both configs at once, since they ask the same.
         n_distinct = sum(len(part.requests) for part in for_backend.parts) // (2 if backend.adapters is None else 1)
@@ -164,7 +164,7 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
 
 
 def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model: Path, adapters: Path) -> None:
-    base, adapted = opened(model).model, opened(model, adapters=adapters).model
+    base, adapted = opened(model).model, opened(model, lora=adapters).model
     sha256 = hashlib.sha256((adapters / "adapters.json").read_bytes()).hexdigest()
     assert base.identity is not None
     assert {*base.identity} == {"backend", "model", "precision", "device", "chat_template", "tokenizer", "scoring"}
@@ -222,7 +222,7 @@ def test_a_single_adapter_answers_everything(model: Path, dataset: Path, adapter
 
 
 def test_texts_are_generated_with_the_adapter_of_each_request(model: Path, adapters: Path) -> None:
-    backend = opened(model, adapters=adapters)
+    backend = opened(model, lora=adapters)
     text = GenerateRequest(prompt="The nurse waited", max_tokens=3)
     requests = [replace(text, adapter=name) for name in CONTEXTS]
     answers = all_answers_of(backend, requests)
@@ -237,7 +237,7 @@ def test_texts_are_generated_with_the_adapter_of_each_request(model: Path, adapt
 
 def test_a_request_without_a_context_is_not_answered_by_the_base(model: Path, adapters: Path) -> None:
     with pytest.raises(ConfigError, match="has no adapter for a request that names no context"):
-        all_answers_of(opened(model, adapters=adapters), [GenerateRequest(prompt="The", max_tokens=1)])
+        all_answers_of(opened(model, lora=adapters), [GenerateRequest(prompt="The", max_tokens=1)])
 
 
 def test_answers_with_adapters_are_not_replayed_as_those_of_one_model(
@@ -259,7 +259,7 @@ def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path:
     out, runs = tmp_path / "adapters", tmp_path / "runs"
     common = ("--dataset", dataset, "--model", model, "--prompt", NO_EXAMPLES, "--device", "cpu")
     command("-m", "evaluators", "finetune", *common, "--config", "left", "--out", out, "--rank", "4")
-    asked_with = ("-m", "evaluators", "run", *common, "--backend", "transformers", "--adapters", out, "--out", runs)
+    asked_with = ("-m", "evaluators", "run", *common, "--backend", "transformers", "--lora", out, "--out", runs)
     refused = command(*asked_with, status=1)
     assert "has no adapter for config 'right' with prompt 'release-1024b-k0-v1'; train it with: python -m" in refused
     assert not runs.exists()
@@ -267,7 +267,7 @@ def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path:
     command(*asked_with)
     (result,) = (read_result(path.parent) for path in runs.rglob("result.json"))
     assert result.model.id == "local/tiny-llama-LoRA"
-    assert f"--adapters {out.name} " in result.command
+    assert f"--lora {out.name} " in result.command
     verified = command("-m", "leaderboard", "verify", runs, "--datasets", dataset.parent)
     assert verified.startswith("accepted: ")
 

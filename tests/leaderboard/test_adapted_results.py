@@ -42,7 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plans = twin_plans(dataset)
     train(model, plans, folder / "adapters")
     for chosen in (str(folder / "adapters"), None):
-        backend = open_backend(str(model), BackendOptions(device="cpu", adapters=chosen))
+        backend = open_backend(str(model), BackendOptions(device="cpu", lora=chosen))
         for plan in plans:
             words = " ".join(["python -m evaluators run", *backend.arguments])
             run(plan.for_backend(backend), backend, RunOptions(root=folder / "runs", command=words))
@@ -147,7 +147,7 @@ def test_a_maintainer_asks_again_with_the_adapters(root: Path) -> None:
 
     path = run_of(root, SOME_EXAMPLES) / "result.json"
     model, adapters = str(root / "tiny-llama"), str(root / "adapters")
-    with_adapters = open_backend(model, BackendOptions(device="cpu", adapters=adapters))
+    with_adapters = open_backend(model, BackendOptions(device="cpu", lora=adapters))
     found = rerun(path, with_adapters, root / "datasets", 10, seed=1)
     assert (found.rerun.n_items, found.rerun.n_agreeing) == (10, 10)
     with pytest.raises(ConfigError, match=r"with adapters_sha256 .* the opened model has None"):

@@ -24,12 +24,17 @@ from tests.terminal import without_progress
         (BackendOptions(engine="http", batch=True), r"--batch .* take --backend openai"),
         (BackendOptions(engine="http", max_cost=1.0), r"--max-cost .* take --backend openai"),
         (BackendOptions(engine="vllm", data_parallel=2), r"--data-parallel .* give --workers"),
-        (BackendOptions(engine="vllm", adapters="x"), r"--adapters .* take --backend transformers or vllm"),
     ],
 )
 def test_options_that_no_cluster_has(options: BackendOptions, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         open_backend("ray", "org/model", options)
+
+
+def test_adapters_of_contexts_are_for_one_machine(tmp_path: Path) -> None:
+    (tmp_path / "adapters.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"--lora .* take --backend transformers or vllm"):
+        open_backend("ray", "org/model", BackendOptions(engine="vllm", lora=str(tmp_path)))
 
 
 def test_every_engine_is_a_backend() -> None:

@@ -132,10 +132,10 @@ def write_list(folder: Path, made_llama: Path, contexts: Mapping[str, dict[str, 
 def test_each_request_is_answered_with_the_adapter_that_it_names(made_llama: Path, tmp_path: Path) -> None:
     contexts = {"left/k0": made_weights(1), "right/k0": made_weights(2)}
     write_list(tmp_path / "made", made_llama, contexts)
-    backend = open_backend(str(made_llama), BackendOptions(dtype="float32", adapters=str(tmp_path / "made")))
+    backend = open_backend(str(made_llama), BackendOptions(dtype="float32", lora=str(tmp_path / "made")))
     assert backend.model.id == f"local/{made_llama.name}-LoRA"
     assert (backend.model.identity or {})["adapters"] == sha256_file(tmp_path / "made" / "adapters.json")
-    assert "--adapters made" in backend.arguments
+    assert "--lora made" in backend.arguments
     request = choices(2)[1]
     # The same question twice, and in an order that changes adapters.
     asked = [replace(request, adapter=name) for name in ("left/k0", "right/k0", "left/k0")]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biasboard.ground.errors import ConfigError
+from evaluators.adapters import is_adapter_set
 from evaluators.backend import Backend, Capability, Events, Request, Runtime, TokenCount
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs, join
@@ -101,8 +102,8 @@ def _engine(options: BackendOptions) -> str:
         raise ConfigError(f"{given}; have: {', '.join(ENGINES)}")
     if options.batch:
         raise ConfigError("--batch leaves the work to the endpoint; take --backend openai, it needs no cluster")
-    if options.adapters is not None:
-        raise ConfigError("--adapters is for one machine; take --backend transformers or vllm")
+    if options.lora is not None and is_adapter_set(options.lora):
+        raise ConfigError(f"--lora {options.lora} is for one machine; take --backend transformers or vllm")
     if options.max_cost is not None:
         raise ConfigError("--max-cost holds within one process; take --backend openai, or leave it out")
     if options.data_parallel is not None:

@@ -368,7 +368,7 @@ def _batch_tokens(device: str, itemsize: int) -> int:
     return 2 * most if kind == "cpu" and itemsize == 2 else most
 
 
-_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora", "adapters")
+_USED = ("name", "revision", "dtype", "tokenizer", "chat", "device", "batch_tokens", "scoring", "lora")
 
 
 def _arguments(options: BackendOptions, loaded: Loaded, chosen: ChosenAdapters) -> tuple[str, ...]:

@@ -67,7 +67,6 @@ _OPTIONS = (
     "max_model_len",
     "gpu_memory",
     "lora",
-    "adapters",
     "end_logprobs",
 )
 _CHUNK_TEXTS = 4096
