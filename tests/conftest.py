@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -37,6 +38,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests change code and files under one path; only those of the memory itself may remember.
     os.environ["BIASBOARD_MEMORY"] = "off"
     sys.addaudithook(_refuse_other_hosts)
+    # How long making data takes says something about the machine, and nothing about the code.
+    with contextlib.suppress(ImportError):  # The tests with vLLM do without.
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("any-machine")
     config.pluginmanager.register(SkipPolicy(active=bool(os.environ.get("CI"))))
     config.pluginmanager.register(Workers())
 

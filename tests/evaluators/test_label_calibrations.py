@@ -207,7 +207,7 @@ def of_split(split: str, rows: Sequence[Sequence[float]], golds: str = "abc") ->
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(SHARES, min_size=1, max_size=8))
 def test_bias_scores_are_in_their_range_and_0_for_a_uniform_model(rows: list[list[float]]) -> None:
     found = values(of_split("bias", rows))
@@ -224,7 +224,7 @@ def test_bias_scores_are_in_their_range_and_0_for_a_uniform_model(rows: list[lis
     assert values(of_split("bias", [row for row in rows for _ in "12"], "aabbcc"))["bias_score"] == pytest.approx(score)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(SHARES, min_size=3, max_size=8), st.lists(SHARES, min_size=1, max_size=3))
 def test_a_correction_is_undone_by_the_prior_that_it_removes(
     rows: list[list[float]], priors: list[list[float]]

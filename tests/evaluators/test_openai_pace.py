@@ -68,7 +68,8 @@ def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> Non
         asked = Asked()
         with pytest.raises(RunError, match="answered nothing for 1 s"):
             asked.of(backend, 50)
-        assert asked.n_attempts == endpoint.n_received
+        # Those in flight when the run ended may not have reached the endpoint.
+        assert 0 <= asked.n_attempts - endpoint.n_received <= endpoint.most_at_a_time
 
 
 def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Tokenizer) -> None:

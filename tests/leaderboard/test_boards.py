@@ -176,7 +176,7 @@ def test_a_benchmark_without_a_plug_in_has_no_table(tmp_path: Path) -> None:
     assert board.tables == ()
     assert [entry.match.reason for entry in board.apart] == [
         "no benchmark 'winning' is known here; have: gifi, image_labels, superni, synthbias; if a plug-in defines it, "
-        "name its folder in BIASBOARD_PLUGINS"
+        "install its package or name its folder in BIASBOARD_PLUGINS"
     ]
 
 

@@ -74,7 +74,7 @@ def test_the_default_floor_is_kept(solver: str, correction: MapKind, objective: 
         ].mean_class_accuracy == pytest.approx(after)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(OBJECTIVES), st.sampled_from(["coordinate", "path"]))
 def test_the_default_floor_is_kept_among_ties(seed: int, objective: ObjectiveName, solver: str) -> None:
     made = tied(seed, 20, 3)

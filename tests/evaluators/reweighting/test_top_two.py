@@ -88,7 +88,7 @@ def test_counts_are_right_when_classes_have_no_rows() -> None:
     walk(Walk(of_last, RuleSet("full", 4, "linear"), 100, seed=2))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 12), st.sampled_from(MAPS))
 def test_counts_of_small_tables_are_those_of_plain_loops(seed: int, n_classes: int, n_rows: int, kind: MapKind) -> None:
     walk(Walk(tied(seed, n_rows, n_classes, levels=4), RuleSet(kind, 4, "linear"), 25, seed))
