@@ -67,8 +67,8 @@ def test_a_slice_that_was_taken_out_is_missed(computed: tuple[Metric, ...]) -> N
 def test_a_metric_that_nobody_computes_is_refused(computed: tuple[Metric, ...]) -> None:
     invented = replace(computed[0], name="goodness")
     assert list(differences([*computed, invented], computed)) == [
-        "metric goodness cannot be computed from the records; rescore the run; if a plug-in defines it, name its "
-        "folder in BIASBOARD_PLUGINS"
+        "metric goodness cannot be computed from the records; rescore the run; if a plug-in defines it, install its "
+        "package or name its folder in BIASBOARD_PLUGINS"
     ]
 
 
