@@ -1,14 +1,16 @@
 """The interface of a calibration: it learns a correction of a model's distributions over labels from other answers.
 
-Each file in ``evaluators/calibration`` is a calibration. It holds ``CALIBRATION``, an object that fits
-:class:`Calibration`. A calibration is fitted once for each task and context (prompt with its examples) from stored
-distributions, and applied to the stored distributions of the same task and context; no model is asked again.
+Each file in ``evaluators/calibration`` is a calibration. It holds ``CALIBRATION``, an object of a class that extends
+:class:`Calibration` and states what differs. A calibration is fitted once for each task and context (prompt with its
+examples) from stored distributions, and applied to the stored distributions of the same task and context; no model is
+asked again.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -118,54 +120,40 @@ class Correction(NamedTuple):
         return self.ratios[np.minimum(answers.n_shown, len(self.ratios) - 1)]
 
 
-class Calibration(Protocol):
+class Calibration(ABC):
     """A way to learn a correction from the answers to one task in one context."""
 
-    @property
-    def name(self) -> str:
-        """The short name that ends the names of its metrics, such as ``looc``."""
+    name: str
+    """The short name that ends the names of its metrics, such as ``looc``."""
+    label: str
+    """The abbreviation by which tables name it, such as ``LOOC``."""
+    title: str
+    """The name of the method for readers."""
+    description: str
+    """A sentence that says what it learns from."""
+    version: str = "1.0"
+    """The version, raised with each change that can change a value."""
+    is_of_paper: bool = False
+    """True if the paper describes it with a softmax, which is then measured too."""
+    learns_from: frozenset[str] = frozenset()
+    """The splits whose right labels it learns from; nothing that is measured on one of them is calibrated."""
 
-    @property
-    def version(self) -> str:
-        """The version, raised with each change that can change a value."""
-
-    @property
-    def label(self) -> str:
-        """The abbreviation by which tables name it, such as ``LOOC``."""
-
-    @property
-    def title(self) -> str:
-        """The name of the method for readers."""
-
-    @property
-    def description(self) -> str:
-        """A sentence that says what it learns from."""
-
-    @property
-    def is_of_paper(self) -> bool:
-        """True if the paper describes it with a softmax, which is then measured too."""
-
-    @property
-    def learns_from(self) -> frozenset[str]:
-        """The splits whose right labels it learns from; nothing that is measured on one of them is calibrated."""
-
-    @property
-    def is_stored(self) -> bool:
-        """True if its correction is stored and applied from then on, and not fitted anew from the same answers.
-
-        A fit that compares predictions can end elsewhere on another processor. It has one weight per label.
-        """
-
+    @abstractmethod
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""
 
 
-class StoredCalibration(Calibration, Protocol):
-    """A calibration whose correction is stored."""
+class StoredCalibration(Calibration):
+    """A calibration whose correction is stored and applied from then on, and not fitted anew from the same answers.
 
+    A fit that compares predictions can end elsewhere on another processor. Its correction has one weight per label.
+    """
+
+    @abstractmethod
     def fitted_items(self, answers: LabelAnswers) -> BoolArray:
         """Return the mask of the items that it is fitted on, shape (n,)."""
 
+    @abstractmethod
     def obstacle(self, answers: LabelAnswers) -> str | None:
         """Return the reason why nothing can be fitted; None if there is none."""
 

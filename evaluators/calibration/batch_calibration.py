@@ -8,23 +8,16 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from evaluators.calibrator import Correction, LabelAnswers, prior_ratio
+from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
 
 
-@dataclass(frozen=True)
-class BatchCalibration:
+class BatchCalibration(Calibration):
     """Division by the mean distribution over the items of the split *test*."""
 
-    name: str = "bc"
-    version: str = "1.0"
-    label: str = "BC"
-    title: str = "batch calibration"
-    description: str = "Calibrated by the mean distribution over all items of the split test, without their labels."
-    is_of_paper: bool = False
-    is_stored: bool = False
-    learns_from: frozenset[str] = frozenset()
+    name = "bc"
+    label = "BC"
+    title = "batch calibration"
+    description = "Calibrated by the mean distribution over all items of the split test, without their labels."
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

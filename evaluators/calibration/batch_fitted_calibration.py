@@ -7,29 +7,23 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from evaluators.calibrator import Correction, LabelAnswers, prior_ratio
+from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
 from evaluators.statistics.outcomes import predicted_share
 
 STRENGTHS = np.linspace(-5.0, 5.0, 101)
 _SAME = 1e-9
 
 
-@dataclass(frozen=True)
-class FittedBatchCalibration:
+class FittedBatchCalibration(Calibration):
     """Division by a power of the mean distribution over the pool, with the exponent that is right most often there."""
 
-    name: str = "bcl"
-    version: str = "1.0"
-    label: str = "BCL"
-    title: str = "batch calibration fitted on the pool"
-    description: str = "Calibrated by that power of the mean distribution over the pool that is right most often there."
-    is_of_paper: bool = False
-    is_stored: bool = False
-    learns_from: frozenset[str] = frozenset({"pool"})
+    name = "bcl"
+    label = "BCL"
+    title = "batch calibration fitted on the pool"
+    description = "Calibrated by that power of the mean distribution over the pool that is right most often there."
+    learns_from = frozenset({"pool"})
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none; of equally good exponents, that nearest to 1."""

@@ -7,23 +7,17 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from evaluators.calibrator import Correction, LabelAnswers, prior_ratio
+from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
 
 
-@dataclass(frozen=True)
-class ContextualCalibration:
+class ContextualCalibration(Calibration):
     """Division by the mean distribution over placeholders."""
 
-    name: str = "cc"
-    version: str = "1.0"
-    label: str = "CC"
-    title: str = "contextual calibration"
-    description: str = "Calibrated by the mean distribution over inputs without content: N/A, [MASK] and an empty one."
-    is_of_paper: bool = True
-    is_stored: bool = False
-    learns_from: frozenset[str] = frozenset()
+    name = "cc"
+    label = "CC"
+    title = "contextual calibration"
+    description = "Calibrated by the mean distribution over inputs without content: N/A, [MASK] and an empty one."
+    is_of_paper = True
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

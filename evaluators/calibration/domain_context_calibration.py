@@ -7,23 +7,17 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from evaluators.calibrator import Correction, LabelAnswers, prior_ratio
+from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
 
 
-@dataclass(frozen=True)
-class DomainContextCalibration:
+class DomainContextCalibration(Calibration):
     """Division by the mean distribution over inputs of random words."""
 
-    name: str = "dc"
-    version: str = "1.0"
-    label: str = "DC"
-    title: str = "domain-context calibration"
-    description: str = "Calibrated by the mean distribution over inputs of random words of the task's own inputs."
-    is_of_paper: bool = True
-    is_stored: bool = False
-    learns_from: frozenset[str] = frozenset()
+    name = "dc"
+    label = "DC"
+    title = "domain-context calibration"
+    description = "Calibrated by the mean distribution over inputs of random words of the task's own inputs."
+    is_of_paper = True
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

@@ -7,26 +7,21 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from evaluators.calibrator import Correction, LabelAnswers, prior_ratio
+from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
 from evaluators.statistics.bootstrap import FloatArray
 
 
-@dataclass(frozen=True)
-class LeaveOneOutCalibration:
+class LeaveOneOutCalibration(Calibration):
     """Division by the mean distribution over the examples of the prompt, each label with the same weight."""
 
-    name: str = "looc"
-    version: str = "1.0"
-    label: str = "LOOC"
-    title: str = "leave-one-out calibration"
-    description: str = "Calibrated by the distributions over the examples, each asked with the others in its prompt."
-    is_of_paper: bool = True
-    is_stored: bool = False
-    learns_from: frozenset[str] = frozenset({"pool"})
+    name = "looc"
+    label = "LOOC"
+    title = "leave-one-out calibration"
+    description = "Calibrated by the distributions over the examples, each asked with the others in its prompt."
+    is_of_paper = True
+    learns_from = frozenset({"pool"})
 
     def fit(self, answers: LabelAnswers) -> Correction | str:
         """Return the correction, or the reason why there is none."""

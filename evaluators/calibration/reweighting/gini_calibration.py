@@ -12,12 +12,10 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from evaluators.calibration.reweighting.fitting import FEW_ROWS, Settings, fit_rules
-from evaluators.calibrator import BoolArray, Correction, LabelAnswers
+from evaluators.calibrator import BoolArray, Correction, LabelAnswers, StoredCalibration
 from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio
 from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
 from evaluators.statistics.outcomes import predicted_share
@@ -25,20 +23,16 @@ from evaluators.statistics.outcomes import predicted_share
 _LEAST_CLASSES = 2
 
 
-@dataclass(frozen=True)
-class GiniReweighting:
+class GiniReweighting(StoredCalibration):
     """Weights of labels under which class accuracies are high and even on labelled items."""
 
-    name: str = "gini"
-    version: str = "1.0"
-    label: str = "Gini"
-    title: str = "Gini reweighting"
-    description: str = (
+    name = "gini"
+    label = "Gini"
+    title = "Gini reweighting"
+    description = (
         "Calibrated by one weight per label, fitted on labelled items for class accuracies that are high and even."
     )
-    is_of_paper: bool = False
-    is_stored: bool = True
-    learns_from: frozenset[str] = frozenset({"pool", "bias"})
+    learns_from = frozenset({"pool", "bias"})
 
     def fitted_items(self, answers: LabelAnswers) -> BoolArray:
         """Return the mask of the items that it is fitted on, shape (n,)."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self, cast
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -155,9 +155,9 @@ class ConfigTable:
             if one.name not in used:
                 continue
             fitted: Correction | str
-            if one.is_stored:
-                fitted, told = stored_correction(cast(StoredCalibration, one), answers, inputs)
-                stored += [] if told is None else [told]
+            if isinstance(one, StoredCalibration):
+                fitted, correction = stored_correction(one, answers, inputs)
+                stored += [] if correction is None else [correction]
             else:
                 fitted = one.fit(answers)
             if isinstance(fitted, str):
