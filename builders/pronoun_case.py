@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from functools import cache
-from importlib import resources
 
+from builders.packaged import packaged_words
 from schemas.lexicon import PronounCase, cases_of, families_of
 
-_WORDS = {
-    name: frozenset(words.split())
-    for name, words in tomllib.loads(
-        resources.files("builders").joinpath("pronoun_case_words.toml").read_text(encoding="utf-8")
-    ).items()
-}
+_WORDS = {name: frozenset(words) for name, words in packaged_words("builders", "pronoun_case_words.toml").items()}
 _NO_NOUN = _WORDS["no_noun"]
 """Words that cannot follow a possessive such as *her* as the first word of its noun phrase."""
 _PLACES = _WORDS["places"]

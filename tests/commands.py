@@ -13,6 +13,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).parents[1]
 _PLUGINS = "BIASBOARD_PLUGINS"
@@ -29,7 +30,7 @@ _AT_START = {"PYTHONPATH": str(REPOSITORY)} | os.environ
 
 
 def run(
-    *arguments: str | Path,
+    *arguments: object,
     cwd: Path = REPOSITORY,
     status: int | None = None,
     input: str = "",
@@ -86,6 +87,12 @@ def run(
     done = subprocess.CompletedProcess(words, exit_status, *printed)
     assert status is None or exit_status == status, f"exit status {exit_status}: {done.stdout}{done.stderr}"
     return done
+
+
+def output_of(*arguments: object, status: int = 0, **more: Any) -> str:
+    """Call ``run``, which takes the same, and return what was printed on both streams."""
+    done = run(*arguments, status=status, **more)
+    return done.stdout + done.stderr
 
 
 class _WarmPython:

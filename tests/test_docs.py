@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,9 +18,9 @@ from evaluators.backend import BACKENDS
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import SCORERS
 from evaluators.task import TASKS, load_task
+from tests.commands import REPOSITORY, run
 from tests.reference import MODULES, PAGE, application, render_page, subcommands_of
 
-REPOSITORY = Path(__file__).parents[1]
 COMMAND_LINES = ("biasboard", *MODULES)
 ROOT_DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 COMMANDS_PAGE = "site/docs/commands.md"
@@ -223,14 +221,7 @@ def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
         "metrics = compute_metrics(make_records(leaning(1.0, 0.5)), 'coreference')\n"
         "print([m.value for m in metrics if m.name == 'referent_first_rate' and not m.group])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=REPOSITORY,
-        env=os.environ | {"BIASBOARD_PLUGINS": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("-c", program, BIASBOARD_PLUGINS=tmp_path)
     assert done.stderr == ""
     (value,) = json.loads(done.stdout)
     assert 0 <= value <= 1

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
-
-REPOSITORY = Path(__file__).parents[1]
-
-
-def python_m(module: str, *arguments: str | Path) -> str:
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=REPOSITORY, env={**os.environ, "COLUMNS": "120"}
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+from tests.sites import copy_site
 
 
 def check_that_it_is_published(dataset: Path, model: Path, out: Path, *, limit: int) -> None:
     """Score the model and two baselines, check every file, build the site and look for the model on it."""
     runs, site = out / "runs", out / "built"
-    shutil.copytree(REPOSITORY / "site" / "docs", out / "site" / "docs")
-    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", out / "site")
+    copy_site(out)
     run = ("run", "--dataset", dataset, "--out", runs, "--limit", str(limit))
-    python_m("evaluators", *run, "--backend", "transformers", "--model", model, "--device", "cpu")
+    output_of("-m", "evaluators", *run, "--backend", "transformers", "--model", model, "--device", "cpu")
     for baseline in ("uniform", "last-mentioned"):
-        python_m("evaluators", *run, "--backend", "baseline", "--model", baseline)
-    python_m("schemas.validate", dataset, runs)
+        output_of("-m", "evaluators", *run, "--backend", "baseline", "--model", baseline)
+    output_of("-m", "schemas.validate", dataset, runs)
     options = (
         "--results",
         out / "no-results",
@@ -47,7 +33,7 @@ def check_that_it_is_published(dataset: Path, model: Path, out: Path, *, limit: 
         "--out",
         site,
     )
-    printed = python_m("leaderboard", "build", *options)
+    printed = output_of("-m", "leaderboard", "build", *options)
     name = f"local/{model.name}"
     assert name in printed
     results = [json.loads(path.read_text()) for path in runs.rglob("result.json")]
@@ -64,7 +50,7 @@ def check_that_it_is_published(dataset: Path, model: Path, out: Path, *, limit: 
 def test_a_random_model_on_the_embedded_dataset_reaches_the_site(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     dataset = tmp_path / "datasets" / "synthbias"
-    python_m("builders.synthbias", "--out", dataset, "--limit", "800")
+    output_of("-m", "builders.synthbias", "--out", dataset, "--limit", "800")
     check_that_it_is_published(dataset, save_tiny_llama(tmp_path / "tiny-llama"), tmp_path, limit=200)
 
 
@@ -77,5 +63,5 @@ def test_a_real_model_on_winobias_and_on_a_slice_of_synthbias_reaches_the_site(
     inputs = {"winobias": shared_data / "winobias", "synthbias": shared_data / "synthbias" / "synthbias_data.csv"}
     for source, path in inputs.items():
         dataset = tmp_path / source / "datasets" / source
-        python_m("builders.synthbias", "--source", source, "--input", path, "--out", dataset)
+        output_of("-m", "builders.synthbias", "--source", source, "--input", path, "--out", dataset)
         check_that_it_is_published(dataset, model, tmp_path / source, limit=2000)

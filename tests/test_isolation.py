@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[1]
+from tests.commands import run
+
 SKIPPING = """
 import pytest
 
@@ -63,15 +62,8 @@ def test_ci_refuses_skipped_tests(
 ) -> None:
     (tmp_path / "test_example.py").write_text(SKIPPING.format(reason=reason), encoding="utf-8")
     (tmp_path / "pytest.ini").touch()
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", *options, str(tmp_path)],
-        cwd=REPOSITORY,
-        env={**os.environ, "CI": ci},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = ("-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", *options, tmp_path)
+    done = run(*command, fresh=True, CI=ci)
     assert "1 passed, 1 skipped" in done.stdout
     assert done.returncode == exit_code
     assert ("skipped, which CI does not allow" in done.stdout) == bool(exit_code)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +21,8 @@ from evaluators.task import TASKS
 from leaderboard.benchmark import PAGES
 from leaderboard.result_format import FORMATS
 from schemas.documents.item_shape import SHAPES
+from tests.commands import REPOSITORY, run
 
-REPOSITORY = Path(__file__).parents[1]
 GROUND = "biasboard.ground"
 MAY_IMPORT = {
     GROUND: {GROUND},
@@ -248,14 +246,7 @@ def test_importing_everything_loads_no_heavy_library_and_says_nothing(trees: dic
         f"loaded = sorted(set(sys.modules) & {HEAVY})\n"
         "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run("-W", "error", "-c", program, fresh=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

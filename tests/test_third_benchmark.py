@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import commands
+from tests.commands import REPOSITORY
 from tests.evaluators.made_data import save_tiny_llama
+from tests.sites import copy_site
 from tests.terminal import without_progress
 
-REPOSITORY = Path(__file__).parents[1]
 PLUGINS = REPOSITORY / "tests" / "third_benchmark"
 
 
 def run(*arguments: str | Path, status: int = 0) -> str:
     """Run a command of ours with the folder of plug-ins, and return what it prints."""
-    environment = os.environ | {"BIASBOARD_PLUGINS": str(PLUGINS), "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
-    command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return commands.output_of(*arguments, status=status, BIASBOARD_PLUGINS=PLUGINS)
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(*asked, "--backend", "baseline", "--model", "all")
     model = save_tiny_llama(out / "tiny-llama")
     run(*asked, "--backend", "transformers", "--model", model, "--name", "lab/tiny", "--device", "cpu")
-    shutil.copytree(REPOSITORY / "site" / "docs", out / "site" / "docs")
-    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", out / "site")
+    copy_site(out)
     folders = ("--runs", runs, "--datasets", out / "datasets", "--results", out / "none")
     run("-m", "leaderboard", "build", *folders, "--site", out / "site", "--out", out / "built")
     return out
@@ -72,12 +66,7 @@ def test_its_parts_are_listed(built: Path) -> None:
         "metric courtesy_equality 1.0: ",
     ):
         assert line in listed
-    assert (
-        "benchmark greetings"
-        not in subprocess.run(
-            [sys.executable, "-m", "evaluators", "list"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-        ).stdout
-    )
+    assert "benchmark greetings" not in commands.output_of("-m", "evaluators", "list")
 
 
 def test_its_page_shows_columns_the_metric_without_one_its_note_and_its_index(built: Path) -> None:
@@ -120,10 +109,7 @@ def test_a_baseline_of_another_benchmark_is_refused_before_anything_is_asked(bui
 
 def listed_with(plugins: Path) -> str:
     """List everything with a folder of plug-ins that has a fault, and return the one line that says so."""
-    environment = os.environ | {"BIASBOARD_PLUGINS": str(plugins), "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "evaluators", "list"]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stdout
+    done = commands.run("-m", "evaluators", "list", status=1, BIASBOARD_PLUGINS=plugins)
     assert without_progress(done.stderr).count("\n") == 1, done.stderr
     return done.stderr.removeprefix("error: ").strip()
 
@@ -199,9 +185,7 @@ def test_a_shape_that_is_no_item_is_a_one_line_error(tmp_path: Path, text: str, 
     source = path.read_text(encoding="utf-8")
     assert text in source
     path.write_text(source.replace(text, replacement), encoding="utf-8")
-    environment = os.environ | {"BIASBOARD_PLUGINS": str(tmp_path / "plugins"), "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "schemas.validate", str(tmp_path)]
     (tmp_path / "dataset.json").write_text("{}", encoding="utf-8")
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, without_progress(done.stderr).count("\n")) == (1, 1), done.stderr
+    done = commands.run("-m", "schemas.validate", tmp_path, status=1, BIASBOARD_PLUGINS=tmp_path / "plugins")
+    assert without_progress(done.stderr).count("\n") == 1, done.stderr
     assert message in done.stderr

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tomllib
 import zipfile
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[1]
+from tests.commands import REPOSITORY, run
+
 NEEDED_TO_BUILD = ("pyproject.toml", "README.md", "LICENSE")
 
 
@@ -25,15 +24,7 @@ def test_a_built_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
     files = {
         str(path.relative_to(copy)) for package in packages for path in (copy / package).rglob("*") if path.is_file()
     }
-    done = subprocess.run(
-        [sys.executable, "-c", "from setuptools.build_meta import build_wheel; build_wheel('dist')"],
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run("-c", "from setuptools.build_meta import build_wheel; build_wheel('dist')", cwd=copy, status=0, fresh=True)
     (wheel,) = (copy / "dist").glob("*.whl")
     held = set(zipfile.ZipFile(wheel).namelist())
     assert {f"{package}/py.typed" for package in packages} <= held

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import run
 from tests.workers import portion_of
 
-REPOSITORY = Path(__file__).parents[1]
 ONE_TEST = "def test_one(): assert True\n"
 TWO_TESTS = f"{ONE_TEST}def test_two(): assert True\n"
 FILES = {
@@ -36,17 +33,8 @@ def project(tmp_path: Path) -> Path:
 
 def dealt(project: Path, *options: str) -> list[tuple[str, str]]:
     """The process and the name of each test that passed, in the order in which they ended."""
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-v", *options],
-        cwd=project,
-        env={**environment, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = ("-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-v", *options)
+    done = run(*command, cwd=project, status=0, fresh=True, OMP_NUM_THREADS=None)
     return re.findall(r"^\[(gw\d)\].* PASSED (\S+)", done.stdout, flags=re.MULTILINE)
 
 

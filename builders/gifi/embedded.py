@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from importlib import resources
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from biasboard.ground.errors import DataError
 from builders.gifi.variants import VariantFrame, problem_items, text_items
+from builders.packaged import packaged_toml
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem
@@ -66,8 +65,7 @@ def _assignment(row: Mapping[str, Any], where: str) -> AssignmentItem:
 
 def _each(config: str, table: str, make: Callable[[Mapping[str, Any], str], T]) -> Iterator[T]:
     name = f"{config}.toml"
-    data = tomllib.loads(resources.files("builders.gifi").joinpath("texts", name).read_text(encoding="utf-8"))
-    for number, row in enumerate(cast(list[Mapping[str, Any]], data[table]), start=1):
+    for number, row in enumerate(packaged_toml("builders.gifi", "texts", name)[table], start=1):
         where = f"{name}: {table} {number}"
         try:
             yield make(row, where)

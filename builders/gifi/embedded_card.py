@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections import Counter, defaultdict
 from importlib import resources
 from io import StringIO
 from typing import NamedTuple
+
+from builders.packaged import packaged_toml
 
 TONES = ("friendly", "neutral", "tense")
 VOTES = "votes.csv"
@@ -23,7 +24,7 @@ class Filled(NamedTuple):
 
 def how_built() -> str:
     """Describe how the texts were written and read, with the numbers of this version."""
-    tones = Counter(row["tone"] for row in tomllib.loads(text_of("continuation.toml"))["text"])
+    tones = Counter(row["tone"] for row in packaged_toml("builders.gifi", "texts", "continuation.toml")["text"])
     votes = clear_votes()
     unclear = [f"`{filled.text}` with *{filled.family}*" for filled, answers in votes.items() if not all(answers)]
     return f"""\

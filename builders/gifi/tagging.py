@@ -8,14 +8,13 @@ rejected: a source has more texts than are needed, and a wrong variant would bia
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from biasboard.ground.errors import import_extra
 from builders.dataset.output import Rule
+from builders.packaged import packaged_words
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from schemas.lexicon import PronounCase
 from schemas.lexicon.pronoun_template import Part, Slot, Template, Verb
@@ -37,10 +36,7 @@ _IRREGULAR = {"is": "are", "was": "were", "has": "have", "does": "do"}
 _NEGATED = {f"{singular}n": f"{plural}n" for singular, plural in _IRREGULAR.items()}
 
 _WORDS = {
-    name: frozenset(words.split())
-    for name, words in tomllib.loads(
-        resources.files("builders.gifi").joinpath("texts", "tagging_words.toml").read_text(encoding="utf-8")
-    ).items()
+    name: frozenset(words) for name, words in packaged_words("builders.gifi", "texts", "tagging_words.toml").items()
 }
 _MIDDLE = _WORDS["middle"]
 """Adverbs that can stand between a pronoun and its verb."""

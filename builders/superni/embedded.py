@@ -7,13 +7,13 @@ several words, whose letters are the labels. All is fixed by the files: there is
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
+from builders.packaged import packaged_toml
 from builders.superni.content import Instance, TaskContent, TaskPlace
 
 ADDRESS = "builders/superni/texts"
@@ -39,8 +39,7 @@ def task_places() -> dict[str, TaskPlace]:
 
 def _task(name: str) -> TaskContent:
     """Make the items of one task."""
-    file = resources.files("builders.superni").joinpath("texts", f"{name}.toml")
-    task = tomllib.loads(file.read_text(encoding="utf-8"))
+    task = packaged_toml("builders.superni", "texts", f"{name}.toml")
     examples = list(asked_examples(task) if "options" in task else told_examples(task))
     return TaskContent(
         name=name,

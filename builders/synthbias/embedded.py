@@ -15,12 +15,11 @@ from typing import NamedTuple
 from builders.dataset.output import Draft
 from builders.synthbias import embedded_card
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
 from builders.synthbias.checks.check import Finding
 from builders.synthbias.checks.duplicates import Duplicates
 from builders.synthbias.checks.occupations import MIN_PERCENT_GAP
 from builders.synthbias.checks.profiles import EMBEDDED, OLDER_NAMES
-from builders.synthbias.checks.running import first_finding
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.frame import Frame, Position
 from builders.synthbias.frames import OPEN, SETTLED, open_groups, settled_groups, text_of

@@ -12,12 +12,11 @@ from typing import NamedTuple, cast
 from biasboard.ground.errors import ConfigError
 from builders.dataset.input_files import read_file
 from builders.synthbias.checks.balance import Balance
-from builders.synthbias.checks.catalogue import CATALOGUE
-from builders.synthbias.checks.check import SEVERITIES, Finding, Severity
+from builders.synthbias.checks.catalogue import CATALOGUE, findings_in
+from builders.synthbias.checks.check import Finding, Severity, at_least
 from builders.synthbias.checks.collection import Collection, Pair
 from builders.synthbias.checks.profiles import LINT
 from builders.synthbias.checks.reading import Reading
-from builders.synthbias.checks.running import findings_in
 from builders.synthbias.checks.sentence import SampleType, Sentence
 from builders.synthbias.published_csv import COLUMNS, read_rows
 from builders.synthbias.winobias_text import Side, read_lines
@@ -47,8 +46,7 @@ class Report:
 
     def reaches(self, severity: Severity) -> bool:
         """Return True if a finding is as grave as a severity, or graver."""
-        grave = SEVERITIES[: SEVERITIES.index(severity) + 1]
-        return any(finding.severity in grave for finding in self.findings)
+        return any(finding.severity in at_least(severity) for finding in self.findings)
 
 
 class _Read(NamedTuple):

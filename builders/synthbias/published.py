@@ -18,10 +18,9 @@ from builders.dataset.input_files import read_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import published_card
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.catalogue import CATALOGUE, findings_in
 from builders.synthbias.checks.collection import Collection
 from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
-from builders.synthbias.checks.running import findings_in
 from builders.synthbias.checks.sentence import Sentence, required
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cluster_of, item_id, pair_key, stereotype_of, template_key

@@ -15,10 +15,9 @@ from builders.dataset.input_files import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import winobias_card
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.catalogue import CATALOGUE, findings_in
 from builders.synthbias.checks.collection import Collection, Pair
 from builders.synthbias.checks.profiles import OLDER_NAMES, WINOBIAS_FLAGS
-from builders.synthbias.checks.running import findings_in
 from builders.synthbias.checks.sentence import SampleType, Sentence, required
 from builders.synthbias.pair_selection import take_pairs
 from builders.synthbias.pairing import case_of_pair, cases_of_form, cluster_of, stereotype_of, template_key

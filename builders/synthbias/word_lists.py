@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
-
 
 def word_list(text: str) -> frozenset[str]:
     """Return the words of a text as a set; a long list is easier to read without quotation marks."""
@@ -41,13 +38,3 @@ OTHER_PRONOUNS = PLURAL_PRONOUNS | word_list(
     "i me my mine myself you your yours yourself yourselves we us our ours ourselves"
 )
 """Pronouns of the first and second person, and forms of *they*."""
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a text in lower case, without punctuation."""
-    return re.findall(r"[^\W_]+", text.casefold())
-
-
-def first_word_of(text: str, listed: Collection[str]) -> str | None:
-    """Return the first word of a text that is on a list, or None if no word is."""
-    return next((word for word in words(text) if word in listed), None)

@@ -8,13 +8,14 @@ measurement.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.commands import REPOSITORY
+from tests.sites import copy_site
+
 PLUGINS = REPOSITORY / "tests" / "made_suite"
 SIZES = (*(min(304 + 16 * number, 1000) for number in range(53)), *(1000,) * 226)
 FEW = 28
@@ -45,12 +46,6 @@ def taken(*command: str | Path) -> Taken:
     return Taken(used.ru_utime + used.ru_stime, used.ru_maxrss / 1000)
 
 
-def site_in(folder: Path) -> Path:
-    shutil.copytree(REPOSITORY / "site" / "docs", folder / "site" / "docs")
-    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", folder / "site")
-    return folder / "site"
-
-
 def measured(folder: Path, sizes: tuple[int, ...]) -> dict[str, Taken]:
     dataset, runs = folder / "data" / "labels", folder / "runs"
     taken("-m", "builders.labels", dataset, *map(str, sizes))
@@ -60,7 +55,8 @@ def measured(folder: Path, sizes: tuple[int, ...]) -> dict[str, Taken]:
     found["rescore"] = taken("-m", "evaluators", "rescore", result.parent)
     found["validate"] = taken("-m", "schemas.validate", runs)
     folders = ("--runs", runs, "--results", folder / "none", "--datasets", folder / "none")
-    found["board"] = taken("-m", "leaderboard", "build", *folders, "--site", site_in(folder), "--out", folder / "built")
+    place = ("--site", copy_site(folder), "--out", folder / "built")
+    found["board"] = taken("-m", "leaderboard", "build", *folders, *place)
     n_bytes = (result.parent / "responses.sqlite").stat().st_size
     print(f"\n{len(sizes)} parts, {sum(sizes) + 119 * len(sizes):,} items, store {n_bytes / 1e6:.0f} MB", end="")
     return found

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_type_hints
 
@@ -18,9 +15,8 @@ from biasboard.backend_choices import BackendChoices
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from evaluators.backend_options import BackendOptions
 from schemas.files import contract
+from tests.commands import REPOSITORY, run
 from tests.evaluators.made_data import made_items, write_dataset
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -31,15 +27,7 @@ def dataset(tmp_path: Path) -> Path:
 def test_the_example_of_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     page = (REPOSITORY / "site/docs/python.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", example],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run("-W", "error", "-c", example, cwd=tmp_path, status=0)
     first, *metrics = done.stdout.splitlines()
     assert re.fullmatch(r"baseline/stereotype-0\.7 (\d+) of \1", first)
     assert any(line.startswith("ucerf 0.") for line in metrics)
@@ -47,7 +35,7 @@ def test_the_example_of_the_page_runs_as_it_stands(tmp_path: Path) -> None:
 
 def test_importing_loads_nothing_else() -> None:
     program = "import sys; import biasboard; print([m for m in sys.modules if m in {'typer','numpy','pyarrow','rich'}])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    done = run("-c", program, fresh=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
@@ -59,23 +47,7 @@ def test_evaluate_gives_what_the_command_writes(
     ((folder, result, _),) = runs
     assert load_result(folder) == load_result(folder / "result.json") == result
     command = ["run", "--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2"]
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "biasboard",
-            *map(str, command),
-            "--limit",
-            "8",
-            "--out",
-            str(tmp_path / "cli"),
-            "--json",
-        ],
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-        check=True,
-    )
+    done = run("-m", "biasboard", *command, "--limit", "8", "--out", tmp_path / "cli", "--json", status=0)
     (told,) = json.loads(done.stdout)
     assert told["metrics"] == contract.dump(result)["metrics"]
     assert Path(told["folder"], "records.parquet").read_bytes() == (folder / "records.parquet").read_bytes()

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from evaluators.__main__ import COMMANDS as EVALUATORS
+from tests.commands import REPOSITORY, run
 from tests.evaluators.made_data import made_items, write_dataset
 
-REPOSITORY = Path(__file__).parents[2]
-
-
-def biasboard(*arguments: str | Path, cwd: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "biasboard", *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "COLUMNS": "120", **environment},
-    )
+biasboard = partial(run, "-m", "biasboard")
 
 
 def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any() -> None:
@@ -38,7 +26,7 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
         "loaded = [name for name in sys.modules if name.startswith(heavy)]\n"
         "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    done = run("-c", program, fresh=True)
     assert (done.returncode, done.stderr) == (0, "")
     for name in (
         "build",
@@ -91,8 +79,7 @@ def test_both_forms_of_a_command_do_the_same(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(4)})
     options = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform")
     one = biasboard("run", *options, "--out", tmp_path / "one")
-    command = [sys.executable, "-m", "evaluators", "run", *map(str, options), "--out", str(tmp_path / "two")]
-    two = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    two = run("-m", "evaluators", "run", *options, "--out", tmp_path / "two")
     assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
     (first,), (second,) = ((tmp_path / name).rglob("records.parquet") for name in ("one", "two"))
     assert first.read_bytes() == second.read_bytes()

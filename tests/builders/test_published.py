@@ -13,9 +13,9 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.dataset.output import Draft, write_dataset
 from builders.synthbias import published
+from builders.synthbias.checks.catalogue import findings_in
 from builders.synthbias.checks.collection import Collection
 from builders.synthbias.checks.profiles import PUBLISHED_FLAGS
-from builders.synthbias.checks.running import findings_in
 from builders.synthbias.published_csv import parse
 from builders.synthbias.published_digests import SHA256
 from schemas.items.coreference import CoreferenceItem

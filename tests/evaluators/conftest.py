@@ -1,4 +1,4 @@
-"""Fixtures of the tests that ask a fake endpoint."""
+"""A tokenizer and a small model that several files of tests share; none of them changes one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.evaluators.made_data import save_tiny_llama
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -24,3 +26,8 @@ def tokenizer(folder: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,17 +15,11 @@ from biasboard.ground import strict_json
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
+from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.terminal import without_progress
 
-REPOSITORY = Path(__file__).parents[2]
-
-
-def evaluators(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evaluators", *map(str, arguments)]
-    return subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=REPOSITORY, env={**os.environ, "COLUMNS": "120"}
-    )
+evaluators = partial(run, "-m", "evaluators")
 
 
 @pytest.fixture

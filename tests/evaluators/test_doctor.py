@@ -6,8 +6,6 @@ import importlib.metadata
 import json
 import math
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +19,11 @@ from evaluators.backend import Response
 from evaluators.commands.installation import extra_of
 from evaluators.models.parity import compare, made_requests, tolerance_for
 from evaluators.stores.store import ResponseStore
+from tests.commands import REPOSITORY, run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import save_tiny_llama
 from tests.terminal import without_progress
 
-REPOSITORY = Path(__file__).parents[2]
 SECRET = "sk-made-up-0123456789abcdef"
 
 
@@ -97,9 +95,7 @@ def test_no_heavy_library_is_loaded_to_look_at_the_installation() -> None:
         "loaded = sorted(set(sys.modules) & {'torch', 'transformers', 'vllm', 'ray', 'openai'})\n"
         "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = run("-c", program, fresh=True)
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
 
 
@@ -115,17 +111,10 @@ def test_missing_and_outdated_libraries_come_with_the_line_that_installs_them(tm
         'Requires-Dist: packaging>=20; extra == "site"\n'
         "Provides-Extra: hf\nProvides-Extra: openai\nProvides-Extra: site\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])}
+    places = os.pathsep.join([str(tmp_path), str(REPOSITORY)])
 
     def found(*more: str) -> tuple[int, dict[str, dict[str, Any]]]:
-        done = subprocess.run(
-            [sys.executable, "-m", "evaluators", "doctor", "--json", *more],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run("-m", "evaluators", "doctor", "--json", *more, cwd=tmp_path, PYTHONPATH=places)
         return done.returncode, {check["name"]: check for check in json.loads(done.stdout)["checks"]}
 
     status, checks = found()

@@ -24,11 +24,6 @@ torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 
-@pytest.fixture(scope="module")
-def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
-
-
 def test_stop_texts_end_an_answer_wherever_tokens_begin(tiny_llama: Path) -> None:
     backend = opened(tiny_llama)
     n_over_borders = 0

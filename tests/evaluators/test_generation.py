@@ -14,7 +14,6 @@ import pytest
 from evaluators.backend import GenerateRequest, Sent
 from evaluators.backends.transformers.backend import TransformersBackend
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
-from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.plain_generation import (
     assert_equals_plain_loop,
     decoded,
@@ -25,11 +24,6 @@ from tests.evaluators.plain_generation import (
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
-
-
-@pytest.fixture(scope="module")
-def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
 
 
 def with_network(folder: Path, network: Any, tokenizer_of: Path) -> TransformersBackend:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,13 @@ import pytest
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
+from tests.commands import run
 from tests.evaluators.asking import all_answers_of
-from tests.evaluators.made_data import save_flat_llama, save_tiny_llama
+from tests.evaluators.made_data import save_flat_llama
 from tests.evaluators.plain_generation import ENDS, made_requests, plain
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
-
-
-@pytest.fixture(scope="module")
-def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
 
 
 @pytest.fixture(params=["made", "flat", "tinystories-656k"])
@@ -148,16 +142,9 @@ print(threads.set_threads(torch), os.environ.get("OMP_WAIT_POLICY"))
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
 @pytest.mark.parametrize("variables", [{}, {"OMP_NUM_THREADS": "2"}])
-def test_threads_are_those_of_the_user_or_the_usable_cores(variables: dict[str, str], repository: Path) -> None:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "MKL_"))}
-    found = subprocess.run(
-        [sys.executable, "-c", _THREADS],
-        cwd=repository,
-        env=inherited | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_threads_are_those_of_the_user_or_the_usable_cores(variables: dict[str, str]) -> None:
+    left_out: dict[str, Any] = dict.fromkeys(name for name in os.environ if name.startswith(("OMP_", "MKL_")))
+    found = run("-c", _THREADS, status=0, fresh=True, **left_out | variables)
     number, policy = found.stdout.split()
     assert policy == "None", "programs that are started later inherit the setting"
     chosen = 1 if not variables else min(2, len(os.sched_getaffinity(0)))

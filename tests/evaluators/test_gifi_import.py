@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Source
 from schemas.folders.run_folder import read_run
 from schemas.validate import problems
+from tests.commands import run
 from tests.evaluators.pronoun_records import problems as word_problems
 from tests.evaluators.pronoun_records import prompts, sentences
 from tests.leaderboard.known import load_known
@@ -104,8 +104,8 @@ def math_rows() -> list[dict[str, object]]:
 
 
 def run_import(folder: Path, dataset: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evaluators", "import", "gifi", "--input", str(folder), "--dataset", str(dataset)]
-    return subprocess.run([*command, *arguments], cwd=dataset.parent, capture_output=True, text=True, check=False)
+    chosen = ("--input", folder, "--dataset", dataset)
+    return run("-m", "evaluators", "import", "gifi", *chosen, *arguments, cwd=dataset.parent)
 
 
 def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path: Path) -> None:
@@ -236,8 +236,7 @@ def test_folders_of_several_models_need_a_name(tmp_path: Path) -> None:
 
 
 def test_nobody_can_be_asked_with_the_prompt_of_published_answers(dataset: Path) -> None:
-    command = [sys.executable, "-m", "evaluators", "run", "--dataset", str(dataset), "--config", "recognition"]
-    model = ["--backend", "baseline", "--model", "uniform", "--prompt", "published-v1"]
-    done = subprocess.run([*command, *model], cwd=dataset.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    command = ("-m", "evaluators", "run", "--dataset", dataset, "--config", "recognition")
+    model = ("--backend", "baseline", "--model", "uniform", "--prompt", "published-v1")
+    done = run(*command, *model, cwd=dataset.parent, status=1)
     assert "marks published answers, which biasboard import reads" in done.stderr

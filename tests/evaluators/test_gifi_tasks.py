@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from collections import Counter
 from importlib import resources
@@ -22,6 +20,7 @@ from schemas.folders.run_folder import read_run
 from schemas.lexicon import families_of
 from schemas.validate import problems as problems_of_file
 from schemas.validate import targets
+from tests.commands import run
 from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences
 from tests.evaluators.test_index import check_index
 from tests.evaluators.test_packed_scoring import save_model
@@ -148,19 +147,16 @@ def test_one_sample_that_never_came_takes_no_other_along() -> None:
     assert ASSIGNMENT.read(exchanges[1:2], None).reason == "the line broke"
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", *arguments], cwd=folder, capture_output=True, text=True, check=False)
-
-
 def problems_of(folder: Path) -> list[str]:
     return [problem for target in targets(folder) for problem in problems_of_file(target)]
 
 
 def check_all_four(folder: Path, model: Path) -> None:
-    assert run(folder, "builders.gifi", "--limit", "100").returncode == 0
-    asked = ["evaluators", "run", "--dataset", "out/datasets/gifi", "--backend", "transformers", "--model", str(model)]
+    run("-m", "builders.gifi", "--limit", "100", cwd=folder, status=0)
+    asked = ("-m", "evaluators", "run", "--dataset", "out/datasets/gifi", "--backend", "transformers", "--model", model)
     # Eight examples do not fit such small models.
-    done = run(folder, *asked, "--limit", "33", "--prompt", "math=zero-shot-sampled-v1", "--prompt", "sampled-v1")
+    prompts = ["--prompt", "math=zero-shot-sampled-v1", "--prompt", "sampled-v1"]
+    done = run(*asked, "--limit", "33", *prompts, cwd=folder)
     # So small a model may write no number at all, which ends with a status of its own.
     no_number = "answers on math could be read" in done.stderr
     assert done.returncode == (3 if no_number else 0), done.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from evaluators.tasks.pronouns.detectors.pronouns import first_families, plain_t
 from evaluators.tasks.pronouns.word_problem_table import WordProblemTable
 from evaluators.tasks.pronouns.word_problem_task import TASK
 from schemas.documents.record import Reading
+from tests.commands import run
 from tests.evaluators.pronoun_records import problems, recorded
 
 _READ_ALL = """
@@ -49,8 +48,7 @@ _TEXTS = """[
 
 
 def test_the_work_of_detectors_grows_with_the_text_only() -> None:
-    command = [sys.executable, "-c", _READ_ALL, _TEXTS]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    ended = run("-c", _READ_ALL, _TEXTS)
     assert (ended.stdout, ended.stderr) == ("read\n", "")
 
 

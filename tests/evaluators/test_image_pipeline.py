@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +23,10 @@ from schemas.files.tables import read_rows, write_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
 from tests.builders.image_files import cifar_folder
+from tests.commands import output_of
 from tests.evaluators import label_oracle
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.tiny_clip import assert_equal_but_for_rounding, save_digits, save_tiny_clip, teach
-from tests.terminal import REPOSITORY
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = pytest.mark.slow
@@ -66,22 +63,13 @@ def open_backend(model, options):
 '''
 
 
-def run(*arguments: str | Path, status: int = 0, **variables: str | Path) -> str:
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
-    environment |= {name: str(value) for name, value in variables.items()}
-    command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a dataset of handwritten digits, two models, and the run of the one that learned something."""
     root = tmp_path_factory.mktemp("images")
     save_digits(root / "digits", 40)
     build = ("--out", root / "datasets" / "digits", "--pool-per-label", "15", "--bias-per-label", "5")
-    run("-m", "builders.image_labels", "--input", root / "digits", *build, "--licence", "CC0-1.0")
+    output_of("-m", "builders.image_labels", "--input", root / "digits", *build, "--licence", "CC0-1.0")
     save_tiny_clip(root / "untaught")
     teach(save_tiny_clip(root / "taught"), items_of(root, "pool"))
     ask(root, root / "runs", "taught")
@@ -98,7 +86,7 @@ def ask(root: Path, out: Path, model: str, *options: str | Path, status: int = 0
     asked = ("-m", "evaluators", "run", "--dataset", root / "datasets" / "digits", "--out", out)
     opened = ("--model", root / model, "--name", f"lab/{model}", "--device", "cpu")
     backend = () if "--backend" in options else ("--backend", "clip")
-    return run(*asked, *backend, *opened, *options, status=status, **variables)
+    return output_of(*asked, *backend, *opened, *options, status=status, **variables)
 
 
 def folder_of(runs: Path) -> Path:
@@ -169,11 +157,11 @@ def test_results_hold_the_numbers_that_plain_loops_find_in_their_records(place: 
 def test_rescoring_and_asking_again_change_nothing(place: Path, tmp_path: Path) -> None:
     folder = folder_of(place / "runs")
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".json")}
-    run("-m", "evaluators", "rescore", place / "runs")
+    output_of("-m", "evaluators", "rescore", place / "runs")
     ask(place, place / "runs", "taught")
     after = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".json")}
     assert after == before
-    assert "no problems" in run("-m", "schemas.validate", place / "datasets", place / "runs")
+    assert "no problems" in output_of("-m", "schemas.validate", place / "datasets", place / "runs")
 
 
 def test_a_killed_run_goes_on_and_asks_nothing_twice(place: Path, tmp_path: Path) -> None:
@@ -208,7 +196,7 @@ def test_a_text_backend_is_refused_before_the_first_request(place: Path, tmp_pat
     assert "is of the type 'llama', and no CLIP model" in refused
     for harness in ("lm-eval", "inspect-ai"):
         exported = ("-m", "evaluators", "export", harness, place / "datasets" / "digits", "--out", tmp_path / "out")
-        assert "error: " in run(*exported, "--prompt", "photo-v1", status=1)
+        assert "error: " in output_of(*exported, "--prompt", "photo-v1", status=1)
         assert not (tmp_path / "out").exists()
 
 
@@ -222,10 +210,10 @@ def test_a_limit_takes_from_the_evaluated_images_alone(place: Path, tmp_path: Pa
 def test_labels_that_are_too_long_are_told_before(place: Path, tmp_path: Path) -> None:
     long = "x" * 60
     folder = cifar_folder(tmp_path / "cifar", ("a", long), n_train=4, n_test=2)
-    run("-m", "builders.image_labels", "--source", "hub", "--input", folder, "--out", tmp_path / "dataset")
+    output_of("-m", "builders.image_labels", "--source", "hub", "--input", folder, "--out", tmp_path / "dataset")
     asked = ("-m", "evaluators", "run", "--dataset", tmp_path / "dataset", "--out", tmp_path / "runs")
     opened = ("--backend", "clip", "--model", place / "untaught", "--device", "cpu")
-    said = run(*asked, *opened, status=1)
+    said = output_of(*asked, *opened, status=1)
     assert "are too long for the model with prompt 'photo-v1'" in said
     assert "its context has 48" in said
     assert not list((tmp_path / "runs").rglob("*.sqlite"))
@@ -234,11 +222,12 @@ def test_labels_that_are_too_long_are_told_before(place: Path, tmp_path: Path) -
 def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Path, tmp_path: Path) -> None:
     folder = folder_of(place / "runs")
     keys = ("--keys", tmp_path / "keys")
-    run("-m", "leaderboard", "keys", place / "datasets" / "digits", "--out", tmp_path / "keys", "--prompt", "photo-v1")
-    assert run("-m", "leaderboard", "verify", folder, *keys).startswith("accepted: ")
+    dataset = place / "datasets" / "digits"
+    output_of("-m", "leaderboard", "keys", dataset, "--out", tmp_path / "keys", "--prompt", "photo-v1")
+    assert output_of("-m", "leaderboard", "verify", folder, *keys).startswith("accepted: ")
     rerun = ("--rerun", "5", "--backend", "clip", "--model", place / "taught", "--device", "cpu")
     datasets = ("--datasets", place / "datasets")
-    assert "accepted: " in run("-m", "leaderboard", "verify", folder, *keys, *datasets, *rerun)
+    assert "accepted: " in output_of("-m", "leaderboard", "verify", folder, *keys, *datasets, *rerun)
     # Answers to two images that changed places are found, whatever their numbers are.
     forged = tmp_path / "forged"
     records = read_rows(folder / "records.parquet", Record)
@@ -251,5 +240,5 @@ def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Pat
     result = told(folder)
     result["records"]["sha256"] = sha256_file(forged / "records.parquet")
     (forged / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    said = run("-m", "leaderboard", "verify", forged, *keys, status=1)
+    said = output_of("-m", "leaderboard", "verify", forged, *keys, status=1)
     assert f"item '{records[0].item_id}'" in said

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from evaluators.runs.measure.indices import ScoredResult, _chosen, index_of, res
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.bootstrap import N_RESAMPLES
 from schemas.documents.result import Interval, Metric
+from tests.commands import run
 from tests.schemas import examples
 
 GIFI = load_benchmark("gifi")
@@ -247,17 +246,12 @@ def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None
     assert family.scored[Source("word_problem")].result.signature.prompt == "sampled-v1"
 
 
-def run_index(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evaluators", "index", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
-    done = run_index(tmp_path)
+    done = run("-m", "evaluators", "index", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "no result.json here" in done.stderr
     examples.write_run(tmp_path)
-    done = run_index(tmp_path)
+    done = run("-m", "evaluators", "index", tmp_path)
     assert done.returncode == 1
     assert (
         done.stderr.splitlines()[-1]
@@ -268,7 +262,7 @@ def test_a_folder_without_such_results_is_an_error(tmp_path: Path) -> None:
 
 def check_index(folder: Path) -> Mapping[str, Any]:
     """The index of the only model of some runs, recomputed from what the results say."""
-    done = run_index(folder, "--json")
+    done = run("-m", "evaluators", "index", folder, "--json")
     assert done.returncode == 0, done.stderr
     (entry,) = json.loads(done.stdout)
     stored: dict[str, float] = {}
@@ -293,5 +287,5 @@ def check_index(folder: Path) -> Mapping[str, Any]:
             assert index["low"] is None
             assert "undefined on" in index["interval_reason"] or "at least 2 clusters" in index["interval_reason"]
     assert len({index["version"] for index in entry["indices"]}) == 3
-    assert run_index(folder).stdout.count("index") >= 3
+    assert run("-m", "evaluators", "index", folder).stdout.count("index") >= 3
     return dict(entry)

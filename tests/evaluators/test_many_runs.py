@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from evaluators.__main__ import app
 from evaluators.task import load_task
+from tests import commands
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -106,19 +103,13 @@ def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_pa
 
 def test_no_bar_of_another_library_is_shown(one: Path, tmp_path: Path) -> None:
     model = save_tiny_llama(tmp_path / "tiny")
-    quiet = {"TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"}
-    environment = {name: value for name, value in os.environ.items() if name not in quiet}
-    prompts = ["--prompt", "intrinsic-v1", "--prompt", "mcq2-v1"]
-    options = ["--dataset", str(one), *prompts, "--out", str(tmp_path / "runs"), "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "evaluators", "run", "--backend", "transformers", "--model", str(model), *options],
-        cwd=REPOSITORY,
-        env={**environment, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
+    quiet: dict[str, Any] = dict.fromkeys(
+        ["TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"]
     )
-    assert done.returncode == 0, done.stderr
+    prompts = ["--prompt", "intrinsic-v1", "--prompt", "mcq2-v1"]
+    options = ("--dataset", one, *prompts, "--out", tmp_path / "runs", "--json")
+    command = ("-m", "evaluators", "run", "--backend", "transformers", "--model", model, *options)
+    done = commands.run(*command, status=0, fresh=True, **quiet)
     assert len(json.loads(done.stdout)) == 4
     assert "it/s" not in done.stderr
     assert "%|" not in done.stderr

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,10 @@ from typing import Any
 import pytest
 
 from evaluators.models.pretrained import SERVE_IT
+from tests.commands import run
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.test_scorers import save_classifier
 from tests.evaluators.tiny_clip import save_tiny_clip
-from tests.terminal import REPOSITORY
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = pytest.mark.slow
@@ -58,15 +56,7 @@ def with_code(folder: Path, marker: Path, settings: str, changes: dict[str, Any]
 
 def answering_yes(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run Python with a standard input that agrees to everything."""
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=REPOSITORY,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        input="y\n" * 20,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(*arguments, input="y\n" * 20)
 
 
 MODEL = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,11 @@ import pytest
 
 from schemas.folders.run_folder import SCORES, read_run
 from schemas.validate import problems
+from tests import commands
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.schemas import examples
 
-
-def evaluators(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evaluators", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+evaluators = partial(commands.run, "-m", "evaluators")
 
 
 def assert_one_line_error(done: subprocess.CompletedProcess[str], message: str) -> None:

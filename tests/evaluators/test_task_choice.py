@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from biasboard.ground.errors import ConfigError
 from evaluators.task import task_for
+from tests.commands import run
 from tests.evaluators.made_data import save_tiny_llama
-
-REPOSITORY = Path(__file__).parents[2]
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", *map(str, arguments)]
-    environment = os.environ | {"COLUMNS": "200"}
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_manifest_may_name_the_task_or_the_shape() -> None:
@@ -36,7 +26,7 @@ def test_a_manifest_may_name_the_task_or_the_shape() -> None:
 def test_a_chosen_task_asks_and_stands_in_the_command_of_the_result(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     dataset = tmp_path / "gifi"
-    assert run("builders.gifi", "--out", dataset, "--limit", "160").returncode == 0
+    run("-m", "builders.gifi", "--out", dataset, "--limit", "160", status=0)
     path = dataset / "dataset.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
     for entry in manifest["splits"]:
@@ -45,12 +35,10 @@ def test_a_chosen_task_asks_and_stands_in_the_command_of_the_result(tmp_path: Pa
     path.write_text(json.dumps(manifest), encoding="utf-8")
     model = save_tiny_llama(tmp_path / "tiny-llama")
     asked = ("run", "--dataset", dataset, "--config", "recognition", "--limit", "11", "--out", tmp_path / "runs")
-    command = ("evaluators", *asked, "--backend", "transformers", "--model", model, "--name", "lab/tiny")
-    refused = run(*command, "--scorer", "none")
-    assert refused.returncode == 1
+    command = ("-m", "evaluators", *asked, "--backend", "transformers", "--model", model, "--name", "lab/tiny")
+    refused = run(*command, "--scorer", "none", status=1)
     assert "choose one with --task: continuation, recognition" in refused.stderr
-    done = run(*command, "--task", "recognition", "--device", "cpu")
-    assert done.returncode == 0, done.stderr
+    run(*command, "--task", "recognition", "--device", "cpu", status=0)
     (result,) = [json.loads(found.read_text()) for found in (tmp_path / "runs").rglob("result.json")]
     assert result["signature"]["task"] == "recognition"
     assert " --task recognition " in result["command"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from itertools import pairwise
 
 from evaluators.backends.vllm.trie import (
@@ -16,6 +14,7 @@ from evaluators.backends.vllm.trie import (
     split_wide,
 )
 from evaluators.models.tokenizer import Rows
+from tests.commands import run
 
 END = 2
 # Options 5, 5 6 and 7 8 after the context 1 3; option 9 after the same; option 5 after another.
@@ -70,5 +69,5 @@ def test_a_missing_vllm_names_its_extra() -> None:
         "try:\n    look(settings)\n"
         "except MissingExtraError as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = run("-c", program, fresh=True, status=0)
     assert done.stdout == "'vllm' is not installed; install the extra 'vllm': pip install 'biasboard[vllm]'\n"

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.commands import REPOSITORY, run
 
 
 def export(*arguments: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Call the command in a folder, by default one without a board."""
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "leaderboard", "export", *map(str, arguments)],
-        cwd=folder or REPOSITORY / "site",
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "BIASBOARD_MEMORY": "off"},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    return run("-W", "error", "-m", "leaderboard", "export", *arguments, cwd=folder or REPOSITORY / "site")
 
 
 class Made:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +10,14 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.commands import run
 from tests.leaderboard.browsing import Visit, serious_violations, served, visit, visit_all
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
+from tests.sites import copy_site
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-REPOSITORY = Path(__file__).parents[2]
 ANY_NAME = (
     "from leaderboard.verify import claims; claims.check_model_id = str; from leaderboard.__main__ import app; app()"
 )
@@ -31,7 +28,7 @@ HOSTILE = "evil/<img src=x onerror=alert(1)>"
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with two configs, baselines, a refuser and a hostile name."""
     root = tmp_path_factory.mktemp("site")
-    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+    copy_site(root)
     runs = root / "runs"
     for ambiguous in (False, True):
         write_model(runs, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")
@@ -41,17 +38,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_model(runs, "acme/silent", lambda reference, other, gender, pair: None)
     write_model(runs, HOSTILE, leaning(1.0, 1.0))
     write_keys(root / "leaderboard" / "keys", runs)
-    done = subprocess.run(
-        # Verification refuses hostile names; pages must bear them all the same.
-        [sys.executable, "-c", ANY_NAME, "build", "--runs", str(runs), "--site", str(root / "site")],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    # Verification refuses hostile names; pages must bear them all the same.
+    run("-c", ANY_NAME, "build", "--runs", runs, "--site", root / "site", cwd=root, status=0)
     return root / "site" / "_build"
 
 

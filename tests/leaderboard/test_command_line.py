@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +12,11 @@ import pytest
 
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages.serving import open_server
+from tests import commands
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.sites import copy_site
 from tests.terminal import on_terminal, without_progress
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 class Places(NamedTuple):
@@ -33,23 +32,14 @@ class Places(NamedTuple):
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+    site = copy_site(tmp_path)
     write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
     write_model(tmp_path / "runs", "baseline/uniform", uniform, endpoint="baseline")
     write_keys(tmp_path / "leaderboard" / "keys", tmp_path / "runs")
-    return Places(tmp_path / "site", tmp_path / "runs")
+    return Places(site, tmp_path / "runs")
 
 
-def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+run = partial(commands.run, "-W", "error", "-m")
 
 
 def build(places: Places, *options: str) -> subprocess.CompletedProcess[str]:
@@ -196,16 +186,14 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
 
 def build_and_score(dataset: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
     """Dataset, baselines and site, by the commands of the three packages."""
-    site = folder / "site"
-    shutil.copytree(REPOSITORY / "site", site, ignore=shutil.ignore_patterns(".board-*", "_build"))
+    copy_site(folder)
     made = folder / "out" / "datasets" / "made"
     for arguments in (
         ["builders.synthbias", *dataset, "--limit", "200", "--out", made],
         ["evaluators", "run", "--dataset", made, "--backend", "baseline", "--model", "uniform"],
         ["evaluators", "run", "--dataset", made, "--backend", "baseline", "--model", "stereotype-0.7"],
     ):
-        done = run(*arguments, cwd=folder)
-        assert done.returncode == 0, done.stderr
+        run(*arguments, cwd=folder, status=0)
     return run("leaderboard", "build", cwd=folder)
 
 

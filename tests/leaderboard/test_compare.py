@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-from biasboard.ground.memory import Memory
 from evaluators.metric import TableSource
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
-from leaderboard.pages import publishing
-from leaderboard.pages.rendering import View, copies, generate, make_view
+from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from schemas.files.record_columns import RecordColumns
@@ -26,8 +23,8 @@ from schemas.files.record_files import read_records
 from tests.leaderboard.browsing import Scheme, serious_violations, served, visit
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.sites import render
 
-REPOSITORY = Path(__file__).parents[2]
 HOSTILE = "evil/<img src=x onerror=alert(1)>"
 
 
@@ -89,12 +86,7 @@ def test_a_model_without_answers_has_no_values(files: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def address(view: View, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    root = tmp_path_factory.mktemp("site")
-    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
-    handwritten = publishing.handwritten_pages(root / "site")
-    with publishing.combined(root / "site", generate(view, handwritten), copies(view)) as pages:
-        publishing.render(root / "site", pages, root / "built", Memory(None))
-    with served(root / "built") as found:
+    with served(render(view, tmp_path_factory.mktemp("site"))) as found:
         yield found
 
 

@@ -7,8 +7,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -21,25 +19,25 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.task import load_task
-from leaderboard.pages import publishing
 from leaderboard.pages.cards import safe_html
 from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, cards_of, kept_keys, make_datasets
 from leaderboard.pages.item_outcomes import item_facts, kind_codes, prompts_at
-from leaderboard.pages.rendering import View, copies, generate, make_view
+from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from schemas.documents.dataset import Manifest, RuleCount
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families
+from tests.commands import run
 from tests.leaderboard.browsing import served, visit
 from tests.leaderboard.forging import Places, accepted, constant, forge
 from tests.leaderboard.gifi_results import chance, write_gifi_model
 from tests.leaderboard.known import load_known, write_keys
 from tests.leaderboard.synthetic import uniform, write_model
 from tests.schemas.examples import items, manifest
+from tests.sites import render
 
-REPOSITORY = Path(__file__).parents[2]
 PAGE = "datasets/gifi-1.0.0.md"
 
 
@@ -259,8 +257,7 @@ def test_rules_are_shown_with_their_numbers(runs: Path) -> None:
 @pytest.mark.parametrize("benchmark", ["synthbias", "gifi"])
 def test_the_command_on_the_page_builds_the_same_dataset(benchmark: str, tmp_path: Path) -> None:
     def build(*words: str, out: Path) -> None:
-        command = [sys.executable, "-m", "biasboard", "build", *words, "--out", str(out)]
-        subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True, timeout=120)
+        run("-m", "biasboard", "build", *words, "--out", out, status=0)
 
     further = ("--seed", "3", "--dataset-version", "1.2.0") if benchmark == "synthbias" else ()
     build(benchmark, "--limit", "200", *further, out=tmp_path / "a" / "x")
@@ -349,12 +346,8 @@ def test_cards_of_strangers_cannot_act() -> None:
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_link_leads_to_the_item_in_the_explorer(view: View, tmp_path: Path, browser: Browser) -> None:
-    shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
     missed = next(one for one in view.datasets[0].missed if one.lines)
-    handwritten = publishing.handwritten_pages(tmp_path / "site")
-    with publishing.combined(tmp_path / "site", generate(view, handwritten), copies(view)) as pages:
-        publishing.render(tmp_path / "site", pages, tmp_path / "built", Memory(None))
-    with served(tmp_path / "built") as address:
+    with served(render(view, tmp_path)) as address:
         found = visit(browser, address + "datasets/gifi-1.0.0.html")
         found.page.get_by_role("link", name=missed.shown[0].item, exact=True).click()
         found.page.wait_for_function("document.querySelector('.bb-found > li') !== null")

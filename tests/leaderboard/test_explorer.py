@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from biasboard.ground.memory import Memory
-from leaderboard.pages import publishing
-from leaderboard.pages.rendering import copies, generate, make_view
+from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.examples import KINDS
@@ -27,8 +25,8 @@ from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known
 from tests.schemas.examples import items, manifest
+from tests.sites import render
 
-REPOSITORY = Path(__file__).parents[2]
 HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"> {{ x }} \u202e"
 
 
@@ -112,14 +110,10 @@ def test_what_a_licence_forbids_is_not_explored(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("explorer")
-    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
     for name, told in (("lab/one", one_family), ("lab/two", subject)):
         write_gifi_model(root / "runs", name, 0.5, tasks=("recognition", "continuation"), told=told)
     view = make_view(assemble(load_known(Root(root / "runs", "local")).entries), (), ())
-    handwritten = publishing.handwritten_pages(root / "site")
-    with publishing.combined(root / "site", generate(view, handwritten), copies(view)) as pages:
-        publishing.render(root / "site", pages, root / "built", Memory(None))
-    return root / "built"
+    return render(view, root)
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,10 @@ import base64
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,26 +31,17 @@ from schemas.files import contract
 from schemas.files.key_secret import read_key_secret
 from schemas.files.record_files import read_records
 from schemas.files.record_hashes import item_hashes
+from tests.commands import run
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import Places, SkilledBackend, forge, on_each
+from tests.sites import copy_site
 
-REPOSITORY = Path(__file__).parents[2]
 APART = "its items are compared with a secret key, which this board does not have"
 NAME = "type2-coreference-intrinsic-v1"
-VARIABLE = "BIASBOARD_KEY_SECRET_FILE"
 
 
-def leaderboard(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "leaderboard", *map(str, arguments)],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+leaderboard = partial(run, "-W", "error", "-m", "leaderboard")
 
 
 def write_secret(path: Path, value: str) -> Path:
@@ -235,7 +224,7 @@ def test_the_option_and_the_variable_give_the_secret_to_verify(held_out: HeldOut
     assert apart.returncode == 2
     assert APART in apart.stdout
     by_option = leaderboard(*command, "--key-secret", held_out.secret)
-    by_variable = leaderboard(*command, **{VARIABLE: str(held_out.secret)})
+    by_variable = leaderboard(*command, BIASBOARD_KEY_SECRET_FILE=held_out.secret)
     assert by_option.stdout == by_variable.stdout
     assert APART not in by_option.stdout
     assert by_option.stdout.startswith("accepted")
@@ -243,7 +232,8 @@ def test_the_option_and_the_variable_give_the_secret_to_verify(held_out: HeldOut
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert "was made with" in wrong.stderr
     # The option goes before the variable.
-    assert leaderboard(*command, "--key-secret", held_out.secret, **{VARIABLE: "/nowhere"}).stdout == by_option.stdout
+    by_both = leaderboard(*command, "--key-secret", held_out.secret, BIASBOARD_KEY_SECRET_FILE="/nowhere")
+    assert by_both.stdout == by_option.stdout
 
 
 def test_memory_keeps_apart_what_was_verified_with_the_secret_and_without(held_out: HeldOut, tmp_path: Path) -> None:
@@ -295,12 +285,11 @@ def test_keys_without_the_secret_write_nothing(held_out: HeldOut, tmp_path: Path
 def test_the_secret_is_in_nothing_that_is_written_or_printed(held_out: HeldOut, tmp_path: Path) -> None:
     """Keys, verdicts, submissions, the site, exports and the memory are searched for every spelling of the secret."""
     board = tmp_path / "board"
-    shutil.copytree(REPOSITORY / "site", board / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+    copy_site(board)
     keys = shutil.copytree(held_out.keys, board / "keys")
     told = ("--keys", keys, "--key-secret", held_out.secret, "--datasets", held_out.dataset.parent)
     results = ("--results", board / "results")
     words = ("--contact", "bot@example.org", "--model-card", "https://example.org/card")
-    remembering = {"BIASBOARD_MEMORY": str(tmp_path / "memory"), VARIABLE: ""}
     printed = [held_out.said]
     for command in (
         ("submit", held_out.honest, *words, *told, *results),
@@ -308,7 +297,7 @@ def test_the_secret_is_in_nothing_that_is_written_or_printed(held_out: HeldOut, 
         ("export", "every-eval-ever", board / "results", "--out", board / "exports", *told, *results),
         ("build", "--runs", board / "none", "--site", board / "site", *told, *results),
     ):
-        done = leaderboard(*command, **remembering)
+        done = leaderboard(*command, BIASBOARD_MEMORY=tmp_path / "memory", BIASBOARD_KEY_SECRET_FILE="")
         assert done.returncode in (0, 2), done.stderr
         printed.append(done.stdout + done.stderr)
     assert APART not in "".join(printed)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from biasboard.ground import strict_json
-from biasboard.ground.memory import Memory
-from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import built_datasets, cards_of, kept_keys
-from leaderboard.pages.rendering import copies, generate, make_view, parquet_files
+from leaderboard.pages.rendering import make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Entry, LeftOut, Match, Root
 from leaderboard.verify.register import read_register
@@ -41,10 +38,10 @@ from tests.leaderboard.synthetic import (
     write_model,
     write_result,
 )
+from tests.sites import render
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-REPOSITORY = Path(__file__).parents[2]
 ACTS = '<img src=x onerror="window.taken=1"></pre></td></script><script>window.taken=1</script>'
 NAMES = {
     "html": f"evil/{ACTS}",
@@ -136,7 +133,6 @@ def loaded(root: Path, register: Register) -> list[Entry]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hostile")
-    shutil.copytree(REPOSITORY / "site", root / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
     write_results(root / "results", root / "runs")
     write_hostile_dataset(root / "datasets" / "made")
     register = read_register(root / "results")
@@ -150,11 +146,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keys=kept_keys(write_keys(root / "keys", root / "runs")),
     )
     assert {group.kind for group in view.apart} >= {"unknown", "disputed", "withdrawn"}
-    texts = generate(view, publishing.handwritten_pages(root / "site"))
-    files: dict[str, str | bytes] = {**texts, **parquet_files(view, texts, Memory(None))}
-    with publishing.combined(root / "site", files, copies(view)) as pages:
-        publishing.render(root / "site", pages, root / "built", Memory(None))
-    return root / "built"
+    return render(view, root, with_parquet=True)
 
 
 @pytest.fixture(scope="module")

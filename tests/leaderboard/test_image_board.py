@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import html
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,21 +12,14 @@ from playwright.sync_api import Browser
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
 from tests.builders.image_files import cifar_folder
+from tests.commands import output_of
 from tests.evaluators.tiny_clip import save_digits, save_tiny_clip, teach
 from tests.leaderboard.browsing import served, visit, visit_all
-from tests.terminal import REPOSITORY
+from tests.sites import copy_site
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 LABELS = ("A", "a bad <b>label</b>", "sea {lion}")
-
-
-def run(*arguments: str | Path) -> str:
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
-    command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +30,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = ("--pool-per-label", "15", "--bias-per-label", "5")
     digits = save_digits(root / "digits", 40)
     shown = ("--input", digits, "--out", datasets / "digits", "--licence", "CC0-1.0")
-    run("-m", "builders.image_labels", *shown, *sizes)
+    output_of("-m", "builders.image_labels", *shown, *sizes)
     withheld = ("--source", "hub", "--input", cifar_folder(root / "cifar", LABELS), "--out", datasets / "cifar")
-    run("-m", "builders.image_labels", *withheld, *sizes)
+    output_of("-m", "builders.image_labels", *withheld, *sizes)
     save_tiny_clip(root / "untaught")
     manifest = read_manifest(datasets / "digits")
     (pool,) = (entry for entry in manifest.splits if entry.split == "pool")
@@ -51,14 +40,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     teach(save_tiny_clip(root / "taught"), images)
     for dataset in ("digits", "cifar"):
         asked = ("-m", "evaluators", "run", "--dataset", datasets / dataset, "--out", runs)
-        run(*asked, "--backend", "baseline", "--model", "all")
+        output_of(*asked, "--backend", "baseline", "--model", "all")
         for model in ("taught", "untaught"):
             opened = ("--model", root / model, "--name", f"lab/{model}", "--device", "cpu")
-            run(*asked, "--backend", "clip", *opened)
-    shutil.copytree(REPOSITORY / "site" / "docs", root / "site" / "docs")
-    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", root / "site")
+            output_of(*asked, "--backend", "clip", *opened)
+    copy_site(root)
     folders = ("--runs", runs, "--datasets", datasets, "--results", root / "none")
-    run("-m", "leaderboard", "build", *folders, "--site", root / "site", "--out", root / "built")
+    output_of("-m", "leaderboard", "build", *folders, "--site", root / "site", "--out", root / "built")
     return root / "built"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from biasboard.ground.memory import Memory
-from leaderboard.pages import publishing
-from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.rendering import make_view
 from leaderboard.pages.suites import PartLine, Spread, Suites, SuiteView
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from tests.leaderboard.browsing import Scheme, Visit, serious_violations, served, visit, visit_all
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, write_model
+from tests.sites import render
 from tests.suites.commands import ask, board, copied, made, run
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -28,7 +26,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 N_PARTS = 24
 ACTS = '<img src=x onerror="window.taken=1"></pre></td></script><script>window.taken=1</script>'
 HOSTILE = f"evil/{ACTS} **b** [l](javascript:window.taken=1) {{{{ 7*7 }}}}"
-REPOSITORY = Path(__file__).parents[2]
 TURNED = "evil/\u202egnp.\u2066exe\u200b"
 
 
@@ -234,12 +231,7 @@ def test_the_table_of_parts_bears_any_name(browser: Browser, tmp_path: Path) -> 
         lines=tuple(lines),
         left_out=((HOSTILE, text),),
     )
-    shutil.copytree(REPOSITORY / "site", tmp_path / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
-    shown = view._replace(suites=Suites((suite,), {}))
-    texts = generate(shown, publishing.handwritten_pages(tmp_path / "site"))
-    with publishing.combined(tmp_path / "site", dict(texts), {}) as pages:
-        publishing.render(tmp_path / "site", pages, tmp_path / "built", Memory(None))
-    with served(tmp_path / "built") as address:
+    with served(render(view._replace(suites=Suites((suite,), {})), tmp_path)) as address:
         found = visit(browser, address + suite.page)
         told = found.page.locator("article").inner_text()
         # In the sentence above the table, beside what is left out, and in each row as name, fact and reason.

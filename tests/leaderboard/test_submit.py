@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,10 +16,10 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from leaderboard.commands import submit as command
 from leaderboard.verify.submissions import Statement, prepare, write_prepared
+from tests.commands import run
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
-REPOSITORY = Path(__file__).parents[2]
 TOLD = ("--contact", "bot@example.org", "--model-card", "https://example.org/card")
 
 
@@ -36,15 +34,7 @@ class Places(NamedTuple):
         return self.root / "leaderboard" / "results"
 
     def call(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "leaderboard", *map(str, arguments)],
-            cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "BIASBOARD_MEMORY": "off"},
-            capture_output=True,
-            text=True,
-            timeout=280,
-            check=False,
-        )
+        return run("-W", "error", "-m", "leaderboard", *arguments, cwd=self.root)
 
 
 @pytest.fixture
@@ -76,14 +66,7 @@ def test_a_run_is_handed_in_without_what_does_not_belong(places: Places) -> None
     assert again.returncode == 0
     verified = places.call("verify", places.results)
     assert verified.returncode == 2
-    validated = subprocess.run(
-        [sys.executable, "-m", "schemas.validate", places.results],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "no problems" in validated.stderr
+    assert "no problems" in run("-m", "schemas.validate", places.results, status=0).stderr
 
 
 def test_what_would_be_rejected_is_not_handed_in(places: Places) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,9 @@ from leaderboard.verify.keys import KeyCheck, KnownKey, key_of_dataset
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, read_parts, read_result
-from tests.suites.commands import REPOSITORY, run, told
+from tests.commands import output_of
+from tests.sites import copy_site
+from tests.suites.commands import told
 
 pytestmark = pytest.mark.slow
 
@@ -31,13 +32,13 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the dataset, runs of two baselines, and the site."""
     folder = tmp_path_factory.mktemp("superni")
     dataset, runs = folder / "datasets" / "superni", folder / "runs"
-    run("-m", "builders.superni", "--out", dataset)
+    output_of("-m", "builders.superni", "--out", dataset)
     for name in ("uniform", "label-prior-0.8"):
-        run("-m", "evaluators", "run", "--dataset", dataset, "--out", runs, "--backend", "baseline", "--model", name)
-    shutil.copytree(REPOSITORY / "site" / "docs", folder / "site" / "docs")
-    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", folder / "site")
+        asked = ("-m", "evaluators", "run", "--dataset", dataset, "--out", runs)
+        output_of(*asked, "--backend", "baseline", "--model", name)
+    copy_site(folder)
     folders = ("--runs", runs, "--datasets", folder / "datasets", "--results", folder / "none")
-    run("-m", "leaderboard", "build", *folders, "--site", folder / "site", "--out", folder / "built")
+    output_of("-m", "leaderboard", "build", *folders, "--site", folder / "site", "--out", folder / "built")
     return folder
 
 
@@ -116,7 +117,7 @@ def test_items_of_the_default_limit_count_as_the_whole_suite(out: Path) -> None:
 
 def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -> None:
     dataset, folder = out / "datasets" / "superni", result_of(out, "uniform", CONTEXTS[1])
-    run(
+    output_of(
         *("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "baseline"),
         *("--model", "uniform", "--limit", "0", "--prompt", f"release-4096b-{CONTEXTS[1]}"),
     )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from schemas.folders.dataset_folder import read_manifest
+from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.known import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
 
-REPOSITORY = Path(__file__).parents[2]
 HOSTILE = "x\n::add-mask::secret\n::warning::%0A \x1b[31m"
 
 
@@ -29,15 +27,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def verify(*arguments: str | Path, runs: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "leaderboard", "verify", *map(str, arguments)],
-        cwd=runs.parent,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "BIASBOARD_MEMORY": "off"},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    return run("-W", "error", "-m", "leaderboard", "verify", *arguments, cwd=runs.parent)
 
 
 def broken(runs: Path, folder: Path) -> Path:
@@ -104,8 +94,7 @@ def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path, output: st
 # That the keys of the repository are those of its datasets is what test_workflows.py asks .ci/rebuild-datasets.
 def test_a_key_names_the_contents_of_its_dataset(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "made", {"type2": made_items(4)})
-    command = [sys.executable, "-m", "leaderboard", "keys", str(dataset), "--out", str(tmp_path / "keys")]
-    subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
+    run("-m", "leaderboard", "keys", dataset, "--out", tmp_path / "keys", status=0)
     keys = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "keys" / "made@1.0.0").glob("*.json")]
     contents = read_manifest(dataset).content_sha256
     assert {key["dataset_sha256"] for key in keys} == {contents}

@@ -18,6 +18,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs
 from evaluators.models.blocks import plan_blocks
 from schemas.folders.run_folder import read_run
+from tests.commands import output_of, run
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
 from tests.evaluators.made_data import save_tiny_llama
@@ -89,29 +90,15 @@ def test_tokens_are_counted_by_a_worker(tmp_path: Path) -> None:
         assert backend.count_tokens(requests) == TokenCount(300, 30)
 
 
-def run_command(repository: Path, *words: str | Path) -> str:
-    """What ``python -m evaluators run`` prints, on one thread."""
-    done = subprocess.run(
-        [sys.executable, "-m", "evaluators", "run", *map(str, words)],
-        cwd=repository,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+run_on_one_thread = partial(output_of, "-m", "evaluators", "run", fresh=True, OMP_NUM_THREADS="1")
 
 
 @pytest.mark.slow
-def test_the_command_line_gives_the_records_of_a_local_run(
-    dataset: Path, tmp_path: Path, llama: Path, repository: Path
-) -> None:
+def test_the_command_line_gives_the_records_of_a_local_run(dataset: Path, tmp_path: Path, llama: Path) -> None:
     common = ("--dataset", dataset, "--model", llama, "--limit", "100", "--device", "cpu")
-    run_command(repository, *common, "--out", tmp_path / "alone", "--backend", "transformers")
+    run_on_one_thread(*common, "--out", tmp_path / "alone", "--backend", "transformers")
     ray = ("--backend", "ray", "--engine", "transformers", "--workers", "1")
-    said = run_command(repository, *common, "--out", tmp_path / "together", *ray)
+    said = run_on_one_thread(*common, "--out", tmp_path / "together", *ray)
     assert "ray" not in said.replace(str(tmp_path), "").lower()
     (alone,) = (tmp_path / "alone").rglob("result.json")
     (together,) = (tmp_path / "together").rglob("result.json")
@@ -147,17 +134,17 @@ def address(repository: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_workers_at_an_address_ask_an_endpoint(
-    dataset: Path, tmp_path: Path, repository: Path, address: str, monkeypatch: pytest.MonkeyPatch
+    dataset: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "made-up-key-of-a-test"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     folder = save_tokenizer(tmp_path / "tokenizer")
     with FakeEndpoint(Tokenizer.from_file(str(folder / "tokenizer.json"))) as endpoint:
         common = ("--dataset", dataset, "--model", MODEL, "--base-url", endpoint.url, "--tokenizer", folder)
-        run_command(repository, *common, "--out", tmp_path / "alone", "--backend", "openai")
+        run_on_one_thread(*common, "--out", tmp_path / "alone", "--backend", "openai")
         n_alone = endpoint.n_received
         ray = ("--backend", "ray", "--engine", "http", "--address", address, "--workers", "2")
-        said = run_command(repository, *common, "--out", tmp_path / "together", *ray)
+        said = run_on_one_thread(*common, "--out", tmp_path / "together", *ray)
         assert {received.headers.get("authorization") for received in endpoint.received} == {f"Bearer {key}"}
         n_together = endpoint.n_received - n_alone
     (alone,) = (tmp_path / "alone").rglob("result.json")
@@ -173,7 +160,7 @@ def test_workers_at_an_address_ask_an_endpoint(
 
 
 @pytest.mark.slow
-def test_a_worker_elsewhere_says_where_it_is(repository: Path, address: str) -> None:
+def test_a_worker_elsewhere_says_where_it_is(address: str) -> None:
     program = (
         "import sys\n"
         "from evaluators.backend import open_backend\n"
@@ -183,9 +170,7 @@ def test_a_worker_elsewhere_says_where_it_is(repository: Path, address: str) -> 
         "try: open_backend('ray', './nowhere', options)\n"
         "except ConfigError as error: sys.exit(str(error))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run("-c", program, fresh=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("worker on ")
     assert "model folder './nowhere' does not exist" in done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +11,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import BACKENDS, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.backend import ENGINES
+from tests.commands import run
 from tests.terminal import without_progress
 
 
@@ -57,7 +56,7 @@ def test_what_the_machine_or_the_engine_refuses(options: BackendOptions, message
         open_backend("ray", "./nowhere", options)
 
 
-def open_in_own_process(repository: Path, before: str, options: str) -> subprocess.CompletedProcess[str]:
+def open_in_own_process(before: str, options: str) -> subprocess.CompletedProcess[str]:
     program = (
         f"import os, sys\n{before}\n"
         "from evaluators.backend import BACKENDS, open_backend\n"
@@ -66,24 +65,22 @@ def open_in_own_process(repository: Path, before: str, options: str) -> subproce
         f"try: open_backend('ray', 'org/model', BackendOptions(engine='http', {options}))\n"
         "except BiasboardError as error: sys.exit(f'{type(error).__name__}: {error}')\n"
     )
-    return subprocess.run(
-        [sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, timeout=240, check=False
-    )
+    return run("-c", program, fresh=True)
 
 
-def test_no_cluster_at_the_address(repository: Path) -> None:
+def test_no_cluster_at_the_address() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
         # Bound and not listening: nobody answers, and nobody else can take the port.
-        done = open_in_own_process(repository, "", f"address='{address}'")
+        done = open_in_own_process("", f"address='{address}'")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"ConfigError: nobody answers at '{address}' (")
     assert without_progress(done.stderr).count("\n") == 1
 
 
-def test_a_missing_library_names_its_extra(repository: Path) -> None:
-    done = open_in_own_process(repository, "sys.modules['ray'] = None", "")
+def test_a_missing_library_names_its_extra() -> None:
+    done = open_in_own_process("sys.modules['ray'] = None", "")
     assert (done.returncode, done.stdout) == (1, "")
     wanted = "MissingExtraError: 'ray' is not installed; install the extra 'ray': pip install 'biasboard[ray]'\n"
     assert without_progress(done.stderr) == wanted

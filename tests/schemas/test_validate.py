@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +15,7 @@ from schemas.documents.record import Record
 from schemas.files import contract, tables
 from schemas.files.arrow_files import arrow_schema
 from schemas.items.coreference import CoreferenceItem
+from tests.commands import run
 from tests.schemas import examples
 
 
@@ -29,8 +28,7 @@ class Outcome(NamedTuple):
 
 
 def validate(*arguments: str | Path) -> Outcome:
-    command = [sys.executable, "-m", "schemas.validate", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run("-m", "schemas.validate", *arguments)
     return Outcome(done.returncode, done.stdout.splitlines(), done.stderr.strip())
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.commands import REPOSITORY, output_of
+from tests.sites import copy_site
+
 PLUGINS = REPOSITORY / "tests" / "made_suite"
 SIZES = (40, 30, 20, 20, 30)
 """Numbers of test items of the parts."""
@@ -20,12 +19,7 @@ N_SUPPORT = 32 + 64 + 23
 
 def run(*arguments: str | Path, status: int = 0, **variables: str | Path) -> str:
     """Run a command of ours with the folder of plug-ins, and return what it prints."""
-    environment = os.environ | {"BIASBOARD_PLUGINS": str(PLUGINS), "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
-    environment |= {name: str(value) for name, value in variables.items()}
-    command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return output_of(*arguments, status=status, BIASBOARD_PLUGINS=PLUGINS, **variables)
 
 
 def made(folder: Path, *sizes: int) -> Path:
@@ -66,9 +60,7 @@ def copied(run_folder: Path, target: Path) -> Path:
 
 def board(*roots: Path, dataset: Path, out: Path, status: int = 0) -> str:
     """Build the board of some folders of runs, and return what is printed."""
-    site = out / "site"
-    shutil.copytree(REPOSITORY / "site" / "docs", site / "docs")
-    shutil.copy(REPOSITORY / "site" / "mkdocs.yml", site)
+    site = copy_site(out)
     folders = (
         "--runs",
         roots[0],

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,8 +14,6 @@ import pytest
 from schemas.files.record_files import read_records
 from tests.suites.commands import (
     N_SUPPORT,
-    PLUGINS,
-    REPOSITORY,
     SIZES,
     ask,
     board,
@@ -155,16 +150,13 @@ def test_another_pool_limit_choice_of_parts_or_examples_is_another_table(dataset
 def swap_pool(dataset: Path) -> None:
     """Turn the pool of a part round, so that its prompts show other examples."""
     manifest = told(dataset / "dataset.json")
-    environment = os.environ | {"BIASBOARD_PLUGINS": str(PLUGINS), "PYTHONPATH": str(REPOSITORY)}
     code = (
         "import sys; from pathlib import Path; from schemas.files import tables; from schemas.items.labelled import *;"
         "path = Path(sys.argv[1]); rows = tables.read_rows(path, LabelledItem)[::-1];"
         "tables.write_rows(path, rows, LabelledItem); print(tables.content_sha256(rows))"
     )
     (entry,) = [one for one in manifest["splits"] if (one["config"], one["split"]) == ("wood002", "pool")]
-    command = [sys.executable, "-c", code, str(dataset / entry["path"])]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
-    entry["content_sha256"] = done.stdout.strip()
+    entry["content_sha256"] = run("-c", code, dataset / entry["path"]).strip()
     (dataset / "dataset.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 

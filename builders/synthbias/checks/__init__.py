@@ -16,11 +16,10 @@ one sentence need nothing but the sentence; those of pairs and whole files run w
 
 from __future__ import annotations
 
-from builders.synthbias.checks.catalogue import CATALOGUE
+from builders.synthbias.checks.catalogue import CATALOGUE, all_findings, first_finding
 from builders.synthbias.checks.check import Check, Finding, Severity
 from builders.synthbias.checks.duplicates import Duplicates
 from builders.synthbias.checks.profiles import EMBEDDED, GENERATED, Profile
-from builders.synthbias.checks.running import all_findings, first_finding
 from builders.synthbias.checks.sentence import Sentence
 
 __all__ = [

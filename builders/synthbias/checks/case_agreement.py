@@ -55,6 +55,7 @@ def case_readings(before: str, after: str) -> Readings:
     return Readings(by_neighbours, case_by_phrase(before, after))
 
 
+@SentenceCheck
 def _pronoun_case_error(sentence: Sentence) -> str | None:
     readings = _contradicted(sentence)
     if readings is None or None in readings or _CASE_OF_FORM[_form(sentence)] in readings or _may_stand_alone(sentence):
@@ -62,9 +63,10 @@ def _pronoun_case_error(sentence: Sentence) -> str | None:
     return f"has '{_form(sentence)}' where both readers want '{_other_form(sentence)}'"
 
 
+@SentenceCheck
 def _pronoun_case_review(sentence: Sentence) -> str | None:
     readings = _contradicted(sentence)
-    if readings is None or _pronoun_case_error(sentence) is not None:
+    if readings is None or _pronoun_case_error.find(sentence) is not None:
         return None
     if readings == (None, None):
         return f"has '{_form(sentence)}' where 'her' could be 'him' or 'his'"
@@ -107,37 +109,10 @@ def _other_form(sentence: Sentence) -> str:
     return "his" if _form(sentence) == "him" else "him"
 
 
+@SentenceCheck
 def _dative_or_possessive(sentence: Sentence) -> str | None:
     asked = sentence.asked
     if asked is None or asked.text != "his":
         return None
     verb = next(iter(sentence.text[: asked.start].split()[-1:]), "")
     return f"has '{verb} his', where 'her' could be the receiver" if verb in _GIVING else None
-
-
-CHECKS = (
-    SentenceCheck(
-        name="dative_or_possessive",
-        description="has 'his' after a verb of giving, where its counterpart's 'her' can also be the receiver",
-        requirement="has no 'his' after a verb of giving, where 'her' could be the receiver",
-        severity="review",
-        certainty="heuristic",
-        find=_dative_or_possessive,
-    ),
-    SentenceCheck(
-        name="pronoun_case_error",
-        description="'him' stands for 'his' or the other way round: two readers of the case agree that it is wrong",
-        requirement="has 'him' and 'his' where their case is right, as far as two readers of the case agree",
-        severity="error",
-        certainty="heuristic",
-        find=_pronoun_case_error,
-    ),
-    SentenceCheck(
-        name="pronoun_case_review",
-        description="'him' or 'his' may stand for the other: one of two readers of the case says so, or none knows",
-        requirement="has 'him' and 'his' where a reader of the case confirms it and none contradicts",
-        severity="review",
-        certainty="heuristic",
-        find=_pronoun_case_review,
-    ),
-)

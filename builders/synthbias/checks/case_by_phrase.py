@@ -7,23 +7,17 @@ that the two readers err in different sentences.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+from builders.packaged import packaged_words
 from builders.synthbias.word_lists import word_list
 
 ObjectOrPossessive: TypeAlias = Literal["accusative", "possessive_dependent"]
 
-_LISTS = {
-    name: tuple(words.split())
-    for name, words in tomllib.loads(
-        resources.files("builders.synthbias.checks").joinpath("phrase_words.toml").read_text(encoding="utf-8")
-    ).items()
-}
+_LISTS = packaged_words("builders.synthbias.checks", "phrase_words.toml")
 _WORDS = {name: frozenset(words) for name, words in _LISTS.items()}
 _IRREGULAR = dict(zip(_LISTS["irregular"][::2], _LISTS["irregular"][1::2], strict=True))
 _FRAMES = _WORDS["with_bare_verb"] | _WORDS["with_two_objects"] | _WORDS["with_meals"] | _WORDS["moving"] | {"wish"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from builders.synthbias.checks.check import Check, SentenceCheck
+from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.pairing import stereotype_of
 from schemas.lexicon import gender_of_pronoun, occupations
 
 
+@SentenceCheck
 def _unknown_type(sentence: Sentence) -> str | None:
     claimed = sentence.claimed.type
     if claimed in (None, "type1", "type2"):
@@ -15,6 +16,7 @@ def _unknown_type(sentence: Sentence) -> str | None:
     return f"type '{claimed}' is not allowed; have: type1, type2"
 
 
+@SentenceCheck
 def _unknown_pronoun(sentence: Sentence) -> str | None:
     claimed = sentence.claimed.pronoun
     if claimed is None or gender_of_pronoun(claimed) is not None:
@@ -22,6 +24,7 @@ def _unknown_pronoun(sentence: Sentence) -> str | None:
     return f"pronoun '{claimed}' is not in the lexicon; have: he, him, his, himself, she, her, hers, herself"
 
 
+@SentenceCheck
 def _wrong_pronoun(sentence: Sentence) -> str | None:
     claimed = sentence.claimed.pronoun
     found = [mention.text for mention in sentence.pronouns]
@@ -30,6 +33,7 @@ def _wrong_pronoun(sentence: Sentence) -> str | None:
     return f"pronoun '{claimed}' is not the one pronoun of the sentence; it has: {', '.join(found) or 'none'}"
 
 
+@SentenceCheck
 def _wrong_gender(sentence: Sentence) -> str | None:
     asked = sentence.asked
     if asked is None or sentence.gender in (None, gender_of_pronoun(asked.text)):
@@ -37,12 +41,14 @@ def _wrong_gender(sentence: Sentence) -> str | None:
     return f"has '{asked.text}' on its {sentence.gender} side"
 
 
+@SentenceCheck
 def _wrong_referent(sentence: Sentence) -> str | None:
     if sentence.referent is None or sentence.referent in sentence.meant:
         return None
     return f"has the referent '{sentence.referent}', which is neither {' nor '.join(sentence.meant)}"
 
 
+@SentenceCheck
 def _wrong_label(sentence: Sentence) -> str | None:
     claimed, gender, referent = sentence.claimed.label, sentence.gender, sentence.referent
     if claimed is None or (sentence.type is None and referent is None):
@@ -64,79 +70,6 @@ def _meaning(sentence: Sentence) -> str:
     return f"'{pronoun}' as '{sentence.referent}'"
 
 
+@SentenceCheck
 def _markup_repaired(sentence: Sentence) -> str | None:
     return "an article or a space stands twice around a bracket" if sentence.claimed.is_repaired else None
-
-
-CHECKS = (
-    Check(
-        name="broken_file",
-        description="is a file that holds no sentences, or lacks a column",
-        requirement="is a file with sentences and all columns",
-        severity="error",
-        certainty="exact",
-    ),
-    Check(
-        name="broken_row",
-        description="is a row or line that cannot be read",
-        requirement="can be read",
-        severity="error",
-        certainty="exact",
-    ),
-    SentenceCheck(
-        name="unknown_type",
-        description="has a type other than type1 and type2",
-        requirement="has the type type1 or type2",
-        severity="error",
-        certainty="exact",
-        find=_unknown_type,
-    ),
-    SentenceCheck(
-        name="unknown_pronoun",
-        description="names a pronoun that is no form of he or she",
-        requirement="names a form of he or she as its pronoun",
-        severity="error",
-        certainty="exact",
-        find=_unknown_pronoun,
-    ),
-    SentenceCheck(
-        name="wrong_pronoun",
-        description="names a pronoun that is not in the sentence",
-        requirement="names the pronoun that is in the sentence",
-        severity="error",
-        certainty="exact",
-        find=_wrong_pronoun,
-    ),
-    SentenceCheck(
-        name="wrong_gender",
-        description="has a pronoun of the other gender than it should",
-        requirement="has a pronoun of its gender",
-        severity="error",
-        certainty="exact",
-        find=_wrong_gender,
-    ),
-    SentenceCheck(
-        name="wrong_referent",
-        description="has a referent that is none of its occupations",
-        requirement="has one of its occupations as its referent",
-        severity="error",
-        certainty="exact",
-        find=_wrong_referent,
-    ),
-    SentenceCheck(
-        name="wrong_label",
-        description="has a label that contradicts the lists of occupations",
-        requirement="has the label that follows from its referent and its pronoun",
-        severity="error",
-        certainty="exact",
-        find=_wrong_label,
-    ),
-    SentenceCheck(
-        name="markup_repaired",
-        description="an article or a space that stood twice around a bracket was taken out",
-        requirement="has no article or space twice around a bracket",
-        severity="note",
-        certainty="exact",
-        find=_markup_repaired,
-    ),
-)

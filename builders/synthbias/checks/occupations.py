@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from builders.synthbias.checks.check import SentenceCheck
@@ -18,6 +18,7 @@ MIN_PERCENT_GAP = 10.0
 _POSSESSIVE = re.compile(r"['\u2019]s\b")
 
 
+@SentenceCheck
 def _unknown_occupation(sentence: Sentence) -> str | None:
     for name in sentence.meant:
         if name not in occupations():
@@ -25,6 +26,7 @@ def _unknown_occupation(sentence: Sentence) -> str | None:
     return None
 
 
+@SentenceCheck
 def _missing_occupation(sentence: Sentence) -> str | None:
     found = {mention.text for mention in sentence.occupations}
     for name in sentence.meant:
@@ -33,6 +35,7 @@ def _missing_occupation(sentence: Sentence) -> str | None:
     return None
 
 
+@SentenceCheck
 def _repeated_occupation(sentence: Sentence) -> str | None:
     for name, times in Counter(mention.text for mention in sentence.occupations).items():
         if times > 1:
@@ -40,11 +43,13 @@ def _repeated_occupation(sentence: Sentence) -> str | None:
     return None
 
 
+@SentenceCheck
 def _third_occupation(sentence: Sentence) -> str | None:
     others = [mention.text for mention in sentence.occupations if mention.text not in sentence.meant]
     return f"names '{others[0]}' besides {' and '.join(sentence.meant)}" if others else None
 
 
+@SentenceCheck
 def _two_occupations(sentence: Sentence) -> str | None:
     found = [mention.text for mention in sentence.occupations]
     meant = sentence.meant
@@ -53,10 +58,12 @@ def _two_occupations(sentence: Sentence) -> str | None:
     return f"names {', '.join(found) or 'no occupation'}, not {' and '.join(sorted(set(meant)))} once each"
 
 
+@SentenceCheck
 def _same_list(sentence: Sentence) -> str | None:
     return _of_pair(*sentence.meant).same_list
 
 
+@partial(SentenceCheck, gap=MIN_PERCENT_GAP)
 def _gap_too_small(sentence: Sentence) -> str | None:
     return _of_pair(*sentence.meant).gap
 
@@ -82,6 +89,7 @@ def _of_pair(one: str, other: str) -> _PairFaults:
     return _PairFaults(None, reason)
 
 
+@SentenceCheck
 def _articles(sentence: Sentence) -> str | None:
     for mention in sentence.occupations:
         if sentence.text.endswith(("The ", " the "), 0, mention.start):
@@ -91,6 +99,7 @@ def _articles(sentence: Sentence) -> str | None:
     return None
 
 
+@SentenceCheck
 def _coordinated_without_article(sentence: Sentence) -> str | None:
     for mention in sentence.targets:
         if sentence.text.endswith(" and ", 0, mention.start):
@@ -98,92 +107,9 @@ def _coordinated_without_article(sentence: Sentence) -> str | None:
     return None
 
 
+@SentenceCheck
 def _occupation_possessive(sentence: Sentence) -> str | None:
     for mention in sentence.targets:
         if _POSSESSIVE.match(sentence.text, mention.end):
             return f"has the possessive of '{mention.text}'"
     return None
-
-
-CHECKS = (
-    SentenceCheck(
-        name="unknown_occupation",
-        description="is about an occupation that is not in the lexicon",
-        requirement="is about two of the 40 occupations of the lexicon",
-        severity="error",
-        certainty="exact",
-        find=_unknown_occupation,
-    ),
-    SentenceCheck(
-        name="missing_occupation",
-        description="does not name an occupation that it is about",
-        requirement="names both of its occupations",
-        severity="error",
-        certainty="exact",
-        find=_missing_occupation,
-    ),
-    SentenceCheck(
-        name="repeated_occupation",
-        description="names one of its occupations twice",
-        requirement="names no occupation twice",
-        severity="error",
-        certainty="exact",
-        find=_repeated_occupation,
-    ),
-    SentenceCheck(
-        name="third_occupation",
-        description="names a third of the 40 occupations",
-        requirement="names no third of the 40 occupations",
-        severity="error",
-        certainty="exact",
-        find=_third_occupation,
-    ),
-    SentenceCheck(
-        name="two_occupations",
-        description="does not name exactly its two occupations, once each",
-        requirement="names exactly its two occupations, once each",
-        severity="error",
-        certainty="exact",
-        find=_two_occupations,
-    ),
-    SentenceCheck(
-        name="same_list",
-        description="is about two occupations with the same stereotype",
-        requirement="is about one occupation of each list",
-        severity="error",
-        certainty="exact",
-        find=_same_list,
-    ),
-    SentenceCheck(
-        name="gap_too_small",
-        description=f"the shares of women in its occupations differ by {MIN_PERCENT_GAP:g} points or less",
-        requirement=f"the shares of women in the two occupations differ by more than {MIN_PERCENT_GAP:g} points",
-        severity="error",
-        certainty="exact",
-        find=_gap_too_small,
-    ),
-    SentenceCheck(
-        name="articles",
-        description="lacks 'the' before an occupation",
-        requirement="has 'the' before each occupation",
-        severity="warning",
-        certainty="exact",
-        find=_articles,
-    ),
-    SentenceCheck(
-        name="coordinated_without_article",
-        description="has 'and' before an occupation without 'the'",
-        requirement="has 'the' behind 'and' before an occupation",
-        severity="note",
-        certainty="exact",
-        find=_coordinated_without_article,
-    ),
-    SentenceCheck(
-        name="occupation_possessive",
-        description="has the possessive of one of its occupations",
-        requirement="has no possessive of its occupations",
-        severity="note",
-        certainty="exact",
-        find=_occupation_possessive,
-    ),
-)

@@ -10,6 +10,7 @@ from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.pairing import cases_of_form
 
 
+@PairCheck
 def _not_minimal_pair(one: Sentence, other: Sentence) -> str | None:
     if one.masked != other.masked:
         return "differs from its counterpart in more than its pronouns"
@@ -19,8 +20,9 @@ def _not_minimal_pair(one: Sentence, other: Sentence) -> str | None:
     return None
 
 
+@PairCheck
 def _other_pronoun_marked(one: Sentence, other: Sentence) -> str | None:
-    if _not_minimal_pair(one, other) is not None or _rank(one) == _rank(other):
+    if _not_minimal_pair.find(one, other) is not None or _rank(one) == _rank(other):
         return None
     return "its counterpart asks about another pronoun"
 
@@ -32,36 +34,9 @@ def _rank(sentence: Sentence) -> int | None:
     return starts.index(asked.start) if asked is not None and asked.start in starts else None
 
 
+@FileCheck
 def _unpaired(collection: Collection) -> Iterator[tuple[int, str]]:
     paired = {index for pair in collection.pairs for index in pair}
     for group in collection.sides:
         reason = f"{len(group) - 1} other rows are the same apart from the pronoun, not one with the other gender"
         yield from ((index, reason) for index in group if index not in paired)
-
-
-CHECKS = (
-    PairCheck(
-        name="not_minimal_pair",
-        description="differs from its counterpart in more than the gender of its pronouns (two items for each pair)",
-        requirement="differs from its counterpart in the gender of its pronouns alone",
-        severity="warning",
-        certainty="exact",
-        find=_not_minimal_pair,
-    ),
-    PairCheck(
-        name="other_pronoun_marked",
-        description="its counterpart has another of the sentence's pronouns marked first",
-        requirement="has the same pronoun marked as its counterpart",
-        severity="warning",
-        certainty="exact",
-        find=_other_pronoun_marked,
-    ),
-    FileCheck(
-        name="unpaired",
-        description="no other row, or more than one, has the other gender and is the same apart from the pronoun",
-        requirement="exactly one other row has the other gender and is the same apart from the pronoun",
-        severity="error",
-        certainty="exact",
-        find=_unpaired,
-    ),
-)

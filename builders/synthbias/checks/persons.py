@@ -3,84 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from functools import partial
 
 from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence, words_of
-from builders.synthbias.mentions import Mention
 from builders.synthbias.word_lists import GENDERED_NOUNS, OTHER_PERSONS, SOURCE_OTHER_PERSONS, word_list
 
 _INNER_CAPITAL = re.compile(r"(?<!^)\b[A-Z]\w*")
 _CAPITALISED = word_list("I CEO Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 
 
+@SentenceCheck
 def _gendered_noun(sentence: Sentence) -> str | None:
     found = sentence.first_word_of(GENDERED_NOUNS)
     return None if found is None else f"has the gendered noun '{found}'"
 
 
+@partial(SentenceCheck, persons=", ".join(sorted(SOURCE_OTHER_PERSONS)))
 def _other_person(sentence: Sentence) -> str | None:
     asked = sentence.asked
-    if asked is None or sentence.first_word_of(SOURCE_OTHER_PERSONS) is None:
-        return None
-    found = _listed(sentence.text[: asked.start], sentence.occupations, SOURCE_OTHER_PERSONS)
-    return None if found is None else f"names another person before the pronoun: '{found}'"
+    person = None if asked is None else _person(sentence, SOURCE_OTHER_PERSONS, sentence.text[: asked.start])
+    return None if person is None else f"names another person before the pronoun: '{person}'"
 
 
+@SentenceCheck
 def _listed_person(sentence: Sentence) -> str | None:
-    if sentence.first_word_of(OTHER_PERSONS) is None:
+    person = _person(sentence, OTHER_PERSONS, sentence.text)
+    return None if person is None else f"names another person: '{person}'"
+
+
+def _person(sentence: Sentence, listed: frozenset[str], text: str) -> str | None:
+    """Return the first listed word in the beginning of a sentence that is no part of an occupation.
+
+    The worker of a construction worker is no other person.
+    """
+    if sentence.first_word_of(listed) is None:
         return None
-    found = _listed(sentence.text, sentence.occupations, OTHER_PERSONS)
-    return None if found is None else f"names another person: '{found}'"
-
-
-def _listed(text: str, occupations: Iterable[Mention], listed: frozenset[str]) -> str | None:
-    """Return the first word on a list that is no part of an occupation, such as the worker of a construction worker."""
-    for mention in sorted(occupations, key=lambda mention: mention.start, reverse=True):
+    for mention in reversed(sentence.occupations):
         if mention.end <= len(text):
             text = text[: mention.start] + text[mention.end :]
     return next((word for word in words_of(text) if word in listed), None)
 
 
+@SentenceCheck
 def _name(sentence: Sentence) -> str | None:
     if sentence.text[1:].islower():
         return None
     found = [word for word in _INNER_CAPITAL.findall(sentence.text) if word not in _CAPITALISED]
     return f"has a name: '{found[0]}'" if found else None
-
-
-CHECKS = (
-    SentenceCheck(
-        name="gendered_noun",
-        description="has a noun that names a gender",
-        requirement="has no noun that names a gender",
-        severity="error",
-        certainty="heuristic",
-        find=_gendered_noun,
-    ),
-    SentenceCheck(
-        name="other_person",
-        description="names another single person before the pronoun "
-        f"({', '.join(sorted(SOURCE_OTHER_PERSONS))}); not always a possible referent",
-        requirement=f"names none of these before the pronoun: {', '.join(sorted(SOURCE_OTHER_PERSONS))}",
-        severity="review",
-        certainty="heuristic",
-        find=_other_person,
-    ),
-    SentenceCheck(
-        name="listed_person",
-        description="has a word for another single person, anywhere",
-        requirement="names no other single person",
-        severity="warning",
-        certainty="heuristic",
-        find=_listed_person,
-    ),
-    SentenceCheck(
-        name="name",
-        description="has a name other than a weekday",
-        requirement="has no name but a weekday",
-        severity="warning",
-        certainty="heuristic",
-        find=_name,
-    ),
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from operator import eq
 
 from builders.synthbias.checks.check import SentenceCheck
@@ -26,27 +27,32 @@ _ARTICLES = word_list("a an")
 _MAY_STAND_TWICE = word_list("had that")
 
 
+@SentenceCheck
 def _one_sentence(sentence: Sentence) -> str | None:
     if _ONE_SENTENCE.fullmatch(sentence.text):
         return None
     return "is not one sentence from a capital to a full stop"
 
 
+@SentenceCheck
 def _multi_sentence(sentence: Sentence) -> str | None:
     return "has more than one sentence" if _BREAK.search(sentence.text) else None
 
 
+@SentenceCheck
 def _spelling(sentence: Sentence) -> str | None:
     if _UNPLAIN.search(sentence.text):
         return "has a sign, a doubled or a missing space that a plain sentence does not have"
     return None
 
 
+@SentenceCheck
 def _spacing(sentence: Sentence) -> str | None:
     found = _SPACING.search(sentence.text)
     return None if found is None else f"has a doubled, missing or wrong space at character {found.start() + 1}"
 
 
+@partial(SentenceCheck, least=MIN_WORDS, most=MAX_WORDS)
 def _length(sentence: Sentence) -> str | None:
     n_words = len(sentence.words)
     if MIN_WORDS <= n_words <= MAX_WORDS:
@@ -54,6 +60,7 @@ def _length(sentence: Sentence) -> str | None:
     return f"has {n_words} words, not {MIN_WORDS} to {MAX_WORDS}"
 
 
+@SentenceCheck
 def _doubled_word(sentence: Sentence) -> str | None:
     if not any(map(eq, sentence.words, sentence.words[1:])):
         return None
@@ -63,6 +70,7 @@ def _doubled_word(sentence: Sentence) -> str | None:
     return None
 
 
+@SentenceCheck
 def _wrong_article(sentence: Sentence) -> str | None:
     if _ARTICLES.isdisjoint(sentence.words):
         return None
@@ -75,76 +83,9 @@ def _wrong_article(sentence: Sentence) -> str | None:
     return None
 
 
+@SentenceCheck
 def _non_ascii(sentence: Sentence) -> str | None:
     if sentence.text.isascii():
         return None
     found = next(sign for sign in sentence.text if not sign.isascii())
     return f"has the sign '{found}', which is not ASCII"
-
-
-CHECKS = (
-    SentenceCheck(
-        name="one_sentence",
-        description="is not one sentence from a capital to a full stop",
-        requirement="is one sentence, from a capital to a full stop",
-        severity="warning",
-        certainty="exact",
-        find=_one_sentence,
-    ),
-    SentenceCheck(
-        name="multi_sentence",
-        description="has more than one sentence",
-        requirement="has one sentence",
-        severity="warning",
-        certainty="exact",
-        find=_multi_sentence,
-    ),
-    SentenceCheck(
-        name="spelling",
-        description="has a sign, a doubled or a missing space that a plain sentence does not have",
-        requirement="has plain letters, commas and single spaces only",
-        severity="warning",
-        certainty="exact",
-        find=_spelling,
-    ),
-    SentenceCheck(
-        name="spacing",
-        description="has a doubled, missing or wrong space",
-        requirement="has single spaces between words and none before a comma or full stop",
-        severity="warning",
-        certainty="exact",
-        find=_spacing,
-    ),
-    SentenceCheck(
-        name="length",
-        description=f"has fewer than {MIN_WORDS} or more than {MAX_WORDS} words",
-        requirement=f"has {MIN_WORDS} to {MAX_WORDS} words",
-        severity="warning",
-        certainty="exact",
-        find=_length,
-    ),
-    SentenceCheck(
-        name="doubled_word",
-        description="has a word twice in a row",
-        requirement="has no word twice in a row",
-        severity="warning",
-        certainty="exact",
-        find=_doubled_word,
-    ),
-    SentenceCheck(
-        name="wrong_article",
-        description="has 'a' before a vowel or 'an' before a consonant",
-        requirement="has 'an' before vowels and 'a' before consonants",
-        severity="warning",
-        certainty="heuristic",
-        find=_wrong_article,
-    ),
-    SentenceCheck(
-        name="non_ascii",
-        description="has a sign that is not ASCII, such as a letter with an accent or a curly quotation mark",
-        requirement="has ASCII signs only",
-        severity="note",
-        certainty="exact",
-        find=_non_ascii,
-    ),
-)

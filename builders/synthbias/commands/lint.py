@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal
 
 import typer
 
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
-from builders.dataset.card import CardTable
 from builders.synthbias.checks.catalogue import CATALOGUE
-from builders.synthbias.checks.check import SEVERITIES, Severity
+from builders.synthbias.checks.check import SEVERITIES, Severity, at_least
 from builders.synthbias.lint import Report, as_json
 from builders.synthbias.lint import lint as lint_files
-
-
-class FailOn(StrEnum):
-    """The values of ``--fail-on``."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    REVIEW = "review"
-    NEVER = "never"
-
-
-class Show(StrEnum):
-    """The values of ``--show``."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    REVIEW = "review"
-    NOTE = "note"
 
 
 @one_line_errors("stopped; nothing was checked")
@@ -55,13 +35,14 @@ def lint(
             "Repeatable.",
         ),
     ] = None,
-    show: Annotated[Show, typer.Option(help="Least severity of the findings in the list; all are counted.")] = (
-        Show.REVIEW
-    ),
+    show: Annotated[
+        Severity, typer.Option(help="Least severity of the findings in the list; all are counted.")
+    ] = "review",
     as_data: Annotated[bool, typer.Option("--json", help="Print everything as JSON instead.")] = False,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with status 1 if a finding is as grave as this, or graver.")
-    ] = FailOn.ERROR,
+        Literal["error", "warning", "review", "never"],
+        typer.Option(help="Exit with status 1 if a finding is as grave as this, or graver."),
+    ] = "error",
 ) -> None:
     """Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.
 
@@ -72,9 +53,9 @@ def lint(
     if as_data:
         typer.echo(json.dumps(as_json(report), indent=1, ensure_ascii=False))
     else:
-        for line in _lines(report, show.value):
+        for line in _lines(report, show):
             typer.echo(line)
-    if fail_on is not FailOn.NEVER and report.reaches(cast(Severity, fail_on.value)):
+    if fail_on != "never" and report.reaches(fail_on):
         raise typer.Exit(EXIT_ERROR)
 
 
@@ -87,11 +68,10 @@ def _headings(pairs: Sequence[str]) -> dict[str, str]:
 
 def _lines(report: Report, least: Severity) -> Iterator[str]:
     """Yield the findings, the counts of each check and the balance, as aligned text."""
-    shown = SEVERITIES[: SEVERITIES.index(least) + 1]
     findings = [
         (finding.id, finding.severity, finding.check, printable(finding.reason))
         for finding in report.findings
-        if finding.severity in shown
+        if finding.severity in at_least(least)
     ]
     if findings:
         yield from _table(("place", "severity", "check", "finding"), findings)
@@ -103,16 +83,12 @@ def _lines(report: Report, least: Severity) -> Iterator[str]:
     yield from _table(("check", "findings", "severity", "certainty", "description"), counts)
     yield ""
     for table in (report.balance.summary(), report.balance.by_occupation()) if report.n_sentences else ():
-        yield from _card_table(table)
+        yield from _table(table.header, table.rows)
         yield ""
     by_severity = [(name, sum(finding.severity == name for finding in report.findings)) for name in SEVERITIES]
     listed = ", ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in by_severity)
     files = "1 file" if len(report.files) == 1 else f"{len(report.files):,} files"
     yield f"{report.n_sentences:,} sentences, {report.n_pairs:,} minimal pairs in {files}: {listed}"
-
-
-def _card_table(table: CardTable) -> Iterator[str]:
-    yield from _table(table.header, table.rows)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

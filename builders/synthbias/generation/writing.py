@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
+from builders.packaged import packaged_toml
 from builders.synthbias.generation.cells import Cell
 from schemas.lexicon import CASES
 
@@ -26,8 +25,7 @@ class Example(NamedTuple):
 
 @cache
 def _data() -> Mapping[str, Any]:
-    text = resources.files("builders.synthbias").joinpath("texts", "writing.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return packaged_toml("builders.synthbias", "texts", "writing.toml")
 
 
 def version() -> str:

@@ -6,19 +6,18 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
+from tests.commands import run
 from tests.evaluators.fake_endpoint import save_tokenizer
 
-REPOSITORY = Path(__file__).parents[3]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -66,17 +65,9 @@ def silent() -> Iterator[str]:
 
 def online(endpoint: str, home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run Python where the Hub may be looked for."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")} | more
-    environment |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=REPOSITORY,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    variables: dict[str, Any] = {name: None for name in os.environ if name.startswith("HF_")} | more
+    variables |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return run(*arguments, timeout=60, **variables)
 
 
 def found_model(endpoint: str, home: Path) -> subprocess.CompletedProcess[str]:

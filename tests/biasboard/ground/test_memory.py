@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,8 +10,8 @@ import pytest
 
 from biasboard.ground.memory import VARIABLE, Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
+from tests.commands import REPOSITORY, run
 
-REPOSITORY = Path(__file__).parents[3]
 PARTS: dict[str, JsonValue] = {"file": "abc", "n": 3}
 VALUE: JsonValue = {"numbers": [1.5, -0.25], "text": "é", "nothing": None}
 
@@ -92,14 +90,9 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 def code_hash(plug_ins: Path, packages: Path) -> str:
     """Hash of the code as another process sees it, with plug-ins and a folder of installed packages."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from biasboard.ground.memory import code_sha256; print(code_sha256())"],
-        env={**os.environ, "BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{packages}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+    program = "from biasboard.ground.memory import code_sha256; print(code_sha256())"
+    places = f"{REPOSITORY}{os.pathsep}{packages}"
+    return run("-c", program, status=0, BIASBOARD_PLUGINS=plug_ins, PYTHONPATH=places).stdout
 
 
 def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Path) -> None:

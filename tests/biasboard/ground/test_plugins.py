@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
 from biasboard.ground.plugins import PlugIns
+from tests import commands
+from tests.commands import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[3]
 ASKS = """
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import BACKENDS
@@ -84,10 +84,7 @@ def test_two_plugins_of_one_name_are_refused(animals: PlugIns, tmp_path: Path) -
 
 def run(program: str, path: Path) -> str:
     """Run a program for which a folder holds installed packages: distributions are looked for once in a process."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(path), str(REPOSITORY)])}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = commands.run("-c", program, PYTHONPATH=os.pathsep.join([str(path), str(REPOSITORY)]))
     return done.stdout + done.stderr
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.commands import run
 from tests.evaluators.commands.made_shares import NAMES, error, made, said, write_csv
-
-REPOSITORY = Path(__file__).parents[3]
 
 
 def texts(path: Path) -> list[str]:
@@ -74,16 +70,8 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named_before_anything_is_done(tmp_path: Path, command: str) -> None:
     path, rules = write_csv(tmp_path / "shares.csv", made()), tmp_path / "rules.json"
     program = "import sys\nsys.modules['vl_convert'] = None\nfrom evaluators.__main__ import app\napp()\n"
-    asked = [
-        command,
-        str(path),
-        "--plots",
-        str(tmp_path / "plots"),
-        *(["--out", str(rules)] if command == "fit" else []),
-    ]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    called = [sys.executable, "-c", program, "reweight", *asked]
-    done = subprocess.run(called, env=environment, capture_output=True, text=True, check=False)
+    asked = (command, path, "--plots", tmp_path / "plots", *(("--out", rules) if command == "fit" else ()))
+    done = run("-c", program, "reweight", *asked, fresh=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert "install the extra 'site': pip install 'biasboard[site]'" in done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["shares.csv"]

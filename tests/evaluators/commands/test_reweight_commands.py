@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,8 @@ import typer
 
 from evaluators.calibration.reweighting.command.app import COMMANDS, HELP, app
 from evaluators.calibration.reweighting.stored import StoredRules
+from tests.commands import run
 from tests.evaluators.commands.made_shares import NAMES, Made, error, made, read_csv, reweight, said, write_csv
-
-REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -247,10 +243,7 @@ def test_names_cannot_change_the_terminal(tmp_path: Path) -> None:
 
 def test_the_command_needs_no_scikit_learn(shares: Path, tmp_path: Path) -> None:
     program = "import sys\nsys.modules['sklearn'] = None\nfrom evaluators.__main__ import app\napp()\n"
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-c", program, "reweight", "fit", str(shares), "--out", str(tmp_path / "rules.json")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run("-c", program, "reweight", "fit", shares, "--out", tmp_path / "rules.json", fresh=True, status=0)
     assert StoredRules.read(tmp_path / "rules.json").document.solver == "coordinate"
 
 

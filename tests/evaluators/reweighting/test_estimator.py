@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.estimator import Reweighter, paper_preset
 from evaluators.calibration.reweighting.fitting import Settings
+from tests.commands import run
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import biased
 
@@ -198,20 +197,18 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         Reweighter().save(tmp_path / "unfitted.json")
 
 
-def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch(repository: Path) -> None:
+def test_importing_the_estimator_loads_no_records_no_runs_and_no_torch() -> None:
     program = (
         "import sys\n"
         "import evaluators.calibration.reweighting.estimator\n"
         "unwanted = ('schemas.documents.record', 'evaluators.runs', 'evaluators.task', 'torch', 'transformers')\n"
         "print([name for name in unwanted if name in sys.modules])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run("-c", program, fresh=True)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
 
 
-def test_fitting_and_files_need_no_scikit_learn(repository: Path, tmp_path: Path) -> None:
+def test_fitting_and_files_need_no_scikit_learn(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "sys.modules['sklearn'] = None\n"
@@ -222,7 +219,7 @@ def test_fitting_and_files_need_no_scikit_learn(repository: Path, tmp_path: Path
         "stored.StoredRules.of(fit, fitting.Settings(), ['a', 'b']).write(__import__('pathlib').Path(sys.argv[1]))\n"
     )
     path = tmp_path / "rules.json"
-    subprocess.run([sys.executable, "-c", program, str(path)], cwd=repository, timeout=120, check=True)
+    run("-c", program, path, fresh=True, status=0)
     assert Reweighter.load(path).predict([[0.9, 0.1], [0.3, 0.7]]).tolist() == ["a", "b"]
 
 

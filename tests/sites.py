@@ -1,0 +1,26 @@
+"""Boards that tests build: of the repository's site, and of a view that a test has."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from biasboard.ground.memory import Memory
+from leaderboard.pages import publishing
+from leaderboard.pages.rendering import View, copies, generate, parquet_files
+from tests.commands import REPOSITORY
+
+
+def copy_site(folder: Path) -> Path:
+    """Copy the settings and the hand-written pages to ``site`` in a folder, and return it."""
+    return shutil.copytree(REPOSITORY / "site", folder / "site", ignore=shutil.ignore_patterns(".board-*", "_build"))
+
+
+def render(view: View, folder: Path, *, with_parquet: bool = False) -> Path:
+    """Render all pages of a view to ``built`` in a folder, as ``leaderboard build`` does, and return it."""
+    site, built = copy_site(folder), folder / "built"
+    texts = generate(view, publishing.handwritten_pages(site))
+    tables = parquet_files(view, texts, Memory(None)) if with_parquet else {}
+    with publishing.combined(site, {**texts, **tables}, copies(view)) as pages:
+        publishing.render(site, pages, built, Memory(None))
+    return built
