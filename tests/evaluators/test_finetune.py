@@ -26,6 +26,7 @@ from evaluators.trainer import open_trainer
 from schemas.documents.adapters import PUBLISHED, Adapters
 from schemas.files import contract
 from schemas.items.label import LabelItem
+from tests.commands import REPOSITORY
 from tests.evaluators.adapted import (
     CONFIGS,
     NO_EXAMPLES,
@@ -42,7 +43,6 @@ from tests.evaluators.adapted import (
 from tests.evaluators.label_data import made_dataset, planned
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.single_passes import ROUNDING
-from tests.suites.commands import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
