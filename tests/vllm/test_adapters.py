@@ -163,5 +163,5 @@ def test_an_adapter_without_weights_or_rank_is_refused(made_llama: Path, adapter
     with pytest.raises(ConfigError, match="names no rank 'r'"):
         open_backend(str(made_llama), BackendOptions(lora=str(tmp_path)))
     (tmp_path / "adapter_config.json").unlink()
-    with pytest.raises(ConfigError, match=r"has no adapter_config\.json"):
+    with pytest.raises(ConfigError, match=r"holds neither adapter_config\.json"):
         open_backend(str(made_llama), BackendOptions(lora=str(tmp_path)))
