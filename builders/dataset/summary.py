@@ -1,8 +1,9 @@
-"""The closing lines that a builder prints when it is done."""
+"""Lines that several commands of builders print."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from schemas.documents.dataset import Manifest, RuleCount
@@ -16,6 +17,18 @@ def closing_lines(manifest: Manifest, folder: Path, *, n_items: int) -> Iterator
     if manifest.publish_refusal is not None:
         yield f"not for publishing: {manifest.publish_refusal}"
     yield f"written to {folder}"
+
+
+def run_line(folder: Path) -> str:
+    """Return the command that measures the baselines on a dataset."""
+    return f"next: biasboard run --dataset {shlex.quote(str(folder))} --backend baseline --model all --out out/runs"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table in columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _counts(title: str, counts: tuple[RuleCount, ...]) -> Iterator[str]:

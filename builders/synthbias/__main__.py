@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
@@ -15,7 +14,7 @@ from biasboard.ground.command_line import Place, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report, steps
 from builders.dataset.output import Draft, write_dataset
-from builders.dataset.summary import closing_lines
+from builders.dataset.summary import closing_lines, run_line
 from builders.options import DatasetVersion, Out, Overwrite, check_input, target_folder
 from builders.synthbias import BUILDER, embedded, published, winobias
 from builders.synthbias.cards import count_pairs
@@ -115,8 +114,7 @@ def _summary(draft: Draft[CoreferenceItem], manifest: Manifest, folder: Path) ->
         n_orphans = sum(n == 1 for n in Counter(item.pair_id for item in split.items).values())
         yield f"  {split.config}/{split.split}: {len(split.items)} rows, {n_pairs} pairs, {n_orphans} orphans"
     yield from closing_lines(manifest, folder, n_items=sum(len(split.items) for split in draft.splits))
-    dataset = shlex.quote(str(folder))
-    yield f"next: biasboard run --dataset {dataset} --backend baseline --model all --out out/runs"
+    yield run_line(folder)
 
 
 _COMMANDS = "builders.synthbias.commands"

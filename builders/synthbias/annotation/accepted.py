@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from builders.dataset.licence_files import is_licence_file
 from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
-from builders.synthbias.annotation import accepted_card
+from builders.synthbias.annotation.accepted_card import SOURCE_CARD, accepted_card
 from builders.synthbias.annotation.deciding import (
     RULES,
     PairDecision,
@@ -23,7 +23,6 @@ from builders.synthbias.annotation.safe_csv import render
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, pseudonyms
 from builders.synthbias.annotation.votes import AnnotatorKind
-from builders.synthbias.cards import synthbias_card
 from schemas.documents.dataset import Reject, Source
 from schemas.files import tables
 from schemas.folders.dataset_folder import REJECTS
@@ -31,15 +30,6 @@ from schemas.items.coreference import CoreferenceItem
 
 BUILDER_VERSION = "1.0"
 RELABELLED = Rule(name="relabelled", description="was written as type 2; the votes find that both can be meant")
-SOURCE_CARD = "source/README.md"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """The name under which a dataset of accepted pairs is written."""
-
-    name: str
-    version: str
 
 
 def accepted_draft(
@@ -48,7 +38,8 @@ def accepted_draft(
     policy: Policy,
     decisions: Sequence[PairDecision],
     *,
-    release: Release,
+    name: str,
+    version: str,
     state_folder: Path,
 ) -> Draft[CoreferenceItem]:
     """Build a draft of the accepted pairs.
@@ -58,7 +49,8 @@ def accepted_draft(
         state: Votes and annotators.
         policy: Policy by which was decided.
         decisions: Decisions on all pairs.
-        release: Name and version of the dataset.
+        name: Name of the dataset.
+        version: Version of the dataset.
         state_folder: Folder of the state, which holds the salt of the pseudonyms.
 
     Raises:
@@ -75,9 +67,9 @@ def accepted_draft(
     source_rejects = tables.read_rows(annotated.folder / REJECTS, Reject)
     is_open = manifest.publish_refusal is None
     return Draft(
-        name=release.name,
+        name=name,
         benchmark=manifest.benchmark,
-        version=release.version,
+        version=version,
         title=f"{manifest.title}: pairs accepted by annotators",
         builder="builders.synthbias.annotation",
         builder_version=BUILDER_VERSION,
@@ -101,16 +93,7 @@ def accepted_draft(
             *(Rule(name=one.rule, description=one.description) for one in manifest.flags),
             *((RELABELLED,) if policy.relabel else ()),
         ),
-        card=synthbias_card(
-            data_statement=accepted_card.data_statement(annotated, SOURCE_CARD),
-            how_built=accepted_card.how_built(policy, decisions),
-            annotation=accepted_card.annotation(policy, decisions, **_n_voters(state, policy)),
-            biases=accepted_card.biases(SOURCE_CARD),
-            licence_terms=accepted_card.licence_terms(annotated, SOURCE_CARD),
-            known_limits=accepted_card.known_limits(SOURCE_CARD),
-            citation=accepted_card.citation(SOURCE_CARD),
-            splits=splits,
-        ),
+        card=accepted_card(annotated, policy, decisions, splits, **_n_voters(state, policy)),
         extra_files=tuple(_files(annotated, state, policy, decisions, state_folder)),
     )
 

@@ -5,29 +5,72 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from builders.dataset.card import Annotation
+from builders.dataset.card import Annotation, Card
+from builders.dataset.output import DraftSplit
 from builders.synthbias.annotation.deciding import PairDecision, Policy
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.thresholds import MAX_VOTES, MIN_VOTES, StopRule
+from builders.synthbias.cards import synthbias_card
+from schemas.items.coreference import CoreferenceItem
 
+SOURCE_CARD = "source/README.md"
+"""The card of the annotated dataset, in the folder of accepted pairs."""
 _STOPS = {
     StopRule.PAPER: "at a consensus of 75 percent on every question",
     StopRule.DECISIVE: "when no further votes could change the verdict",
 }
 
 
-def data_statement(annotated: Annotated, source_card: str) -> str:
-    """Describe the sentences and where they come from."""
+def accepted_card(
+    annotated: Annotated,
+    policy: Policy,
+    decisions: Sequence[PairDecision],
+    splits: Sequence[DraftSplit[CoreferenceItem]],
+    *,
+    n_people: int,
+    n_models: int,
+) -> Card:
+    """Return the card.
+
+    Args:
+        annotated: Dataset that was annotated.
+        policy: Policy by which was decided.
+        decisions: Decisions on all pairs.
+        splits: Splits of the dataset of accepted pairs.
+        n_people: Number of people whose votes count.
+        n_models: Number of models whose votes count.
+    """
     manifest = annotated.manifest
-    return (
-        f"The minimal pairs of `{manifest.name}` {manifest.version} that annotators accepted; the items are as they "
-        f"are there. `{source_card}` is the card of that dataset and describes its sentences. What it says about "
-        "validation was written before the annotation."
+    return synthbias_card(
+        data_statement=(
+            f"The minimal pairs of `{manifest.name}` {manifest.version} that annotators accepted; the items are as "
+            f"they are there. `{SOURCE_CARD}` is the card of that dataset and describes its sentences. What it says "
+            "about validation was written before the annotation."
+        ),
+        how_built=_how_built(policy, decisions),
+        annotation=_annotation(policy, decisions, n_people=n_people, n_models=n_models),
+        biases=(
+            f"* The biases of the source, in `{SOURCE_CARD}`, apply.\n"
+            "* Pairs that annotators read alike are kept: what readers of another background find ambiguous is missing."
+        ),
+        licence_terms=(
+            f"The sentences are under the licence of the dataset that was annotated, {manifest.licence}; "
+            f"`{SOURCE_CARD}` has its terms."
+        ),
+        known_limits=(
+            "* Votes say what annotators understand, not who they are: nothing is known about their background.\n"
+            "* Selection by votes can change the balance of the design; see the table below.\n"
+            f"* The limits of the source, in `{SOURCE_CARD}`, apply too."
+        ),
+        citation=(
+            f"Cite the source, see `{SOURCE_CARD}`, and for the protocol Wang et al. 2025 (UCerF and SynthBias, "
+            "arXiv:2505.23996)."
+        ),
+        splits=splits,
     )
 
 
-def how_built(policy: Policy, decisions: Sequence[PairDecision]) -> str:
-    """Describe the annotation and how was decided."""
+def _how_built(policy: Policy, decisions: Sequence[PairDecision]) -> str:
     verdicts = Counter(pair.verdict for pair in decisions)
     relabelled = sum(pair.is_relabelled for pair in decisions)
     lines = [
@@ -48,8 +91,7 @@ def how_built(policy: Policy, decisions: Sequence[PairDecision]) -> str:
     return "\n".join(lines)
 
 
-def annotation(policy: Policy, decisions: Sequence[PairDecision], *, n_people: int, n_models: int) -> Annotation:
-    """Describe who voted on the accepted items, and how often."""
+def _annotation(policy: Policy, decisions: Sequence[PairDecision], *, n_people: int, n_models: int) -> Annotation:
     counted = [side.tally.coherent.n for pair in decisions if pair.verdict == "accepted" for side in pair.sides]
     tested = "some of whom were tested elsewhere" if policy.count_untested else "who had passed an entrance test"
     return Annotation(
@@ -62,37 +104,4 @@ def annotation(policy: Policy, decisions: Sequence[PairDecision], *, n_people: i
             "background of the people."
         ),
         per_item=f"{min(counted)} to {max(counted)}",
-    )
-
-
-def biases(source_card: str) -> str:
-    """Describe the biases of the data."""
-    return (
-        f"* The biases of the source, in `{source_card}`, apply.\n"
-        "* Pairs that annotators read alike are kept: what readers of another background find ambiguous is missing."
-    )
-
-
-def licence_terms(annotated: Annotated, source_card: str) -> str:
-    """Describe the licence, which is that of the source."""
-    return (
-        f"The sentences are under the licence of the dataset that was annotated, {annotated.manifest.licence}; "
-        f"`{source_card}` has its terms."
-    )
-
-
-def known_limits(source_card: str) -> str:
-    """Describe what the votes do not show."""
-    return (
-        "* Votes say what annotators understand, not who they are: nothing is known about their background.\n"
-        "* Selection by votes can change the balance of the design; see the table below.\n"
-        f"* The limits of the source, in `{source_card}`, apply too."
-    )
-
-
-def citation(source_card: str) -> str:
-    """Describe what to cite."""
-    return (
-        f"Cite the source, see `{source_card}`, and for the protocol Wang et al. 2025 (UCerF and SynthBias, "
-        "arXiv:2505.23996)."
     )

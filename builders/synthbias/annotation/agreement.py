@@ -130,16 +130,8 @@ class _Counts(NamedTuple):
 
 
 def _counts(ballots: Iterable[Ballot], question: Question) -> _Counts:
-    answers = [_answer(ballot, question) for ballot in ballots]
+    answers = [getattr(ballot, question) for ballot in ballots]
     return _Counts(answers.count(True), answers.count(False))
-
-
-def _answer(ballot: Ballot, question: Question) -> bool | None:
-    """Return an answer that counts; None from those who find the sentence incoherent, if it is about the pronoun."""
-    if question is Question.COHERENT:
-        return ballot.coherent
-    answer = ballot.first if question is Question.FIRST else ballot.second
-    return answer if ballot.coherent else None
 
 
 def _agreeing(count: _Counts) -> float:
@@ -172,7 +164,7 @@ def colleagues(annotated: Annotated, state: State, policy: Policy, counting: Bal
             n_items[name] += 1
             others = [other for other_name, other in counting[item_id].items() if other_name != name]
             for question in Question:
-                answer, majority = _answer(ballot, question), _counts(others, question)
+                answer, majority = getattr(ballot, question), _counts(others, question)
                 if answer is None or majority.yes == majority.no:
                     continue
                 compared[name] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from builders.dataset.output import Rule
@@ -205,10 +205,7 @@ def are_decided_by_people(accepted: Sequence[PairDecision], annotated: Annotated
     """Return True if the votes of people alone accept every one of these pairs, in the same way."""
     if not policy.count_models:
         return True
-    people = Policy(
-        stop_rule=policy.stop_rule, relabel=policy.relabel, count_models=False, count_untested=policy.count_untested
-    )
-    alone = {pair.pair_id: pair for pair in decide(annotated, state, people)}
+    alone = {pair.pair_id: pair for pair in decide(annotated, state, replace(policy, count_models=False))}
     return all(
         alone[pair.pair_id].verdict == "accepted" and alone[pair.pair_id].is_relabelled == pair.is_relabelled
         for pair in accepted

@@ -8,7 +8,7 @@ finished sentence leads to, and one contradicts itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -130,17 +130,13 @@ def entrance_score(ballots: Mapping[str, Ballot], unit: EntranceUnit) -> Score |
     if not all(ballot is not None and ballot.is_complete for ballot, _ in found):
         return None
     if unit is EntranceUnit.ITEM:
-        return Score(sum(_answers(ballot) == _answers(right) for ballot, right in found), len(found))
-    marks = [mark for ballot, right in found for mark in _marks(ballot, right)]
+        return Score(sum(ballot == right for ballot, right in found), len(found))
+    # An answer that was not given, since the sentence was called incoherent, is wrong.
+    marks = [
+        given == answer
+        for ballot, right in found
+        if ballot is not None
+        for given, answer in zip(ballot, right, strict=True)
+        if answer is not None
+    ]
     return Score(sum(marks), len(marks))
-
-
-def _answers(ballot: Ballot | None) -> Ballot | None:
-    """Return a ballot without answers about the pronoun of a sentence that is called incoherent."""
-    return _INCOHERENT if ballot is not None and ballot.coherent is False else ballot
-
-
-def _marks(ballot: Ballot | None, right: Ballot) -> Iterator[bool]:
-    """Yield True or False for each answer that the sentence has; one that was not asked is wrong."""
-    given = _answers(ballot)
-    return (given is not None and given[place] == answer for place, answer in enumerate(right) if answer is not None)

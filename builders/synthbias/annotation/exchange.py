@@ -12,9 +12,8 @@ from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.intake import Submission, utc_time
 from builders.synthbias.annotation.planning import Request
 from builders.synthbias.annotation.safe_csv import render
-from builders.synthbias.annotation.sentences import Sentence
+from builders.synthbias.annotation.sentences import FIELDS, Sentence
 from builders.synthbias.annotation.state import read_votes
-from builders.synthbias.annotation.votes import Question
 
 
 class Format(StrEnum):
@@ -27,7 +26,6 @@ class Format(StrEnum):
     """A dataset that a language model is asked, and the runs that asked it."""
 
 
-_TASK_COLUMNS = ("item_id", "pair_id", "sentence", *(f"ask_{question}" for question in Question))
 _SETTINGS: Mapping[Format, tuple[str, str]] = {
     Format.LABEL_STUDIO: ("interface.xml", label_studio.INTERFACE),
     Format.MTURK: ("layout.html", wide_csv.LAYOUT),
@@ -41,8 +39,7 @@ def render_sentences(sentences: Sequence[Sentence], form: Format) -> str:
         return label_studio.render_tasks(sentences)
     if form is Format.MTURK:
         return wide_csv.render_hits(sentences)
-    rows = ((one.item_id, one.pair_id, one.text, *map(one.ask, Question)) for one in sentences)
-    return render(_TASK_COLUMNS, rows)
+    return render(FIELDS, (list(sentence.fields.values()) for sentence in sentences))
 
 
 def batch_files(
@@ -57,18 +54,17 @@ def batch_files(
     for request in requests:
         whose = f"for-{request.annotator_id}" if request.annotator_id else f"{request.group}-{request.n_votes}-votes"
         parts[f"{name}-{_file_name(whose)}"].append(sentences[request.item_id])
-    ending = "json" if form is Format.LABEL_STUDIO else "csv"
-    files = {f"{part}.{ending}": render_sentences(found, form) for part, found in sorted(parts.items())}
-    if form in _SETTINGS:
-        settings, content = _SETTINGS[form]
-        files[settings] = content
-    return files
+    return _files(parts, form)
 
 
 def entrance_files(form: Format) -> dict[str, str]:
     """Return the files of the entrance test by name, without its answers."""
+    return _files({"entrance": [solved.sentence for solved in TEST]}, form)
+
+
+def _files(parts: Mapping[str, Sequence[Sentence]], form: Format) -> dict[str, str]:
     ending = "json" if form is Format.LABEL_STUDIO else "csv"
-    files = {f"entrance.{ending}": render_sentences([solved.sentence for solved in TEST], form)}
+    files = {f"{name}.{ending}": render_sentences(sentences, form) for name, sentences in sorted(parts.items())}
     if form in _SETTINGS:
         settings, content = _SETTINGS[form]
         files[settings] = content

@@ -11,13 +11,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, entrance_score
+from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST_PAIRS, EntranceUnit, Score, entrance_score
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import (
     Annotator,
     AnnotatorKind,
     Answer,
+    Ballot,
     Question,
     Status,
     Vote,
@@ -56,6 +57,30 @@ class Submission(NamedTuple):
     refusal: Refusal | None = None
     """Reason for which it must not count, if the file says so."""
 
+    @classmethod
+    def on_sentence(
+        cls,
+        where: str,
+        item_id: str,
+        annotator_id: str,
+        answers: Mapping[Question, Answer],
+        *,
+        submitted_at: str,
+        source: str,
+        pair_id: str | None = None,
+        refusal: Refusal | None = None,
+    ) -> Submission:
+        """Return all answers of an annotator to a sentence, which are refused if one is missing.
+
+        Platforms hide the questions about the pronoun of a sentence that is called incoherent, but keep answers that
+        were given before; they are left out.
+        """
+        if answers.get(Question.COHERENT) is Answer.NO:
+            answers = {Question.COHERENT: Answer.NO}
+        if refusal is None and not Ballot.of(answers).is_complete:
+            refusal = Refusal.INCOMPLETE
+        return cls(where, item_id, annotator_id, answers, submitted_at, source, pair_id, refusal)
+
 
 class Refused(NamedTuple):
     """A submission that was not taken in."""
@@ -71,6 +96,12 @@ class EntranceRule(NamedTuple):
 
     percent: int = DEFAULT_PERCENT
     unit: EntranceUnit = EntranceUnit.ITEM
+
+    def status(self, score: Score | None) -> Status:
+        """Return the standing of an annotator with a score; None for a test that was not finished."""
+        if score is None:
+            return Status.UNTESTED
+        return Status.ACTIVE if score.reaches(self.percent) else Status.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +174,9 @@ def with_entrance(state: State, rule: EntranceRule) -> State:
             continue
         annotator = replace(annotators[name], entrance=str(score))
         if annotator.status is not Status.EXCLUDED:
-            passed = score.reaches(rule.percent)
-            reason = "" if passed else f"entrance test: {score}, less than {rule.percent} percent"
-            annotator = replace(annotator, status=Status.ACTIVE if passed else Status.FAILED, reason=reason)
+            status = rule.status(score)
+            reason = f"entrance test: {score}, less than {rule.percent} percent" if status is Status.FAILED else ""
+            annotator = replace(annotator, status=status, reason=reason)
         annotators[name] = annotator
     return State(state.rows, annotators)
 

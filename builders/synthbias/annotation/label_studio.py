@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -43,20 +43,7 @@ INTERFACE = """\
 
 def render_tasks(sentences: Sequence[Sentence]) -> str:
     """Return sentences as tasks to import."""
-    tasks: list[JsonValue] = []
-    for sentence in sentences:
-        questions: _Object = {f"ask_{question}": sentence.ask(question) for question in Question}
-        tasks.append(
-            {
-                "data": {
-                    "item_id": sentence.item_id,
-                    "pair_id": sentence.pair_id,
-                    "sentence": sentence.text,
-                    **questions,
-                }
-            }
-        )
-    return strict_json.dumps(tasks)
+    return strict_json.dumps([{"data": {**sentence.fields}} for sentence in sentences])
 
 
 def read_submissions(path: Path, *, source: str) -> list[Submission]:
@@ -88,27 +75,16 @@ def _submissions(task: JsonValue, where: str, source: str) -> Iterator[Submissio
         place = f"{where}, annotation {number}"
         annotation = _object(value, place)
         answers = _answers(annotation, place)
-        yield Submission(
-            where=place,
-            item_id=_text(data, "item_id", where),
-            pair_id=_text(data, "pair_id", where),
-            annotator_id=_annotator(annotation, place),
-            answers=answers,
+        yield Submission.on_sentence(
+            place,
+            _text(data, "item_id", where),
+            _annotator(annotation, place),
+            answers,
             submitted_at=_time(annotation, place),
             source=source,
-            refusal=_refusal(annotation, answers),
+            pair_id=_text(data, "pair_id", where),
+            refusal=Refusal.CANCELLED if annotation.get("was_cancelled") is True else None,
         )
-
-
-def _refusal(annotation: _Object, answers: Mapping[Question, Answer]) -> Refusal | None:
-    if annotation.get("was_cancelled") is True:
-        return Refusal.CANCELLED
-    return None if is_complete(answers) else Refusal.INCOMPLETE
-
-
-def is_complete(answers: Mapping[Question, Answer]) -> bool:
-    """Return True if a sentence is called incoherent, or all questions about it are answered."""
-    return answers.get(Question.COHERENT) is Answer.NO or set(answers) == set(Question)
 
 
 def _annotator(annotation: _Object, where: str) -> str:
@@ -140,9 +116,6 @@ def _answers(annotation: _Object, where: str) -> dict[Question, Answer]:
         if choices not in (["yes"], ["no"]):
             raise DataError(f"{where}: the answer to '{name}' is not yes or no; use the exported interface")
         answers[Question(str(name))] = Answer.YES if choices == ["yes"] else Answer.NO
-    if answers.get(Question.COHERENT) is Answer.NO:
-        # The interface hides the other questions, but keeps answers that were given before.
-        return {Question.COHERENT: Answer.NO}
     return answers
 
 

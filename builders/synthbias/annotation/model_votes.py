@@ -7,7 +7,7 @@ sentence by itself and remembers none, so that it may judge both sides of a pair
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from biasboard.ground import strict_json
@@ -15,7 +15,7 @@ from biasboard.ground.errors import DataError
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, Solved
-from builders.synthbias.annotation.intake import Refusal, Submission
+from builders.synthbias.annotation.intake import Submission
 from builders.synthbias.annotation.sentences import Annotated, Sentence
 from builders.synthbias.annotation.votes import Answer, Question
 from schemas.documents.record import Record
@@ -150,27 +150,16 @@ def annotator_of(result: Result) -> str:
 
 
 def _submission(record: Record, annotator: str, folder: Path) -> Submission:
-    answers = dict(_answers(record))
-    return Submission(
-        where=f"{folder.name}: {record.item_id}",
-        item_id=record.item_id,
-        annotator_id=annotator,
-        answers=answers or {Question.COHERENT: Answer.NO},
-        submitted_at="",
-        source=f"model:{folder.name}",
-        refusal=None if answers else Refusal.INCOMPLETE,
-    )
-
-
-def _answers(record: Record) -> Iterator[tuple[Question, Answer]]:
-    """Yield the answer to each question; nothing if the model did not answer all that must be answered."""
     try:
         value = find_json(record.exchanges[0].text or "")
     except NoJsonError:
-        return
-    told = value if isinstance(value, dict) else {}
-    given = {question: told.get(str(question)) for question in Question}
-    if given[Question.COHERENT] == "no":
-        yield Question.COHERENT, Answer.NO
-    elif all(answer in ("yes", "no") for answer in given.values()):
-        yield from ((question, Answer(str(answer))) for question, answer in given.items())
+        value = None
+    given = value if isinstance(value, dict) else {}
+    return Submission.on_sentence(
+        f"{folder.name}: {record.item_id}",
+        record.item_id,
+        annotator,
+        {question: Answer(str(given[question])) for question in Question if given.get(question) in ("yes", "no")},
+        submitted_at="",
+        source=f"model:{folder.name}",
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
 from builders.synthbias.annotation.deciding import ItemDecision, PairDecision, undecided_items
-from builders.synthbias.annotation.safe_csv import read_rows, render
+from builders.synthbias.annotation.safe_csv import read_rows, render_records
 from builders.synthbias.annotation.sentences import Group
 from builders.synthbias.annotation.state import BATCHES, State
 
@@ -124,7 +124,7 @@ def write_batch(folder: Path, requests: Sequence[Request]) -> Path:
         Path of the batch.
     """
     known = batch_paths(folder)
-    text = render(COLUMNS, ([str(getattr(request, name)) for name in COLUMNS] for request in requests))
+    text = render_records(COLUMNS, requests)
     if known and known[-1].read_bytes() == text.encode():
         return known[-1]
     path = folder / BATCHES / f"{int(known[-1].stem) + 1 if known else 1:04d}.csv"

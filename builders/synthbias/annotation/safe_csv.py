@@ -59,6 +59,11 @@ def render(columns: Sequence[str], rows: Iterable[Sequence[str]], *, heading: bo
     return text.getvalue()
 
 
+def render_records(columns: Sequence[str], records: Iterable[object], *, heading: bool = True) -> str:
+    """Return objects as CSV, a row for each, in columns that have the names of their attributes."""
+    return render(columns, ([str(getattr(record, name)) for name in columns] for record in records), heading=heading)
+
+
 def read_rows(path: Path, *, remedy: str) -> tuple[tuple[str, ...], list[Row]]:
     """Read a CSV file.
 

@@ -19,6 +19,8 @@ from schemas.items.coreference import CoreferenceItem
 
 Group: TypeAlias = Literal["A", "B"]
 GROUPS: tuple[Group, ...] = ("A", "B")
+FIELDS = ("item_id", "pair_id", "sentence", *(f"ask_{question}" for question in Question))
+"""Columns or fields of the tasks of a platform."""
 
 
 class Sentence(NamedTuple):
@@ -32,6 +34,11 @@ class Sentence(NamedTuple):
     first: str
     """Occupation that is mentioned first."""
     second: str
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What a platform is given."""
+        return dict(zip(FIELDS, (self.item_id, self.pair_id, self.text, *map(self.ask, Question)), strict=True))
 
     def ask(self, question: Question) -> str:
         """Return the wording of a question about this sentence."""

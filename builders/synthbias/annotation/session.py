@@ -15,7 +15,6 @@ from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation.deciding import PairDecision, Policy, counting_ballots, decide_pair
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, TEST_PAIRS, Solved
 from builders.synthbias.annotation.intake import EntranceRule, Submission, take_in, utc_text
-from builders.synthbias.annotation.label_studio import is_complete
 from builders.synthbias.annotation.sentences import Annotated, Sentence, sentence_of
 from builders.synthbias.annotation.state import ANNOTATORS, VOTES, State, locked, read_state, write_state
 from builders.synthbias.annotation.votes import (
@@ -91,7 +90,7 @@ class Session:
         Raises:
             DataError: another sentence is asked, answers are missing, or the votes were cast before.
         """
-        if not is_complete(answers) or Answer.WITHDRAWN in answers.values():
+        if not Ballot.of(answers).is_complete or Answer.WITHDRAWN in answers.values():
             raise DataError(f"item '{item_id}': a question is not answered with yes or no; answer all that are shown")
         with self._lock, locked(self.folder):
             state = self._read()

@@ -17,8 +17,7 @@ from filelock import FileLock, Timeout
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing
-from builders.synthbias.annotation.places import check_outside_datasets
-from builders.synthbias.annotation.safe_csv import Row, read_rows, render
+from builders.synthbias.annotation.safe_csv import Row, read_rows, render_records
 from builders.synthbias.annotation.votes import (
     Annotator,
     AnnotatorKind,
@@ -29,6 +28,7 @@ from builders.synthbias.annotation.votes import (
     VoteKey,
     standing_votes,
 )
+from schemas.folders.dataset_folder import MANIFEST
 
 VOTES = "votes.csv"
 ANNOTATORS = "annotators.csv"
@@ -63,6 +63,23 @@ class State:
         Where a state has many votes, questions about a few of them are answered much faster by a part of it.
         """
         return State(tuple(vote for vote in self.rows if wanted(vote)), self.annotators)
+
+
+def check_outside_datasets(option: str, folder: Path, *, is_dataset: bool = False) -> None:
+    """Check that a folder is none of a dataset and lies in none, since dataset folders are published whole.
+
+    Args:
+        option: Option that gave the folder, for the message.
+        folder: The folder, which need not exist.
+        is_dataset: True if the folder itself may hold the dataset that is written there.
+
+    Raises:
+        ConfigError: it is or does.
+    """
+    place = folder.resolve()
+    for above in (*(() if is_dataset else (place,)), *place.parents):
+        if (above / MANIFEST).is_file():
+            raise ConfigError(f"{option} {folder}: lies in the dataset folder {above}; give a folder outside of it")
 
 
 def read_state(folder: Path) -> State:
@@ -112,12 +129,11 @@ def write_state(folder: Path, old: State, new: State) -> None:
     if new.rows[: len(old.rows)] != old.rows:
         raise ValueError("votes.csv only grows")
     if new.annotators != old.annotators:
-        cells = ([str(getattr(one, name)) for name in ANNOTATOR_COLUMNS] for one in new.annotators.values())
-        _write(folder / ANNOTATORS, render(ANNOTATOR_COLUMNS, cells))
+        _write(folder / ANNOTATORS, render_records(ANNOTATOR_COLUMNS, new.annotators.values()))
     added = new.rows[len(old.rows) :]
     if added:
         path = folder / VOTES
-        before = path.read_bytes().decode("utf-8") if path.exists() else render(VOTE_COLUMNS, ())
+        before = path.read_bytes().decode("utf-8") if path.exists() else render_votes(())
         # An editor may have left out the last line break.
         before += "" if before.endswith("\n") else "\r\n"
         _write(path, before + render_votes(added, heading=False))
@@ -125,8 +141,7 @@ def write_state(folder: Path, old: State, new: State) -> None:
 
 def render_votes(votes: Iterable[Vote], *, heading: bool = True) -> str:
     """Return votes as the canonical CSV."""
-    cells = ([str(getattr(vote, name)) for name in VOTE_COLUMNS] for vote in votes)
-    return render(VOTE_COLUMNS, cells, heading=heading)
+    return render_records(VOTE_COLUMNS, votes, heading=heading)
 
 
 def read_votes(path: Path) -> list[tuple[str, Vote]]:

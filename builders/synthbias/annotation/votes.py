@@ -94,6 +94,15 @@ class Ballot(NamedTuple):
         """True if nothing is left to ask: the sentence is incoherent, or all questions are answered."""
         return self.coherent is False or None not in self
 
+    @classmethod
+    def of(cls, answers: Mapping[Question, Answer]) -> Ballot:
+        """Return answers as a ballot; who finds a sentence incoherent says nothing about its pronoun."""
+        coherent, *others = (
+            None if answers.get(question) not in (Answer.YES, Answer.NO) else answers[question] is Answer.YES
+            for question in Question
+        )
+        return cls(coherent, *others) if coherent else cls(coherent, None, None)
+
 
 def standing_votes(rows: Iterable[Vote]) -> dict[VoteKey, Vote]:
     """Return the votes that stand: the first on each question that was not withdrawn."""
@@ -108,15 +117,11 @@ def standing_votes(rows: Iterable[Vote]) -> dict[VoteKey, Vote]:
 
 def ballots_of(votes: Iterable[Vote]) -> dict[str, dict[str, Ballot]]:
     """Group standing votes into ballots, by item and annotator."""
-    answers: dict[str, dict[str, dict[Question, bool]]] = {}
+    answers: dict[str, dict[str, dict[Question, Answer]]] = {}
     for vote in votes:
         of_item = answers.setdefault(vote.item_id, {})
-        of_item.setdefault(vote.annotator_id, {})[vote.question] = vote.answer is Answer.YES
+        of_item.setdefault(vote.annotator_id, {})[vote.question] = vote.answer
     return {
-        item_id: {annotator: _ballot(found) for annotator, found in of_item.items()}
+        item_id: {annotator: Ballot.of(given) for annotator, given in of_item.items()}
         for item_id, of_item in answers.items()
     }
-
-
-def _ballot(found: Mapping[Question, bool]) -> Ballot:
-    return Ballot(*(found.get(question) for question in Question))

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.intake import Refusal, Submission, utc_time
-from builders.synthbias.annotation.label_studio import is_complete
 from builders.synthbias.annotation.safe_csv import Row, read_rows, render
-from builders.synthbias.annotation.sentences import Sentence
+from builders.synthbias.annotation.sentences import FIELDS, Sentence
 from builders.synthbias.annotation.votes import Answer, Question
 
 COLUMNS: Mapping[str, str] = {
@@ -53,15 +52,12 @@ LAYOUT = """\
 
 def render_hits(sentences: Sequence[Sentence]) -> str:
     """Return sentences as the input of a batch: a HIT for each, in columns that the layout names."""
-    columns = ("item_id", "pair_id", "sentence", *(f"ask_{question}" for question in Question))
-    return render(
-        columns,
-        # The layout inserts cells into its page as they are.
-        (
-            (one.item_id, one.pair_id, *(html.escape(text) for text in (one.text, *map(one.ask, Question))))
-            for one in sentences
-        ),
+    rows = (
+        # The layout inserts cells into its page as they are; the ids are not shown, and come back in the results.
+        [text if name in ("item_id", "pair_id") else html.escape(text) for name, text in sentence.fields.items()]
+        for sentence in sentences
     )
+    return render(FIELDS, rows)
 
 
 def column_map(changes: Sequence[str]) -> dict[str, str]:
@@ -110,17 +106,14 @@ def _submission(row: Row, source: str, columns: Mapping[str, str]) -> Submission
         given = cells[question]
         if given and not rejected:
             answers[question] = _answer(row.where, columns[question], given)
-    if answers.get(Question.COHERENT) is Answer.NO:
-        answers = {Question.COHERENT: Answer.NO}
-    refusal = Refusal.REJECTED if rejected else None if is_complete(answers) else Refusal.INCOMPLETE
-    return Submission(
-        where=row.where,
-        item_id=cells["item_id"],
-        annotator_id=cells["annotator_id"],
-        answers=answers,
+    return Submission.on_sentence(
+        row.where,
+        cells["item_id"],
+        cells["annotator_id"],
+        answers,
         submitted_at=utc_time(cells["submitted_at"], where=row.where),
         source=source,
-        refusal=refusal,
+        refusal=Refusal.REJECTED if rejected else None,
     )
 
 

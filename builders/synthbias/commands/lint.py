@@ -12,6 +12,7 @@ import typer
 from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
+from builders.dataset.summary import aligned
 from builders.synthbias.checks.catalogue import CATALOGUE
 from builders.synthbias.checks.check import SEVERITIES, Severity, at_least
 from builders.synthbias.lint import Report, as_json
@@ -74,24 +75,18 @@ def _lines(report: Report, least: Severity) -> Iterator[str]:
         if finding.severity in at_least(least)
     ]
     if findings:
-        yield from _table(("place", "severity", "check", "finding"), findings)
+        yield from aligned(("place", "severity", "check", "finding"), findings)
         yield ""
     counts = [
         (name, str(n), CATALOGUE[name].severity, CATALOGUE[name].certainty, CATALOGUE[name].description)
         for name, n in report.counts.items()
     ]
-    yield from _table(("check", "findings", "severity", "certainty", "description"), counts)
+    yield from aligned(("check", "findings", "severity", "certainty", "description"), counts)
     yield ""
     for table in (report.balance.summary(), report.balance.by_occupation()) if report.n_sentences else ():
-        yield from _table(table.header, table.rows)
+        yield from aligned(table.header, table.rows)
         yield ""
     by_severity = [(name, sum(finding.severity == name for finding in report.findings)) for name in SEVERITIES]
     listed = ", ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in by_severity)
     files = "1 file" if len(report.files) == 1 else f"{len(report.files):,} files"
     yield f"{report.n_sentences:,} sentences, {report.n_pairs:,} minimal pairs in {files}: {listed}"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -11,7 +11,7 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from builders.dataset.output import ensure_publishable, write_dataset
-from builders.synthbias.annotation.accepted import Release, accepted_draft
+from builders.synthbias.annotation.accepted import accepted_draft
 from builders.synthbias.annotation.deciding import PairDecision, Policy, are_decided_by_people, counting_ballots, decide
 from builders.synthbias.annotation.sentences import Annotated, expected_reading
 from builders.synthbias.annotation.state import State
@@ -148,7 +148,8 @@ def written(annotated: Annotated, found: State, folder: Path, policy: Policy | N
         found,
         policy,
         decide(annotated, found, policy),
-        release=Release(name="synthbias-annotated", version="1.0.0"),
+        name="synthbias-annotated",
+        version="1.0.0",
         state_folder=folder / "state",
     )
     return write_dataset(draft, folder / "out", overwrite=True)

@@ -10,7 +10,7 @@ from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceUnit,
 from builders.synthbias.annotation.intake import EntranceRule, take_in
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State
-from builders.synthbias.annotation.votes import Ballot
+from builders.synthbias.annotation.votes import Answer, Ballot, Question
 from builders.synthbias.frames import open_frames, settled_frames
 from builders.synthbias.mentions import mask_pronouns, occupation_mentions, template_text
 from schemas.lexicon import gender_of_pronoun, occupations
@@ -57,7 +57,8 @@ def test_a_score_counts_sentences_or_answers() -> None:
     assert entrance_score(wrong, EntranceUnit.ANSWER) == Score(51, 52)
     # Answers about the pronoun of a sentence that is called incoherent do not matter.
     odd = next(solved.sentence.item_id for solved in TEST if solved.answers.coherent is False)
-    assert entrance_score({**ballots, odd: Ballot(False, True, True)}, EntranceUnit.ITEM) == Score(20, 20)
+    incoherent = Ballot.of({Question.COHERENT: Answer.NO, Question.FIRST: Answer.YES, Question.SECOND: Answer.YES})
+    assert entrance_score({**ballots, odd: incoherent}, EntranceUnit.ITEM) == Score(20, 20)
     assert entrance_score({**ballots, first: Ballot(True, True, None)}, EntranceUnit.ITEM) is None
     del ballots[first]
     assert entrance_score(ballots, EntranceUnit.ITEM) is None

@@ -11,8 +11,9 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from builders.synthbias.annotation.commands.options import EntrancePercent, StateFolder
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, Score
+from builders.synthbias.annotation.intake import EntranceRule
 from builders.synthbias.annotation.state import State, locked, read_state, write_state
-from builders.synthbias.annotation.votes import Annotator, Status
+from builders.synthbias.annotation.votes import Status
 
 
 @one_line_errors()
@@ -35,16 +36,9 @@ def exclude(
             raise ConfigError(f"annotator '{annotator}' is not in {state_folder}; look into annotators.csv")
         known = state.annotators[annotator]
         if back:
-            changed = replace(known, status=_status_before(known, entrance_percent), reason="")
+            status = EntranceRule(entrance_percent).status(Score.parse(known.entrance))
+            changed = replace(known, status=status, reason="")
         else:
             changed = replace(known, status=Status.EXCLUDED, reason=reason)
         write_state(state_folder, state, State(state.rows, {**state.annotators, annotator: changed}))
     typer.echo(f"{annotator}: {changed.status}")
-
-
-def _status_before(annotator: Annotator, percent: int) -> Status:
-    """Return the status that an annotator has by the score in the entrance test."""
-    score = Score.parse(annotator.entrance)
-    if score is None:
-        return Status.UNTESTED
-    return Status.ACTIVE if score.reaches(percent) else Status.FAILED

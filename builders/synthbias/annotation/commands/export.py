@@ -17,9 +17,9 @@ from builders.synthbias.annotation.commands.options import DatasetFolder, StateF
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.exchange import Format, batch_files, entrance_files
 from builders.synthbias.annotation.model_votes import questions_draft
-from builders.synthbias.annotation.places import check_outside_datasets
 from builders.synthbias.annotation.planning import Request, chosen_batch, read_batch
 from builders.synthbias.annotation.sentences import read_annotated, sentence_of
+from builders.synthbias.annotation.state import check_outside_datasets
 
 
 @one_line_errors()

@@ -7,7 +7,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from builders.synthbias.annotation.deciding import Policy
 from builders.synthbias.annotation.entrance import EntranceUnit
 from builders.synthbias.annotation.thresholds import StopRule
 
@@ -38,16 +37,3 @@ EntrancePercent: TypeAlias = Annotated[
 EntranceBy: TypeAlias = Annotated[
     EntranceUnit, typer.Option(help="Count right sentences of the entrance test (item), or single answers (answer).")
 ]
-
-
-def policy_of(stop_rule: StopRule, *, relabel: bool, count_models: bool, count_untested: bool) -> Policy:
-    """Return the policy that options ask for."""
-    return Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
-
-
-def uncounted_line(n_untested: int) -> str:
-    """Return the line that says whose votes do not count yet."""
-    return (
-        f"{n_untested} annotators have finished no entrance test, so that their votes do not count: have them take it "
-        "(annotate export --entrance), or give --count-untested if they were tested elsewhere"
-    )

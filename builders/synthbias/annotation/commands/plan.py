@@ -15,15 +15,13 @@ from builders.synthbias.annotation.commands.options import (
     Relabel,
     StateFolder,
     Stop,
-    policy_of,
-    uncounted_line,
 )
-from builders.synthbias.annotation.deciding import decide
-from builders.synthbias.annotation.fitting import check_fits
+from builders.synthbias.annotation.deciding import Policy, decide
+from builders.synthbias.annotation.fitting import fitting_state, say_uncounted
 from builders.synthbias.annotation.planning import batch_paths, n_outstanding, read_batch, write_batch
 from builders.synthbias.annotation.planning import plan as plan_batch
 from builders.synthbias.annotation.sentences import read_annotated
-from builders.synthbias.annotation.state import State, locked, read_state
+from builders.synthbias.annotation.state import State, locked
 from builders.synthbias.annotation.thresholds import StopRule
 from builders.synthbias.annotation.votes import Status
 
@@ -47,11 +45,10 @@ def plan(
     sentence whose other side is rejected is not asked again, because the pair is decided.
     """
     annotated = read_annotated(dataset)
-    policy = policy_of(stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
+    policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
     names = tuple(dict.fromkeys(annotator or ()))
     with locked(state_folder):
-        state = read_state(state_folder)
-        check_fits(annotated, state, state_folder)
+        state = fitting_state(annotated, state_folder, may_be_new=True)
         _check(state, names)
         decisions = decide(annotated, state, policy)
         sides = [side for pair in decisions for side in pair.sides]
@@ -71,9 +68,7 @@ def plan(
             typer.echo(f"{n_needed - n_planned} votes find nobody: name more annotators")
     if n_missing and path != (known[-1] if known else None):
         typer.echo(f"batch {known[-1].stem} still lacks {n_missing} votes; take them in first, or they are asked twice")
-    n_untested = sum(one.status is Status.UNTESTED for one in state.annotators.values())
-    if n_untested and not count_untested:
-        typer.echo(uncounted_line(n_untested))
+    say_uncounted(state, policy)
 
 
 def _check(state: State, names: tuple[str, ...]) -> None:

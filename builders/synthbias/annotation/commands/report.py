@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import one_line_errors
+from builders.dataset.summary import aligned
 from builders.synthbias.annotation.agreement import Report, as_json, make_report
 from builders.synthbias.annotation.commands.options import (
     CountModels,
@@ -17,12 +18,10 @@ from builders.synthbias.annotation.commands.options import (
     Relabel,
     StateFolder,
     Stop,
-    policy_of,
 )
-from builders.synthbias.annotation.deciding import decide
-from builders.synthbias.annotation.fitting import check_exists, check_fits
+from builders.synthbias.annotation.deciding import Policy, decide
+from builders.synthbias.annotation.fitting import fitting_state
 from builders.synthbias.annotation.sentences import read_annotated
-from builders.synthbias.annotation.state import read_state
 from builders.synthbias.annotation.thresholds import StopRule
 
 
@@ -38,10 +37,8 @@ def report(
 ) -> None:
     """Show agreement, votes per item, yield, and how each annotator agrees."""
     annotated = read_annotated(dataset)
-    check_exists(state_folder)
-    state = read_state(state_folder)
-    check_fits(annotated, state, state_folder)
-    policy = policy_of(stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
+    state = fitting_state(annotated, state_folder)
+    policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
     found = make_report(annotated, state, policy, decide(annotated, state, policy))
     if json_wanted:
         typer.echo(strict_json.dumps(as_json(found)), nl=False)
@@ -62,11 +59,11 @@ def _lines(found: Report) -> Iterator[str]:
         )
         for one in found.agreement
     ]
-    yield from _table(("question", "votes", "items", "yes", "agreement", "alpha"), rows)
+    yield from aligned(("question", "votes", "items", "yes", "agreement", "alpha"), rows)
     yield from (f"no alpha for {one.question}: {one.alpha_reason}" for one in found.agreement if one.alpha_reason)
     yield ""
     votes = [(str(n), str(n_items)) for n, n_items in found.votes_per_item.items()]
-    yield from _table(("votes", "items"), votes)
+    yield from aligned(("votes", "items"), votes)
     yield ""
     yields = [
         (
@@ -78,7 +75,7 @@ def _lines(found: Report) -> Iterator[str]:
         for one in found.yields
     ]
     heading = ("type", "items", "accepted", "rejected", "undecided", "pairs", "accepted", "rejected", "votes/item")
-    yield from _table(heading, yields)
+    yield from aligned(heading, yields)
     yield from (f"  {rule}: {n} items" for rule, n in sorted(found.rejects.items()))
     yield ""
     annotators = [
@@ -93,14 +90,8 @@ def _lines(found: Report) -> Iterator[str]:
         )
         for one in found.annotators
     ]
-    yield from _table(("annotator", "kind", "status", "entrance", "counts", "items", "with majority"), annotators)
+    yield from aligned(("annotator", "kind", "status", "entrance", "counts", "items", "with majority"), annotators)
 
 
 def _share(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
-    for row in (heading, *rows):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
