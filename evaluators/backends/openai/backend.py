@@ -18,7 +18,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from biasboard.ground.errors import ConfigError, import_extra
+from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import note
 from evaluators.backend import (
     Backend,
@@ -39,7 +39,7 @@ from evaluators.backends.openai.generation import Generation
 from evaluators.backends.openai.ledger import Ledger, most_prompt_tokens
 from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Patience
-from evaluators.backends.openai.probe import probe
+from evaluators.backends.openai.probe import Probe
 from evaluators.backends.openai.reading import AnswerError
 from evaluators.backends.openai.scoring import ways_of
 from evaluators.models.ids import check_model_id
@@ -104,7 +104,7 @@ class OpenAIBackend(Backend):
         return methods
 
     def _probe(self, api: str | None) -> Methods:
-        return probe(self.connection, self.model_name, api, self.tokenizer, self._end_id, self._ledger)
+        return Probe(self.connection, self.model_name, self.tokenizer, self._end_id, self._ledger).run(api)
 
     @property
     def _end_id(self) -> int | None:
@@ -147,8 +147,7 @@ class OpenAIBackend(Backend):
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the endpoint, which is probed on first access."""
-        can: set[Capability] = {"generation"}
-        return frozenset(can if self.probed.option_scoring is None else can | {"option_logprobs"})
+        return frozenset({"generation", "option_logprobs"} if self.probed.choice else {"generation"})
 
     @property
     def _tokenizer_name(self) -> str | None:
@@ -336,10 +335,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
 
     Raises:
         ConfigError: the address or an option is not valid.
-        MissingExtraError: the library ``openai`` is not installed.
     """
     options.refuse_others("openai", but=_OPTIONS)
-    import_extra("openai", "openai")
     check_model_id(options.name or model)
     if options.api not in (None, "chat", "completions"):
         raise ConfigError(f"--api {options.api} does not exist; have: chat, completions")

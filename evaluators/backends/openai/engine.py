@@ -12,16 +12,16 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response
-from evaluators.backends.openai.client import Client, Connection, RejectedError
+from evaluators.backends.openai.client import Client, Connection, FaultError, RejectedError
 from evaluators.backends.openai.ledger import Ledger
 from evaluators.backends.openai.methods import Methods, failed, rejected
-from evaluators.backends.openai.pacing import Caller, GaveUpError, Pacer, Patience, Watch
+from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
 from evaluators.backends.openai.reading import AnswerError
 
 _TICK_SECONDS = 0.2
@@ -31,41 +31,63 @@ _HAND_OVER = 256
 _T = TypeVar("_T")
 
 
-@contextmanager
-def loop_apart() -> Iterator[asyncio.AbstractEventLoop]:
-    """Run an event loop in a thread of its own, since the caller may be in one itself, as in a notebook.
+class Apart(Generic[_T]):
+    """A coroutine that runs in a thread of its own, since the caller may be in an event loop, as in a notebook.
 
-    What still runs there at the end is cancelled, and waited for.
+    It is a context manager: leaving it cancels the coroutine if that has not ended, and waits for its end.
     """
-    running: Future[asyncio.AbstractEventLoop] = Future()
 
-    def main() -> None:
-        with asyncio.Runner() as runner:
-            running.set_result(runner.get_loop())
-            runner.get_loop().run_forever()
+    def __init__(self, work: Coroutine[Any, Any, _T]) -> None:
+        """Prepare to run a coroutine."""
+        self.result: Future[_T] = Future()
+        self._work = work
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None] | None = None
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="openai-endpoint")
 
-    thread = threading.Thread(target=main, name="openai-endpoint")
-    thread.start()
-    loop = running.result()
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # The coroutine alone, which cancels what it began: to cancel every task of the loop at once would leave calls
+        # that were about to connect never awaited.
+        if self._running is not None and self._running[1] is not None:
+            self.call(self._running[1].cancel)
+        self._thread.join()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function in the thread of the event loop, if that has not ended."""
+        if self._running is not None:
+            with suppress(RuntimeError):
+                self._running[0].call_soon_threadsafe(function)
+
+    def _main(self) -> None:
+        try:
+            self.result.set_result(asyncio.run(self._run()))
+        except BaseException as error:  # Raised again by the result.
+            self.result.set_exception(error)
+        finally:
+            self._started.set()
+
+    async def _run(self) -> _T:
+        self._running = asyncio.get_running_loop(), asyncio.current_task()
+        self._started.set()
+        return await self._work
 
 
 def run_apart(work: Coroutine[Any, Any, _T], meanwhile: Callable[[], None] = lambda: None) -> _T:
-    """Run a coroutine to its end in an event loop of its own, and return its result.
+    """Run a coroutine to its end in a thread of its own, and return its result.
 
     Args:
         work: The coroutine.
         meanwhile: Function to call several times a second until the coroutine ends, in the caller's thread.
     """
-    with loop_apart() as loop:
-        result = asyncio.run_coroutine_threadsafe(work, loop)
-        while not wait([result], _TICK_SECONDS).done:
+    with Apart(work) as apart:
+        while not wait([apart.result], _TICK_SECONDS).done:
             meanwhile()
-        return result.result()
+        return apart.result.result()
 
 
 class _Arrived(NamedTuple):
@@ -99,9 +121,8 @@ class Engine:
         watch = Watch(self.connection, pacer)
         outbox: _Outbox = SimpleQueue()
         n_waiting, since = len(missing), time.perf_counter()
-        with loop_apart() as loop:
-            work = asyncio.run_coroutine_threadsafe(self._work(requests, sorted(missing), pacer, outbox), loop)
-            work.add_done_callback(lambda _: outbox.put(None))
+        with Apart(self._work(requests, sorted(missing), pacer, outbox)) as work:
+            work.result.add_done_callback(lambda _: outbox.put(None))
             more = True
             while more:
                 arrived, more = _gathered(outbox)
@@ -111,11 +132,11 @@ class Engine:
                     yield sent
                 if arrived:
                     now = time.perf_counter()
-                    yield Answers({one.place: one.response for one in arrived}, now - since)
+                    yield Answers({place: response for place, response, _ in arrived}, now - since)
                     since = now
-                    for one in arrived:
-                        loop.call_soon_threadsafe(one.stored.set)
-        work.result()
+                    for _, _, stored in arrived:
+                        work.call(stored.set)
+        work.result.result()
 
     async def _work(self, requests: Sequence[Request], places: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:
         async with Client(self.connection) as client:
@@ -144,8 +165,10 @@ class Engine:
             try:
                 calls = self.methods.calls(request)
                 return self.methods.response(request, [await caller.call(call) for call in calls])
-            except (AnswerError, GaveUpError) as error:
+            except AnswerError as error:
                 return failed(str(error))
+            except FaultError as fault:
+                return failed(fault.reason)
             except RejectedError as error:
                 has_form = isinstance(request, GenerateRequest) and request.json_schema is not None
                 if not has_form or not form.gives_way(way, error):
@@ -158,12 +181,12 @@ def _gathered(outbox: _Outbox) -> tuple[list[_Arrived], bool]:
     end = time.monotonic() + _TICK_SECONDS
     while len(arrived) < _HAND_OVER:
         try:
-            one = outbox.get(timeout=max(0.0, end - time.monotonic()))
+            answer = outbox.get(timeout=max(0.0, end - time.monotonic()))
         except Empty:
             break
-        if one is None:
+        if answer is None:
             return arrived, False
         if not arrived:
             end = time.monotonic() + _GATHER_SECONDS
-        arrived.append(one)
+        arrived.append(answer)
     return arrived, True

@@ -43,7 +43,8 @@ class Ledger:
         self._reported = (0, 0.0)
         self._reserved = 0.0
         self._n_reserved = 0
-        self._waiting: list[asyncio.Future[None]] = []
+        self._settled = asyncio.Event()
+        """Set when the next call has ended."""
 
     @property
     def spent_usd(self) -> float:
@@ -78,9 +79,7 @@ class Ledger:
                     f"--max-cost {self._most_usd:g} is reached: {self.spent_usd:.4f} USD are spent, "
                     f"and one more request may take {most:.4f} USD. Answers are kept: raise --max-cost and run again"
                 )
-            settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(settled)
-            await settled
+            await self._settled.wait()
         self._reserved += most
         self._n_reserved += 1
         return most
@@ -90,10 +89,8 @@ class Ledger:
         self._reserved -= reserved
         self._n_reserved -= 1
         self.cost_usd += cost_usd
-        waiting, self._waiting = self._waiting, []
-        for settled in waiting:
-            if not settled.done():
-                settled.set_result(None)
+        self._settled.set()
+        self._settled = asyncio.Event()
 
     def check_batch(self, calls: Iterable[Call]) -> None:
         """Check that the limit covers calls that are sent all at once.

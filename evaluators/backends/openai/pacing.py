@@ -204,34 +204,34 @@ class Pacer:
                 free -= 1
 
 
+@dataclass
 class Watch:
     """Tells the console when an endpoint does not answer, and when it answers again.
 
     It is asked again and again, from a thread that need not be the event loop's.
     """
 
-    def __init__(self, connection: Connection, pacer: Pacer) -> None:
-        """Create a watch over a pacer, whose event loop measures monotonic time; nothing is printed yet."""
-        self._place = connection.address.place
-        self._timeout = connection.timeout
-        self._pacer = pacer
-        self._line_at: float | None = None
-        self._outage_since: float | None = None
-        """Start of the outage of which the console knows; None if there is none."""
+    connection: Connection
+    pacer: Pacer
+    """Pacer of the calls, whose event loop measures monotonic time."""
+    _line_at: float | None = None
+    """Time of the last line about what goes on."""
+    _outage_since: float | None = None
+    """Start of the outage of which the console knows; None if there is none."""
 
     def look(self, n_waiting: int) -> None:
         """Print a line if there is news, or if the last line is old, while some requests wait for an answer."""
-        now, pacer = time.monotonic(), self._pacer
+        now, pacer, place = time.monotonic(), self.pacer, self.connection.address.place
         since, silent_since = pacer.faults_since, pacer.waiting_since
         waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
         if self._outage_since is not None and since is None and pacer.n_answered:
-            note(f"{self._place} answers again, after {now - self._outage_since:.0f} s")
+            note(f"{place} answers again, after {now - self._outage_since:.0f} s")
             self._outage_since = self._line_at = None
         elif since is not None and self._is_due(now, since + pacer.patience.fault_seconds):
             self._line_at, self._outage_since = now, self._outage_since or since
             soon = pacer.open_at - now
             note(
-                f"no answer from {self._place} for {now - since:.0f} s: {pacer.last_fault}; {waiting}; "
+                f"no answer from {place} for {now - since:.0f} s: {pacer.last_fault}; {waiting}; "
                 f"tried again {f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after "
                 f"{pacer.patience.outage_seconds:g} s; Ctrl-C keeps the answers"
             )
@@ -240,43 +240,33 @@ class Watch:
             if self._is_due(now, due):
                 self._line_at = now
                 note(
-                    f"no answer from {self._place} for {now - silent_since:.0f} s; {waiting}, each up "
-                    f"to {self._timeout:g} s; Ctrl-C keeps the answers"
+                    f"no answer from {place} for {now - silent_since:.0f} s; {waiting}, each up "
+                    f"to {self.connection.timeout:g} s; Ctrl-C keeps the answers"
                 )
 
     def _is_due(self, now: float, first: float) -> bool:
-        again = 0.0 if self._line_at is None else self._line_at + self._pacer.patience.told_again_seconds
+        again = 0.0 if self._line_at is None else self._line_at + self.pacer.patience.told_again_seconds
         return now >= max(first, again)
 
 
-class GaveUpError(Exception):
-    """An error for a call that failed too often to be tried again."""
-
-    def __init__(self, n_tries: int, last: FaultError) -> None:
-        super().__init__(last.reason if n_tries == 1 else f"gave up after {n_tries} tries; the last: {last.reason}")
-        self.last = last
-        """The failure of the last try."""
-
-
+@dataclass(frozen=True)
 class Caller:
     """A maker of calls within one event loop, which share a pace and a ledger."""
 
-    def __init__(self, client: Client, pacer: Pacer, ledger: Ledger) -> None:
-        """Create a caller; nothing is sent yet."""
-        self._client = client
-        self._pacer = pacer
-        self._ledger = ledger
+    client: Client
+    pacer: Pacer
+    ledger: Ledger
 
     async def call(self, call: Call) -> Mapping[str, Any]:
         """Send a call, again if it fails, and return the JSON object of the reply.
 
         Raises:
-            GaveUpError: the call failed too often.
+            FaultError: the call failed too often; its last failure.
             RejectedError: the endpoint refuses the call.
             RunError: the endpoint has stopped answering, or the limit on costs is reached.
         """
-        loop, patience = asyncio.get_running_loop(), self._pacer.patience
-        began, n_answered, n_tries, n_timeouts = loop.time(), self._pacer.n_answered, 0, 0
+        loop, patience = asyncio.get_running_loop(), self.pacer.patience
+        began, n_answered, n_tries, n_timeouts = loop.time(), self.pacer.n_answered, 0, 0
         while True:
             try:
                 return await self._attempt(call)
@@ -284,40 +274,42 @@ class Caller:
                 # A rate limit concerns all calls, so it does not count as a try of this one.
                 n_tries += fault.status != 429
                 n_timeouts += fault.timed_out
-                others_succeed = self._pacer.n_answered > n_answered
+                others_succeed = self.pacer.n_answered > n_answered
                 is_tried_enough = others_succeed or loop.time() - began >= patience.call_seconds
                 if (
                     n_timeouts >= patience.n_timeouts
                     or (fault.unusable and not patience.retries_unusable)
                     or (n_tries >= patience.n_tries and is_tried_enough)
                 ):
-                    raise GaveUpError(n_tries, fault) from None
-            await asyncio.sleep(self._pacer.pause(n_tries))
+                    if n_tries > 1:
+                        fault.reason = f"gave up after {n_tries} tries; the last: {fault.reason}"
+                    raise
+            await asyncio.sleep(self.pacer.pause(n_tries))
 
     async def _attempt(self, call: Call) -> Mapping[str, Any]:
-        began = await self._pacer.enter()
+        began = await self.pacer.enter()
         try:
             # If the cost stays unknown, the whole reservation counts: a call that was cut off may be billed.
-            reserved = cost = await self._ledger.reserve(call)
-            self._ledger.n_attempts += 1
+            reserved = cost = await self.ledger.reserve(call)
+            self.ledger.n_attempts += 1
             try:
-                reply = await self._client.post(call)
-                known = self._ledger.cost_of(reply.data)
+                reply = await self.client.post(call)
+                known = self.ledger.cost_of(reply.data)
                 cost = reserved if known is None else known
             except FaultError as fault:
-                self._ledger.n_attempts -= not fault.sent
+                self.ledger.n_attempts -= not fault.sent
                 if fault.status is not None or not fault.sent:
                     cost = 0.0
-                self._pacer.failed(fault, began)
+                self.pacer.failed(fault, began)
                 raise
             except RejectedError:
                 cost = 0.0
-                self._pacer.answered(0.0)
+                self.pacer.answered(0.0)
                 raise
             finally:
-                self._ledger.release(reserved, cost)
+                self.ledger.release(reserved, cost)
         finally:
-            self._pacer.leave()
-        self._pacer.answered(reply.pause_seconds)
-        self._ledger.see(reply.data)
+            self.pacer.leave()
+        self.pacer.answered(reply.pause_seconds)
+        self.ledger.see(reply.data)
         return reply.data  # type: ignore[no-any-return]

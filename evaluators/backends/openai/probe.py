@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -21,7 +21,7 @@ from evaluators.backends.openai.engine import run_apart
 from evaluators.backends.openai.generation import MAX_TOKENS, VLLM_SAMPLING, Generation
 from evaluators.backends.openai.ledger import Ledger
 from evaluators.backends.openai.methods import Methods
-from evaluators.backends.openai.pacing import Caller, GaveUpError, Pacer, Patience, Watch
+from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
 from evaluators.backends.openai.reading import AnswerError, RefusalError, count, total_usage
 from evaluators.backends.openai.scoring import EchoText, FirstToken, OtherTokensError, Way, echoes, ways_of
 from evaluators.models.tokenizer import ModelTokenizer
@@ -46,82 +46,58 @@ _Listing = Mapping[str, Mapping[str, Any]]
 """Fields that describe each model of an endpoint, by its name."""
 
 
-def probe(
-    connection: Connection,
-    model: str,
-    api: str | None,
-    tokenizer: ModelTokenizer | None,
-    end_id: int | None,
-    ledger: Ledger,
-) -> Methods:
-    """Find out with a few small calls what an endpoint can do.
+@dataclass
+class Probe:
+    """A few small calls that find out what an endpoint can do."""
 
-    Args:
-        connection: Address of the endpoint and limits on calls.
-        model: Id of the model at the endpoint.
-        api: API to use, ``chat`` or ``completions``; None for whichever can do more.
-        tokenizer: Tokenizer of the model; None if the user named none.
-        end_id: Id of the end token, if that is scored after options.
-        ledger: Ledger of the calls.
+    connection: Connection
+    model: str
+    """Id of the model at the endpoint."""
+    tokenizer: ModelTokenizer | None
+    """Tokenizer of the model; None if the user named none."""
+    end_id: int | None
+    """Id of the end token, if that is scored after options."""
+    ledger: Ledger
+    _reasons: dict[str, str] = field(default_factory=dict)
+    _listing: _Listing | None = None
+    _has_replied: bool = False
 
-    Raises:
-        ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt; or the
-            tokenizer is not that of the model.
-    """
-    pacer = Pacer(2, _PATIENCE)
-    watch = Watch(connection, pacer)
+    def run(self, api: str | None) -> Methods:
+        """Return the best methods that work through an API, ``chat`` or ``completions``, or through either if None.
 
-    async def work() -> Methods:
-        async with Client(connection) as client:
-            caller = Caller(client, pacer, ledger)
-            return await _Probe(connection, client, caller, model, tokenizer, end_id).run(api)
+        Raises:
+            ConfigError: the endpoint cannot be reached, refuses the key or the model, or changes the prompt; or the
+                tokenizer is not that of the model.
+        """
+        pacer = Pacer(2, _PATIENCE)
+        watch = Watch(self.connection, pacer)
+        try:
+            return run_apart(self._run(pacer, api), lambda: watch.look(1))
+        except RunError as error:
+            raise ConfigError(f"{self._where}: {error}") from None
+        except AnswerError as error:
+            raise ConfigError(f"no test call: {error}; name the model's own tokenizer with --tokenizer") from None
 
-    try:
-        return run_apart(work(), lambda: watch.look(1))
-    except RunError as error:
-        raise ConfigError(f"{connection.address.url}: {error}") from None
-    except AnswerError as error:
-        raise ConfigError(
-            f"no test call can be made: {error}; name the model's own tokenizer with --tokenizer"
-        ) from None
+    @property
+    def _where(self) -> str:
+        return self.connection.address.url
 
+    async def _run(self, pacer: Pacer, api: str | None) -> Methods:
+        async with Client(self.connection) as client:
+            self._caller = Caller(client, pacer, self.ledger)
+            await self._read_models(client)
+            methods: Methods | None = None
+            if api != "chat":
+                methods = await self._scoring("completions")
+            if methods is None and api != "completions":
+                methods = await self._scoring("chat") or await self._texts_alone("chat")
+            if methods is None and api != "chat":
+                methods = await self._texts_alone("completions")
+            if methods is None:
+                raise ConfigError(await self._complaint(client))
+            return methods
 
-class _Probe:
-    def __init__(
-        self,
-        connection: Connection,
-        client: Client,
-        caller: Caller,
-        model: str,
-        tokenizer: ModelTokenizer | None,
-        end_id: int | None,
-    ) -> None:
-        self._where = connection.address.url
-        self._place = connection.address.place
-        self._client = client
-        self._caller = caller
-        self._model = model
-        self._tokenizer = tokenizer
-        self._end_id = end_id
-        self._reasons: dict[str, str] = {}
-        self._listing: _Listing | None = None
-        self._has_replied = False
-
-    async def run(self, api: str | None) -> Methods:
-        """Find the best way in which the endpoint answers."""
-        await self._read_models()
-        methods: Methods | None = None
-        if api != "chat":
-            methods = await self._scoring("completions")
-        if methods is None and api != "completions":
-            methods = await self._scoring("chat") or await self._texts_alone("chat")
-        if methods is None and api != "chat":
-            methods = await self._texts_alone("completions")
-        if methods is None:
-            raise ConfigError(await self._complaint())
-        return methods
-
-    async def _read_models(self) -> None:
+    async def _read_models(self, client: Client) -> None:
         """Read the endpoint's list of models for the context length and the kind of server, if it has such a list.
 
         Raises:
@@ -131,14 +107,13 @@ class _Probe:
         began = loop.time()
         while self._listing is None:
             try:
-                self._listing = await _read_listing(self._client)
+                self._listing = await _read_listing(client)
             except RejectedError:
                 return
             except FaultError as fault:
                 if fault.timed_out:
-                    note(
-                        f"no answer from {self._place} to a first question within {_LISTING_SECONDS:g} s; asking again"
-                    )
+                    place, seconds = self.connection.address.place, f"{_LISTING_SECONDS:g} s"
+                    note(f"no answer from {place} to a first question within {seconds}; asking again")
                 if fault.sent:
                     return
                 # Nothing listens at the address yet: the server may be starting.
@@ -149,11 +124,11 @@ class _Probe:
                 await asyncio.sleep(_START_PAUSE)
 
     def _generation(self, api: str) -> Generation:
-        entry = (self._listing or {}).get(self._model, {})
+        entry = (self._listing or {}).get(self.model, {})
         return Generation(
-            model=self._model,
+            model=self.model,
             api=api,
-            tokenizer=self._tokenizer,
+            tokenizer=self.tokenizer,
             room=count(entry.get("max_model_len")) or None,
             extra=VLLM_SAMPLING if entry.get("owned_by") == "vllm" else {},
         )
@@ -162,7 +137,7 @@ class _Probe:
         """Return what an API can do with its best method for scoring options; None if no method works."""
         generation = self._generation(api)
         useless = set()
-        for way in ways_of(api, self._model, self._tokenizer, generation.room, self._end_id):
+        for way in ways_of(api, self.model, self.tokenizer, generation.room, self.end_id):
             # Where a parameter is ignored, another spelling of the call is too, unless one call had several prompts.
             if (way.name, way.lists) in useless:
                 continue
@@ -218,12 +193,13 @@ class _Probe:
         for call in calls:
             try:
                 replies.append(await self._caller.call(call))
-            except GaveUpError as error:
-                last = error.last
+            except FaultError as fault:
                 # Other test calls would only take as long again, or meet the same closed door.
-                if last.timed_out or (last.status is None and not last.unusable and not self._has_replied):
-                    raise ConfigError(f"{self._where}: {error}; check --base-url, and that the server runs") from None
-                self._reasons[way] = str(error)
+                if fault.timed_out or (fault.status is None and not fault.unusable and not self._has_replied):
+                    raise ConfigError(
+                        f"{self._where}: {fault.reason}; check --base-url, and that the server runs"
+                    ) from None
+                self._reasons[way] = fault.reason
                 return None
             except RejectedError as error:
                 # A missing route (404) says nothing about the other routes.
@@ -237,8 +213,8 @@ class _Probe:
 
     def _explain_echo(self, error: OtherTokensError) -> None:
         """Raise a ConfigError if the endpoint echoes, and then has another text or other tokens than were sent."""
-        assert self._tokenizer is not None
-        if echoes(error.tokens[1:], error.ids, self._tokenizer):
+        assert self.tokenizer is not None
+        if echoes(error.tokens[1:], error.ids, self.tokenizer):
             raise ConfigError(f"the endpoint silently puts '{error.tokens[0]}' before the prompt, as a BOS; {_ADDED}")
         # With fewer tokens than were sent it may be no echo, but a server that ignores the parameter.
         if len(error.tokens) >= len(error.ids):
@@ -262,22 +238,22 @@ class _Probe:
                 f"adds some, such as a BOS; {_ADDED}"
             )
 
-    async def _complaint(self) -> str:
+    async def _complaint(self, client: Client) -> str:
         reasons = "; ".join(f"{way}: {reason}" for way, reason in self._reasons.items())
         listing = self._listing
         if listing is None:
-            meant = await _meant_address(self._client, self._where)
+            meant = await _meant_address(client, self._where)
             if meant is not None:
                 return f"{self._where} is not the address of an API; did you mean --base-url {meant}?"
-        elif listing and self._model not in listing:
-            like = difflib.get_close_matches(self._model, listing, n=_MOST_NAMED, cutoff=0.0)
+        elif listing and self.model not in listing:
+            like = difflib.get_close_matches(self.model, listing, n=_MOST_NAMED, cutoff=0.0)
             more = len(listing) - len(like)
             return (
-                f"{self._where} does not answer for model '{self._model}': {next(iter(self._reasons.values()))}; the "
+                f"{self._where} does not answer for model '{self.model}': {next(iter(self._reasons.values()))}; the "
                 f"endpoint has: {', '.join(like)}{f' and {more} more' if more else ''}; name one of them with --model"
             )
         return (
-            f"{self._where} does not answer for model '{self._model}' ({reasons}); check --model and --base-url, and "
+            f"{self._where} does not answer for model '{self.model}' ({reasons}); check --model and --base-url, and "
             "that the server runs"
         )
 
