@@ -29,7 +29,7 @@ class FakeBatchEndpoint(FakeEndpoint):
         """Files and batches."""
         if (method, path) == ("POST", "/files"):
             # The lines of the one file in a multipart form.
-            lines = [line for line in content.decode().splitlines() if line.startswith("{")]
+            lines = [line for line in content.decode().split("\n") if line.startswith("{")]
             self.uploads.append([json.loads(line) for line in lines])
             return 200, {"id": f"file-{len(self.uploads) - 1}", "object": "file", "purpose": "batch", "filename": "x"}
         if (method, path) == ("POST", "/batches"):
@@ -64,7 +64,7 @@ class FakeBatchEndpoint(FakeEndpoint):
             self.answers[number] = self._work(int(number))
         lines = [line for line in self.answers[number] if (line["response"]["status_code"] == 200) == (kind == "out")]
         edited = self.edit(lines) if kind == "out" else lines
-        return "".join(json.dumps(line) + "\n" for line in edited).encode()
+        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in edited).encode()
 
     def _work(self, number: int) -> list[dict[str, Any]]:
         lines = []

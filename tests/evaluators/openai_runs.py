@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from evaluators.backend import GenerateRequest, Response, Sent
+from evaluators.backend import GenerateRequest, Request, Response, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
@@ -17,7 +17,7 @@ SERVES = frozenset({"chat", "models"})
 QUICK = Patience(n_tries=4, call_seconds=0.5, outage_seconds=4.0, longest_pause=0.1)
 
 
-def made(n: int) -> list[GenerateRequest]:
+def made(n: int) -> list[Request]:
     return [GenerateRequest(prompt=f"Say {number}", max_tokens=3) for number in range(n)]
 
 
@@ -31,23 +31,36 @@ def opened(endpoint: FakeEndpoint, patience: Patience = QUICK, **options: Any) -
 
 
 class Asked:
-    """What a backend handed over."""
+    """What a backend handed over, also before an error."""
 
     def __init__(self) -> None:
         self.responses: dict[int, Response] = {}
-        self.n_attempts = 0
+        self.sent: list[Sent] = []
 
-    def of(self, backend: OpenAIBackend, n: int) -> Asked:
-        for step in backend.ask(made(n), frozenset(range(n))):
-            if isinstance(step, Sent):
-                self.n_attempts += step.n_attempts
+    @property
+    def n_attempts(self) -> int:
+        return sum(event.n_attempts for event in self.sent)
+
+    def of(self, backend: OpenAIBackend, requests: Sequence[Request], missing: frozenset[int] | None = None) -> Asked:
+        for event in backend.ask(requests, frozenset(range(len(requests))) if missing is None else missing):
+            if isinstance(event, Sent):
+                self.sent.append(event)
             else:
-                assert not set(self.responses) & set(step.responses), "a request was answered twice"
-                self.responses |= step.responses
+                assert not set(self.responses) & set(event.responses), "a request was answered twice"
+                self.responses |= event.responses
         return self
 
     def statuses(self) -> Counter[str]:
         return Counter(response.status for response in self.responses.values())
+
+
+def ask(
+    backend: OpenAIBackend, requests: Sequence[Request], missing: frozenset[int] | None = None
+) -> tuple[dict[int, Response], int]:
+    """An answer to each missing request, by place, and the number of attempts."""
+    asked = Asked().of(backend, requests, missing)
+    assert set(asked.responses) == (set(range(len(requests))) if missing is None else missing)
+    return asked.responses, asked.n_attempts
 
 
 def number_in(received: Received) -> int:

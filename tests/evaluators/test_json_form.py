@@ -29,16 +29,11 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from schemas.items.instruction import InstructionItem
 from tests.evaluators.asking import all_answers_of
-from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received, save_tokenizer
+from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received
 from tests.evaluators.openai_runs import SERVES, error, opened
 
 SCHEMA = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 NOTE = "Made by a test."
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return Tokenizer.from_file(str(save_tokenizer(tmp_path_factory.mktemp("tokenizer")) / "tokenizer.json"))
 
 
 def made(n: int, json_schema: str | None = SCHEMA) -> list[GenerateRequest]:

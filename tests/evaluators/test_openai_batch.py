@@ -12,12 +12,13 @@ from tokenizers import Tokenizer
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError
-from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
+from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.batch import BatchLimits
 from tests.evaluators.fake_batch_api import FakeBatchEndpoint
 from tests.evaluators.fake_endpoint import MODEL
+from tests.evaluators.openai_runs import ask
 
 CHAT = frozenset({"chat", "top_logprobs", "models"})
 REQUESTS: list[Request] = [GenerateRequest(prompt=f"Say {number}", max_tokens=3) for number in range(20)]
@@ -29,20 +30,6 @@ def opened(endpoint: FakeBatchEndpoint, state: Path | None, **options: Any) -> O
     backend.batch_limits = BatchLimits(poll_seconds=0.01)
     backend.state_path = state
     return backend
-
-
-def ask(
-    backend: OpenAIBackend, requests: list[Request] = REQUESTS, missing: frozenset[int] = EVERY
-) -> tuple[dict[int, Response], int]:
-    found: dict[int, Response] = {}
-    n_attempts = 0
-    for step in backend.ask(requests, missing):
-        if isinstance(step, Sent):
-            n_attempts += step.n_attempts
-        else:
-            assert not set(found) & set(step.responses)
-            found |= step.responses
-    return found, n_attempts
 
 
 def test_generations_and_choices_come_back_through_files(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -75,10 +62,17 @@ def test_lines_may_come_in_any_order_repeated_or_not_at_all(tokenizer: Tokenizer
         return [*reversed(lines[1:]), lines[3]]
 
     with FakeBatchEndpoint(tokenizer, serves=CHAT, edit=edit, ends_as="expired") as endpoint:
-        found, _ = ask(opened(endpoint, tmp_path / "batch.json"))
+        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
     assert found[0].status == "failed"
     assert "run the same command again" in str(found[0].error)
     assert [found[place].text for place in range(1, 20)] == [f"You said: Say {number}" for number in range(1, 20)]
+
+
+def test_a_line_ends_only_at_a_line_feed(tokenizer: Tokenizer) -> None:
+    request = GenerateRequest(prompt="Say\u2028it\x85now", max_tokens=3)
+    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
+        found, _ = ask(opened(endpoint, None), [request])
+    assert found[0].text == f"You said: {request.prompt}"
 
 
 def test_errors_of_lines_are_read_from_the_error_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -125,7 +119,7 @@ def test_a_batch_is_not_forgotten_before_its_answers_are_stored(tokenizer: Token
         next(step for step in steps if isinstance(step, Answers))
         steps.close()  # As if killed while the answers are stored.
         assert state.is_file()
-        found, _ = ask(opened(endpoint, state))
+        found, _ = ask(opened(endpoint, state), REQUESTS)
         assert len(endpoint.uploads) == 1
     assert len(found) == 20
 
@@ -134,14 +128,14 @@ def test_large_runs_are_split(tokenizer: Tokenizer, tmp_path: Path) -> None:
     with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
         by_lines = opened(endpoint, tmp_path / "batch.json")
         by_lines.batch_limits = BatchLimits(lines=7, poll_seconds=0.01)
-        found, _ = ask(by_lines)
+        found, _ = ask(by_lines, REQUESTS)
         assert [len(lines) for lines in endpoint.uploads] == [7, 7, 6]
         assert len(found) == 20
         endpoint.uploads.clear()
         endpoint.answers.clear()
         by_bytes = opened(endpoint, tmp_path / "batch.json")
         by_bytes.batch_limits = BatchLimits(bytes=1000, poll_seconds=0.01)
-        found, _ = ask(by_bytes)
+        found, _ = ask(by_bytes, REQUESTS)
         assert len(found) == 20
         assert len(endpoint.uploads) > 3
         assert all(sum(len(json.dumps(line)) + 1 for line in lines) <= 1000 for lines in endpoint.uploads)
@@ -150,9 +144,9 @@ def test_large_runs_are_split(tokenizer: Tokenizer, tmp_path: Path) -> None:
 def test_a_batch_that_is_not_accepted_ends_the_run(tokenizer: Tokenizer, tmp_path: Path) -> None:
     with FakeBatchEndpoint(tokenizer, serves=CHAT, ends_as="failed") as endpoint:
         with pytest.raises(RunError, match="line 1 is no request"):
-            ask(opened(endpoint, tmp_path / "batch.json"))
+            ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
         endpoint.ends_as = "completed"
-        found, _ = ask(opened(endpoint, tmp_path / "batch.json"))
+        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), REQUESTS)
     assert len(found) == 20
 
 
@@ -160,7 +154,7 @@ def test_batches_of_another_model_are_left_alone(tokenizer: Tokenizer, tmp_path:
     state = tmp_path / "batch.json"
     strict_json.write(state, {"model": "0" * 64, "batches": []})
     with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint, pytest.raises(ConfigError, match="another model"):
-        ask(opened(endpoint, state))
+        ask(opened(endpoint, state), REQUESTS)
     assert state.is_file()
 
 
@@ -180,5 +174,5 @@ def test_the_discount_of_the_batch_api_is_counted(tokenizer: Tokenizer, tmp_path
     too_much = opened(endpoint, tmp_path / "batch.json", prices=prices, max_cost=0.25)
     with FakeBatchEndpoint(tokenizer, serves=CHAT, port=endpoint.port) as endpoint:
         with pytest.raises(RunError, match="does not cover the batch"):
-            ask(too_much)
+            ask(too_much, REQUESTS)
         assert endpoint.uploads == []

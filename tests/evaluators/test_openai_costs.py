@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 from biasboard.ground import strict_json
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from evaluators.__main__ import app
-from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
+from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.models.prices import Price, read_price
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.evaluators.openai_runs import Asked, ask
 
 CHAT = frozenset({"chat", "models"})
 TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}<|assistant|>"
@@ -45,17 +46,6 @@ def prices(tmp_path: Path) -> Path:
 
 def opened(endpoint: FakeEndpoint, **options: Any) -> OpenAIBackend:
     return open_backend(MODEL, BackendOptions(base_url=endpoint.url, **options))
-
-
-def ask(backend: OpenAIBackend, requests: list[Request]) -> tuple[dict[int, Response], list[Sent]]:
-    found: dict[int, Response] = {}
-    sent = []
-    for step in backend.ask(requests, frozenset(range(len(requests)))):
-        if isinstance(step, Answers):
-            found |= step.responses
-        else:
-            sent.append(step)
-    return found, sent
 
 
 @pytest.mark.parametrize("api", ["completions", "chat"])
@@ -95,7 +85,7 @@ def test_the_cost_is_that_of_the_tokens_the_endpoint_counts(tokenizer: Tokenizer
         return answer
 
     with FakeEndpoint(tokenizer, serves=CHAT, alter=with_cache) as endpoint:
-        _, sent = ask(opened(endpoint, prices=prices), TEXTS)
+        sent = Asked().of(opened(endpoint, prices=prices), TEXTS).sent
         n_answers = sum(endpoint.answered.values())
         chats = [received.body for received in endpoint.received if received.route == "/chat/completions"]
         assert len(chats) == n_answers
@@ -103,7 +93,7 @@ def test_the_cost_is_that_of_the_tokens_the_endpoint_counts(tokenizer: Tokenizer
         cost = ((endpoint.n_prompt_tokens - 4 * n_answers) * 100 + 4 * n_answers * 10 + n_completion * 400) / 1e6
     assert sum(step.cost_usd or 0 for step in sent) == pytest.approx(cost)
     with FakeEndpoint(tokenizer, serves=CHAT) as endpoint:
-        _, sent = ask(opened(endpoint), TEXTS)
+        sent = Asked().of(opened(endpoint), TEXTS).sent
         assert {step.cost_usd for step in sent} == {None}
 
 

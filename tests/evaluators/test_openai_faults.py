@@ -17,16 +17,10 @@ from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import Answers
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import open_backend
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received, save_tokenizer
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
 
 KEY = "sk-made-0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    folder = save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 PASSING: dict[str, Callable[[Received], Fault]] = {
@@ -51,7 +45,7 @@ def test_a_fault_that_passes_leaves_no_trace_but_the_count(name: str, tokenizer:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint)
         endpoint.before = first_tries(PASSING[name], 2, {1, 5, 6, 20})
-        asked = Asked().of(backend, 30)
+        asked = Asked().of(backend, made(30))
         assert asked.statuses() == {"answered": 30}
         assert {place: response.text for place, response in asked.responses.items()} == {
             place: f"You said: Say {place}" for place in range(30)
@@ -66,7 +60,7 @@ def test_a_request_that_never_succeeds_fails_alone(name: str, tokenizer: Tokeniz
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint)
         endpoint.before = first_tries(PASSING[name], 10**6, {7})
-        asked = Asked().of(backend, 30)
+        asked = Asked().of(backend, made(30))
         assert asked.statuses() == {"answered": 29, "failed": 1}
         assert "gave up after" in str(asked.responses[7].error)
         assert asked.n_attempts == endpoint.n_received
@@ -77,7 +71,7 @@ def test_a_server_that_hangs_is_left_alone(tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, timeout=0.5)
         endpoint.before = first_tries(lambda received: Fault(hang=True), 1, {3})
-        asked = Asked().of(backend, 10)
+        asked = Asked().of(backend, made(10))
         assert asked.statuses() == {"answered": 10}
         assert asked.n_attempts == endpoint.n_received
 
@@ -92,7 +86,7 @@ def test_a_request_that_is_refused_is_not_sent_again(tokenizer: Tokenizer) -> No
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint)
         endpoint.before = before
-        asked = Asked().of(backend, 8)
+        asked = Asked().of(backend, made(8))
         assert [asked.responses[place].status for place in (2, 4, 5)] == ["failed", "failed", "refused"]
         assert "too long" in str(asked.responses[2].error)
         assert asked.statuses() == {"answered": 5, "failed": 2, "refused": 1}
@@ -116,7 +110,7 @@ def test_what_no_request_survives_ends_the_run_and_keeps_the_answers(
         endpoint.before = lambda received: Fault(status, {}, body) if number_in(received) == 5 else None
         asked = Asked()
         with pytest.raises(RunError, match=remedy):
-            asked.of(backend, 30)
+            asked.of(backend, made(30))
         assert set(asked.responses) == set(range(5))
         assert asked.n_attempts == endpoint.n_received
 
@@ -160,7 +154,7 @@ def test_everything_at_once_ends_in_the_right_statuses(tokenizer: Tokenizer) -> 
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, timeout=1.0, concurrency=32)
         endpoint.before = before
-        asked = Asked().of(backend, 200)
+        asked = Asked().of(backend, made(200))
         assert {place for place, response in asked.responses.items() if response.status == "failed"} == refused
         assert asked.statuses()["answered"] == 200 - len(refused)
         assert asked.n_attempts == endpoint.n_received
@@ -188,7 +182,7 @@ def test_closing_ends_what_is_under_way_and_the_thread(tokenizer: Tokenizer) -> 
         time.sleep(0.1)
         assert endpoint.n_received == n_received
         # The rest can be asked afterwards.
-        assert Asked().of(backend, 20).statuses() == {"answered": 20}
+        assert Asked().of(backend, made(20)).statuses() == {"answered": 20}
 
 
 def test_only_what_is_missing_is_asked(tokenizer: Tokenizer) -> None:
@@ -224,7 +218,7 @@ def test_no_key_and_nothing_secret_gets_out(
         endpoint.before = echoing
         asked = Asked()
         with pytest.raises(RunError) as caught:
-            asked.of(plain, 9)
+            asked.of(plain, made(9))
         with_password = endpoint.url.replace("http://", "http://user-name:pass-word-5@") + "?key=query-secret"
         secrets += ["pass-word-5", "query-secret"]
         endpoint.before = lambda received: None
@@ -232,7 +226,7 @@ def test_no_key_and_nothing_secret_gets_out(
         assert other.model == plain.model
         endpoint.before = echoing
         with pytest.raises(RunError) as caught_too:
-            Asked().of(other, 9)
+            Asked().of(other, made(9))
         assert endpoint.received[-1].headers["authorization"].startswith("Basic ")
         texts = [
             *(str(response) for response in asked.responses.values()),

@@ -16,7 +16,7 @@ from evaluators.backends.openai.backend import OpenAIBackend, open_backend
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.reading import logprob, token_id, usage
 from tests.evaluators.fake_endpoint import MODEL
-from tests.evaluators.openai_runs import Asked
+from tests.evaluators.openai_runs import Asked, made
 from tests.evaluators.raw_server import Raw, RawServer, chat, models, plain
 
 PATIENCE = Patience(n_tries=2, n_timeouts=2, call_seconds=0.0, outage_seconds=4.0, longest_pause=0.05)
@@ -82,9 +82,9 @@ def test_an_answer_that_cannot_be_used_fails_alone_and_says_why(name: str) -> No
         asked = Asked()
         if "redirects" in name:
             with pytest.raises(RunError, match="--base-url"):
-                asked.of(backend, 6)
+                asked.of(backend, made(6))
             return
-        asked.of(backend, 6)
+        asked.of(backend, made(6))
     assert asked.statuses() == {"answered": 5, "failed": 1}
     error = asked.responses[3].error
     assert error
@@ -98,7 +98,7 @@ def test_a_dripping_server_is_given_up_in_time() -> None:
     with RawServer(of_chat(lambda prompt: drip if prompt == "Say 3" else plain(chat()))) as server:
         backend = opened(server, timeout=1.0)
         assert backend.capabilities
-        asked = Asked().of(backend, 6)
+        asked = Asked().of(backend, made(6))
     assert asked.statuses() == {"answered": 5, "failed": 1}
     assert "no answer within 1 s" in str(asked.responses[3].error)
 
@@ -122,7 +122,7 @@ def test_token_counts_that_are_none_are_unknown(usage_text: str) -> None:
     body = json.dumps(chat()).replace('"prompt_tokens": 9', f'"prompt_tokens": {usage_text}').encode()
     with RawServer(of_chat(lambda prompt: plain(body))) as server:
         backend = opened(server)
-        asked = Asked().of(backend, 3)
+        asked = Asked().of(backend, made(3))
     assert asked.statuses() == {"answered": 3}
     assert {response.n_prompt_tokens for response in asked.responses.values()} == {None}
     assert {response.n_completion_tokens for response in asked.responses.values()} == {3}
@@ -142,14 +142,14 @@ def test_a_wait_without_measure_ends_the_run() -> None:
         backend = opened(server)
         assert backend.capabilities
         with pytest.raises(RunError, match="asks to wait"):
-            Asked().of(backend, 30)
+            Asked().of(backend, made(30))
 
 
 def test_half_a_character_does_not_end_the_run() -> None:
     error = b'{"error": {"message": "half \\ud800 of one"}}'
     with RawServer(of_chat(lambda prompt: plain(error, 400) if prompt == "Say 1" else plain(chat()))) as server:
         backend = opened(server)
-        asked = Asked().of(backend, 3)
+        asked = Asked().of(backend, made(3))
     assert asked.statuses() == {"answered": 2, "failed": 1}
     str(asked.responses[1].error).encode()
 
@@ -172,8 +172,8 @@ def test_an_answer_in_another_name_is_recorded_and_warned_of_once(
     with RawServer(of_chat(lambda prompt: plain(chat(model=said)))) as server:
         backend = opened(server)
         before = backend.model
-        Asked().of(backend, 9)
-        Asked().of(backend, 2)
+        Asked().of(backend, made(9))
+        Asked().of(backend, made(2))
         settings = backend.runtime.settings
         place = server.url.split("/")[2]
     assert backend.model == before, "the name of the answer entered the identity"

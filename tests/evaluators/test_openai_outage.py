@@ -19,19 +19,13 @@ from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import open_backend
 from evaluators.backends.openai.pacing import Patience
-from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received, save_tokenizer
-from tests.evaluators.openai_runs import SERVES, Asked, error, number_in, opened
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
+from tests.evaluators.openai_runs import SERVES, Asked, error, made, number_in, opened
 
 REPOSITORY = Path(__file__).parents[2]
 TALKATIVE = Patience(
     n_tries=1000, outage_seconds=30.0, longest_pause=0.1, fault_seconds=0.3, silent_seconds=0.4, told_again_seconds=0.5
 )
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    folder = save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
@@ -41,7 +35,7 @@ def test_a_server_that_is_stopped_is_told_of_again_and_again_until_it_is_back(
     with FakeEndpoint(tokenizer, serves=SERVES, delay=0.01) as endpoint:
         backend = opened(endpoint, TALKATIVE, concurrency=4)
         port, place = endpoint.port, endpoint.url.split("/")[2]
-        thread = threading.Thread(target=lambda: asked.of(backend, 400))
+        thread = threading.Thread(target=lambda: asked.of(backend, made(400)))
         thread.start()
         while endpoint.n_received < 60:
             time.sleep(0.01)
@@ -64,7 +58,7 @@ def test_a_server_that_hangs_is_told_of_and_a_slow_one_is_not(
 ) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES, delay=0.3) as endpoint:
         backend = opened(endpoint, TALKATIVE, concurrency=4, timeout=3.0)
-        assert Asked().of(backend, 12).statuses() == {"answered": 12}
+        assert Asked().of(backend, made(12)).statuses() == {"answered": 12}
         assert "no answer" not in capsys.readouterr().err
         hung: list[float] = []
 
@@ -75,7 +69,7 @@ def test_a_server_that_hangs_is_told_of_and_a_slow_one_is_not(
             return None
 
         endpoint.before = before
-        assert Asked().of(backend, 8).statuses() == {"answered": 8}
+        assert Asked().of(backend, made(8)).statuses() == {"answered": 8}
     told = capsys.readouterr().err.splitlines()
     assert [line for line in told if "; 4 requests wait, each up to 3 s" in line]
 
@@ -88,7 +82,7 @@ def test_an_overloaded_server_is_told_of_with_its_words(
         backend = opened(endpoint, patience)
         endpoint.before = lambda received: Fault(503, {}, error("loading the model"))
         with pytest.raises(RunError, match="run the same command again when it is back"):
-            Asked().of(backend, 5)
+            Asked().of(backend, made(5))
     assert "HTTP 503: loading the model; 5 requests wait" in capsys.readouterr().err
 
 
@@ -96,7 +90,7 @@ def test_a_fault_that_passes_is_not_told(tokenizer: Tokenizer, capsys: pytest.Ca
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint)
         endpoint.before = lambda received: Fault(500) if received.number % 7 == 0 else None
-        assert Asked().of(backend, 50).statuses() == {"answered": 50}
+        assert Asked().of(backend, made(50)).statuses() == {"answered": 50}
     assert capsys.readouterr().err == ""
 
 

@@ -13,14 +13,8 @@ from tokenizers import Tokenizer
 from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, GenerateRequest
 from evaluators.backends.openai.pacing import Patience
-from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received, save_tokenizer
-from tests.evaluators.openai_runs import SERVES, Asked, error, number_in, opened
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    folder = save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received
+from tests.evaluators.openai_runs import SERVES, Asked, error, made, number_in, opened
 
 
 @pytest.mark.parametrize("as_date", [False, True])
@@ -37,7 +31,7 @@ def test_retry_after_is_waited_for_by_everybody(as_date: bool, tokenizer: Tokeni
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, concurrency=4)
         endpoint.before = before
-        assert Asked().of(backend, 60).statuses() == {"answered": 60}
+        assert Asked().of(backend, made(60)).statuses() == {"answered": 60}
         # A date has whole seconds: of three, two are sure. What was under way may still come in.
         too_early = [one for one in endpoint.received if 0 < one.seconds - limited[0] < 1.9]
         assert len(too_early) <= 3
@@ -48,7 +42,7 @@ def test_a_limit_that_is_used_up_is_waited_for(tokenizer: Tokenizer) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint, concurrency=1)
         endpoint.headers = lambda received: spent if number_in(received) == 2 else {}
-        assert Asked().of(backend, 5).statuses() == {"answered": 5}
+        assert Asked().of(backend, made(5)).statuses() == {"answered": 5}
         times = [received.seconds for received in endpoint.received]
         assert times[3] - times[2] >= 1.0
 
@@ -58,7 +52,7 @@ def test_a_wait_that_is_too_long_ends_the_run(tokenizer: Tokenizer) -> None:
         backend = opened(endpoint)
         endpoint.before = lambda received: Fault(429, {"retry-after": "86400"})
         with pytest.raises(RunError, match="86400 s"):
-            Asked().of(backend, 5)
+            Asked().of(backend, made(5))
 
 
 def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> None:
@@ -67,7 +61,7 @@ def test_an_endpoint_that_stays_silent_ends_the_run(tokenizer: Tokenizer) -> Non
         endpoint.before = lambda received: Fault(503, {}, error("down"))
         asked = Asked()
         with pytest.raises(RunError, match="answered nothing for 1 s"):
-            asked.of(backend, 50)
+            asked.of(backend, made(50))
         # Those in flight when the run ended may not have reached the endpoint.
         assert 0 <= asked.n_attempts - endpoint.n_received <= endpoint.most_at_a_time
 
@@ -83,7 +77,7 @@ def test_throughput_recovers_within_ten_seconds_after_an_outage(tokenizer: Token
     with FakeEndpoint(tokenizer, serves=SERVES, delay=0.25) as endpoint:
         backend = opened(endpoint, Patience(), concurrency=16)
         endpoint.before = before
-        asked = Asked().of(backend, 600)
+        asked = Asked().of(backend, made(600))
         assert asked.statuses() == {"answered": 600}
         assert asked.n_attempts == endpoint.n_received
         last_fault = max(received.seconds for received in endpoint.received if received.number < down[1])
@@ -101,7 +95,7 @@ def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tok
     # Slow enough that the client, however slow itself, has sent all that it may before the first answer comes.
     with FakeEndpoint(tokenizer, serves=SERVES, delay=0.4) as endpoint:
         backend = opened(endpoint, concurrency=24)
-        Asked().of(backend, 150)
+        Asked().of(backend, made(150))
         assert endpoint.most_at_a_time == 24
         endpoint.delay = 0.02
 
@@ -110,7 +104,7 @@ def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tok
             return Fault(429) if endpoint._under_way > 6 else None
 
         endpoint.before = before
-        asked = Asked().of(backend, 600)
+        asked = Asked().of(backend, made(600))
         assert asked.statuses() == {"answered": 600}
     # It settles around what the endpoint bears instead of trying 24 every time.
     assert np.mean(under_way[300:]) < 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ import pytest
 from tokenizers import Tokenizer
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Answers, ChoiceRequest, GenerateRequest, Request, Response, Sent
+from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.backend import OpenAIBackend, open_backend
-from tests.evaluators.fake_endpoint import CHAT_TOP, MODEL, FakeEndpoint, Received, save_tokenizer, token_logprob
+from tests.evaluators.fake_endpoint import CHAT_TOP, MODEL, FakeEndpoint, Received, token_logprob
+from tests.evaluators.openai_runs import ask
 
 OPTIONS = (" the engineer", " the nurse", " he", " the engineer could")
 REQUESTS = [
@@ -30,34 +31,9 @@ ECHO = TRIE - {"option_trie"}
 CHAT = frozenset({"chat", "top_logprobs"})
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-
-
-@pytest.fixture(scope="session")
-def tokenizer(folder: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
-
-
 def opened(endpoint: FakeEndpoint, folder: Path | None = None, **options: Any) -> OpenAIBackend:
     tokenizer = None if folder is None else str(folder)
     return open_backend(MODEL, BackendOptions(base_url=endpoint.url, tokenizer=tokenizer, **options))
-
-
-def ask(backend: OpenAIBackend, requests: Sequence[Request]) -> tuple[dict[int, Response], int]:
-    """Answers by place, none of them twice, and the number of attempts."""
-    found: dict[int, Response] = {}
-    n_attempts = 0
-    for step in backend.ask(requests, frozenset(range(len(requests)))):
-        if isinstance(step, Sent):
-            n_attempts += step.n_attempts
-        else:
-            assert isinstance(step, Answers)
-            assert not set(found) & set(step.responses)
-            found |= step.responses
-    assert set(found) == set(range(len(requests)))
-    return found, n_attempts
 
 
 def expected(tokenizer: Tokenizer, request: ChoiceRequest) -> list[float]:

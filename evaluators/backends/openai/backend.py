@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,27 +27,24 @@ from evaluators.backend import (
     Request,
     RunContext,
     Runtime,
-    Sent,
     TokenCount,
     model_identity,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.openai.address import parse_address
 from evaluators.backends.openai.batch import BatchLimits, BatchRun
-from evaluators.backends.openai.budget import Budget, most_prompt_tokens
-from evaluators.backends.openai.caller import Connection, Tally
-from evaluators.backends.openai.calls import Ways
-from evaluators.backends.openai.client import require_library
+from evaluators.backends.openai.client import Call, Connection
 from evaluators.backends.openai.engine import Engine
 from evaluators.backends.openai.generation import Generation
-from evaluators.backends.openai.json_form import JsonForm
-from evaluators.backends.openai.naming import is_same_model
+from evaluators.backends.openai.ledger import Ledger, most_prompt_tokens
+from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Patience
-from evaluators.backends.openai.probe import Probed, probe
-from evaluators.backends.openai.scoring import EchoIds, EchoText, FirstToken, OptionTrie, Way
+from evaluators.backends.openai.probe import Probe
+from evaluators.backends.openai.reading import AnswerError
+from evaluators.backends.openai.scoring import ways_of
 from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
-from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
+from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
 
 _OPTIONS = (
@@ -65,8 +63,8 @@ _OPTIONS = (
 )
 _CONCURRENCY = 64
 _TIMEOUT = 120.0
-_CHAT_FRAME = 7
-"""Number of tokens that OpenAI's chat format adds around a single message."""
+# Providers answer with the dated snapshot behind a name, and servers with the name of a file or with a tag.
+_NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_]\d{8}|-\d{4})$")
 
 
 @dataclass
@@ -83,33 +81,34 @@ class OpenAIBackend(Backend):
     state_path: Path | None = None
     """File in which unfinished batches are recorded; None to record none."""
     is_remote: bool = True
-    _tally: Tally = field(default_factory=Tally)
-    _reported: tuple[int, float] = (0, 0.0)
-    """Number of attempts, and their cost in US dollars, that ``ask`` has already reported."""
     _has_warned: bool = False
-    _form: JsonForm = field(default_factory=JsonForm)
-    """Way in which texts are held to a JSON Schema; found out by the first calls, and the same from then on."""
 
     def __post_init__(self) -> None:
-        # One budget for all calls, so that --max-cost is one limit for all configs.
-        self._budget = Budget(self.price, self.options.max_cost)
+        self._ledger = Ledger(self.price, self.options.max_cost)
 
     @override
     def begin(self, context: RunContext) -> None:
         self.state_path = context.state_path
         # A limit on cost covers all sessions of a run.
-        self._budget.spent_usd += context.spent_usd
+        self._ledger.earlier_usd += context.spent_usd
 
     @cached_property
-    def probed(self) -> Probed:
-        """The features of the endpoint, which is probed on first access."""
-        found = probe(self.connection, self.model_name, self._api, self.tokenizer, self._budget, self._tally)
-        if self.options.end_logprobs and found.option_scoring != "option_trie":
+    def probed(self) -> Methods:
+        """The methods that work at the endpoint, which is probed on first access."""
+        methods = self._probe(self._api)
+        if self.options.end_logprobs and methods.option_scoring != "option_trie":
             raise ConfigError(
                 f"--end-logprobs needs an endpoint with logprob_token_ids and --tokenizer; this one is asked through "
-                f"{found.option_scoring or 'text alone'}. Leave it out"
+                f"{methods.option_scoring or 'text alone'}. Leave it out"
             )
-        return found
+        return methods
+
+    def _probe(self, api: str | None) -> Methods:
+        return Probe(self.connection, self.model_name, self.tokenizer, self._end_id, self._ledger).run(api)
+
+    @property
+    def _end_id(self) -> int | None:
+        return self.tokenizer.end_id if self.tokenizer and self.options.end_logprobs else None
 
     @property
     def _api(self) -> str | None:
@@ -120,16 +119,16 @@ class OpenAIBackend(Backend):
     @cached_property
     def model(self) -> Model:
         """The description of the model for results; probes the endpoint on first access."""
-        options, probed = self.options, self.probed
-        template = self.tokenizer.chat_template_sha256 if self.tokenizer and probed.api == "completions" else None
+        options, methods = self.options, self.probed
+        template = self.tokenizer.chat_template_sha256 if self.tokenizer and methods.api == "completions" else None
         identity = {
             "backend": "openai",
             "endpoint": self.connection.address.url,
             "id": self.model_name,
             "revision": options.revision,
-            "api": probed.api,
-            "option_scoring": probed.option_scoring,
-            "top_logprobs": str(probed.top_logprobs),
+            "api": methods.api,
+            "option_scoring": methods.option_scoring,
+            "top_logprobs": str(methods.top_logprobs),
             "tokenizer": self._tokenizer_name,
             "chat_template": template,
             "end_logprobs": "true" if options.end_logprobs else None,
@@ -137,7 +136,7 @@ class OpenAIBackend(Backend):
         return Model(
             id=check_model_id(options.name or self.model_name),
             revision=options.revision
-            or next(map(self.connection.address.clean, sorted(self._tally.fingerprints)), None),
+            or next(map(self.connection.address.clean, sorted(self._ledger.fingerprints)), None),
             backend="openai",
             precision=None,
             chat_template_sha256=template,
@@ -148,17 +147,11 @@ class OpenAIBackend(Backend):
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the endpoint, which is probed on first access."""
-        can: set[Capability] = {"generation"}
-        return frozenset(can if self.probed.option_scoring is None else can | {"option_logprobs"})
-
-    @property
-    def _end_id(self) -> int | None:
-        return self.tokenizer.end_id if self.tokenizer and self.options.end_logprobs else None
+        return frozenset({"generation", "option_logprobs"} if self.probed.choice else {"generation"})
 
     @property
     def _tokenizer_name(self) -> str | None:
-        name = self.options.tokenizer
-        return Path(name).resolve().name if name is not None and Path(name).is_dir() else name
+        return None if self.options.tokenizer is None else local_name(self.options.tokenizer)
 
     @property
     def arguments(self) -> Sequence[str]:
@@ -180,14 +173,15 @@ class OpenAIBackend(Backend):
     def runtime(self) -> Runtime:
         """The settings of the calls, the model names that the endpoint reported, and package versions."""
         settings = dict(self.probed.settings)
-        if self._tally.models - {self.model_name}:
+        if self._ledger.models - {self.model_name}:
             # A server may say the path of its file.
-            names = {name.rpartition("/")[2] if name.startswith("/") else name for name in self._tally.models}
+            names = {name.rpartition("/")[2] if name.startswith("/") else name for name in self._ledger.models}
             settings["models_that_answered"] = ", ".join(sorted(names))
-        if self._tally.fingerprints:
-            settings["system_fingerprints"] = ", ".join(sorted(self._tally.fingerprints))
-        if self._form.is_used:
-            settings["json_schema"] = self._form.way
+        if self._ledger.fingerprints:
+            settings["system_fingerprints"] = ", ".join(sorted(self._ledger.fingerprints))
+        form = self.probed.generation.form
+        if form.is_used:
+            settings["json_schema"] = form.way
         settings["concurrency"] = str(self.connection.concurrency)
         packages = {"openai": importlib.metadata.version("openai")}
         return Runtime(
@@ -209,41 +203,35 @@ class OpenAIBackend(Backend):
         if self._api != "chat":
             return ()  # Completions were tried first.
         try:
-            found = probe(
-                self.connection, self.model_name, "completions", self.tokenizer, self._budget, self._tally
-            ).option_scoring
+            option_scoring = self._probe("completions").option_scoring
         except ConfigError:
-            found = None
+            return ()
         leave_out = " without --chat" if self.options.chat else ""
-        return () if found is None else (f"--api completions{leave_out}",)
+        return () if option_scoring is None else (f"--api completions{leave_out}",)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests, many at a time; see ``Backend.ask``."""
-        ways = self._ways(self.probed)
-        n_attempts, cost = self._reported
-        if self._tally.n_attempts > n_attempts:
-            yield Sent(self._tally.n_attempts - n_attempts, self._tally.cost_usd - cost if self.price else None)
-        if missing and self.options.batch:
-            identity = self.model.identity_sha256
-            run = BatchRun(
-                self.connection, ways, self._budget, self._tally, identity, self.state_path, self.batch_limits
-            )
-            yield from self._watched(run.ask(requests, missing))
-        elif missing:
-            engine = Engine(self.connection, ways, self._budget, self._tally, self.patience)
-            yield from self._watched(engine.ask(requests, missing))
-        self._reported = (self._tally.n_attempts, self._tally.cost_usd)
-
-    def _watched(self, events: Events) -> Events:
+        methods = self.probed
+        if (sent := self._ledger.news()) is not None:
+            yield sent
+        if not missing:
+            return
         self._check_names()
-        with closing(events):
+        with closing(self._events(methods, requests, missing)) as events:
             for event in events:
                 yield event
                 self._check_names()
 
+    def _events(self, methods: Methods, requests: Sequence[Request], missing: frozenset[int]) -> Events:
+        if not self.options.batch:
+            return Engine(self.connection, methods, self._ledger, self.patience).ask(requests, missing)
+        identity = self.model.identity_sha256
+        run = BatchRun(self.connection, methods, self._ledger, identity, self.state_path, self.batch_limits)
+        return run.ask(requests, missing)
+
     def _check_names(self) -> None:
         """Warn once if the endpoint answers in the name of another model; results record the name."""
-        others = sorted(name for name in self._tally.models if not is_same_model(self.model_name, name))
+        others = sorted(name for name in self._ledger.models if not is_same_model(self.model_name, name))
         if others and not self._has_warned:
             self._has_warned = True
             note(
@@ -255,31 +243,25 @@ class OpenAIBackend(Backend):
         """Return how many tokens the requests take, without sending any; None without ``--tokenizer``."""
         if self.tokenizer is None:
             return None
-        ways = self._ways(self.__dict__.get("probed") or self._assumed())
-        counted = [calls for request in requests if not isinstance(calls := ways.calls(request), str)]
-        return TokenCount(
-            n_prompt=sum(call.n_prompt or 0 for calls in counted for call in calls),
-            n_completion=sum(call.n_completion for calls in counted for call in calls),
-        )
+        calls = _calls(self._possible()[0], requests)
+        return TokenCount(sum(call.n_prompt or 0 for call in calls), sum(call.n_completion for call in calls))
 
     def most_tokens(self, requests: Sequence[Request]) -> TokenCount:
         """Return an upper bound on the tokens of the requests, without sending any; no tokenizer is needed.
 
         Before the endpoint is probed, the bound holds for chat and for completions, unless the user chose one.
         """
-        known = self.__dict__.get("probed")
-        counts = []
-        for probed in [known] if known else self._possible():
-            ways = self._ways(probed)
-            calls = [call for request in requests if not isinstance(made := ways.calls(request), str) for call in made]
-            counts.append((sum(map(most_prompt_tokens, calls)), sum(call.n_completion for call in calls)))
-        return TokenCount(max(n_prompt for n_prompt, _ in counts), max(n_completion for _, n_completion in counts))
+        of_methods = [_calls(methods, requests) for methods in self._possible()]
+        return TokenCount(
+            max(sum(map(most_prompt_tokens, calls)) for calls in of_methods),
+            max(sum(call.n_completion for call in calls) for calls in of_methods),
+        )
 
     @property
     def context_tokens(self) -> int | None:
         """The largest number of tokens, if a probed endpoint told it and ``--tokenizer`` counts those of a prompt."""
-        probed: Probed | None = self.__dict__.get("probed")
-        return probed.room if probed and self.tokenizer and probed.api == "completions" else None
+        methods = self._known
+        return methods.generation.room if methods and self.tokenizer and methods.api == "completions" else None
 
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
         """Return the least number of tokens that each request needs; none without ``--tokenizer``."""
@@ -291,57 +273,57 @@ class OpenAIBackend(Backend):
             return None
         return self.price.cost_usd(tokens.n_prompt, tokens.n_completion, batch=bool(self.options.batch))
 
-    def _assumed(self) -> Probed:
-        """Return the features that an endpoint probably has, for estimates made before it is probed."""
+    @property
+    def _known(self) -> Methods | None:
+        """The methods that work at the endpoint; None if it was not probed yet."""
+        return self.__dict__.get("probed")
+
+    def _possible(self) -> list[Methods]:
+        """Return the methods of the endpoint; before it is probed those that may work there, the best one first."""
+        if self._known is not None:
+            return [self._known]
         if self._api == "chat" or self.connection.address.is_openai:
-            return Probed(api="chat", option_scoring="first_token", top_logprobs=20)
-        return Probed(api="completions", option_scoring="option_trie", lists=True)
+            apis = ["chat"]
+        else:
+            apis = ["completions", "chat"] if self._api is None else ["completions"]
+        methods = []
+        for api in apis:
+            generation = Generation(model=self.model_name, api=api, tokenizer=self.tokenizer)
+            ways = ways_of(api, self.model_name, self.tokenizer, end_id=self._end_id)
+            # The best way, for completions with many prompts per call and with one.
+            methods += [Methods(way, generation) for way in ways[: 1 if api == "chat" else 2]]
+        return methods
 
-    def _possible(self) -> list[Probed]:
-        """Return the features that an endpoint may have, those that take most tokens, before it is probed."""
-        chat = Probed(api="chat", option_scoring="first_token", top_logprobs=20)
-        if self._api == "chat" or self.connection.address.is_openai:
-            return [chat]
-        scoring = "option_trie" if self.tokenizer else "echo_text"
-        completions = [Probed(api="completions", option_scoring=scoring, lists=lists) for lists in (True, False)]
-        return completions if self._api == "completions" else [*completions, chat]
 
-    def _ways(self, probed: Probed) -> Ways:
-        name, tokenizer = self.model_name, self.tokenizer
-        choice: Way | None = None
-        if probed.option_scoring == "option_trie" and tokenizer:
-            choice = OptionTrie(name, tokenizer, probed.lists, probed.room, self._end_id)
-        elif probed.option_scoring == "echo" and tokenizer:
-            choice = EchoIds(name, tokenizer, probed.lists, probed.room, probed.as_ids)
-        elif probed.option_scoring == "echo_text":
-            choice = EchoText(name, probed.lists)
-        elif probed.option_scoring == "first_token":
-            choice = FirstToken(name, probed.top_logprobs, probed.max_tokens, self._n_chat_tokens)
-        return Ways(
-            choice,
-            Generation(
-                model=name,
-                api=probed.api,
-                max_tokens=probed.max_tokens,
-                unknown=probed.unknown,
-                extra=probed.extra,
-                tokenizer=tokenizer if probed.api == "completions" else None,
-                n_tokens=self._n_chat_tokens if probed.api == "chat" else self._n_tokens,
-                room=probed.room,
-                form=self._form,
-            ),
-        )
+def _calls(methods: Methods, requests: Sequence[Request]) -> list[Call]:
+    """Return the calls for all requests that can be asked."""
+    calls: list[Call] = []
+    for request in requests:
+        with suppress(AnswerError):
+            calls += methods.calls(request)
+    return calls
 
-    def _n_tokens(self, prompt: str) -> int | None:
-        return len(self.tokenizer.context_ids(prompt)) if self.tokenizer else None
 
-    def _n_chat_tokens(self, prompt: str) -> int | None:
-        if self.tokenizer is None:
-            return None
-        if self.tokenizer.pretrained.chat_template:
-            return len(ModelTokenizer(self.tokenizer.pretrained, chat=True).context_ids(prompt))
-        ids: list[int] = self.tokenizer.pretrained(prompt, add_special_tokens=False)["input_ids"]
-        return len(ids) + _CHAT_FRAME
+def is_same_model(asked: str, answered: str) -> bool:
+    """Return True if an endpoint's name for a model may stand for the one that was asked.
+
+    >>> is_same_model("gpt-4o", "openai/gpt-4o-2024-08-06")
+    True
+    >>> is_same_model("org/llama3", "/srv/models/llama3.gguf")
+    True
+    >>> is_same_model("gpt-4o", "gpt-4o-mini")
+    False
+    """
+    # A server may leave out the organisation, or put a provider's name before it.
+    names = [_parts(asked), _parts(answered)]
+    n_common = min(map(len, names))
+    return names[0][-n_common:] == names[1][-n_common:]
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of a name between slashes; of a path only the last."""
+    *before, last = name.strip().lower().rstrip("/").split("/")
+    return [*([] if name.startswith("/") else before), _NAME_ENDS.sub("", last)]
 
 
 def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
@@ -353,10 +335,8 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
 
     Raises:
         ConfigError: the address or an option is not valid.
-        MissingExtraError: the library ``openai`` is not installed.
     """
     options.refuse_others("openai", but=_OPTIONS)
-    require_library()
     check_model_id(options.name or model)
     if options.api not in (None, "chat", "completions"):
         raise ConfigError(f"--api {options.api} does not exist; have: chat, completions")

@@ -10,7 +10,8 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,10 +19,21 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
 from evaluators.backend import Answers, Events, Request, Response, Sent
-from evaluators.backends.openai.budget import Budget
-from evaluators.backends.openai.caller import Connection, Tally, run_apart
-from evaluators.backends.openai.calls import Ways, failed, rejected
-from evaluators.backends.openai.client import MOST_BYTES_OF_FILE, Call, Client, FaultError, RejectedError, quiet_logs
+from evaluators.backends.openai.client import (
+    MOST_BYTES_OF_FILE,
+    Call,
+    Client,
+    Connection,
+    FaultError,
+    RejectedError,
+    error_text,
+    read_json,
+)
+from evaluators.backends.openai.engine import run_apart
+from evaluators.backends.openai.generation import CHAT, COMPLETIONS
+from evaluators.backends.openai.ledger import Ledger
+from evaluators.backends.openai.methods import Methods, failed, rejected
+from evaluators.backends.openai.reading import AnswerError
 
 _HAND_OVER = 1024
 _KEY_LENGTH = 40
@@ -56,10 +68,10 @@ class BatchRun:
     """A single call of ``Backend.ask`` that goes through the batch API."""
 
     connection: Connection
-    ways: Ways
-    budget: Budget
-    tally: Tally
+    methods: Methods
+    ledger: Ledger
     identity: str
+    """Hash of the model, by which a file of batches is known."""
     state_path: Path | None
     """File in which unfinished batches are recorded; if None, they are forgotten when the process ends."""
     limits: BatchLimits
@@ -68,29 +80,36 @@ class BatchRun:
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Submit the missing requests in batches and yield their responses; see ``Backend.ask``."""
         self._load()
+        since = time.perf_counter()
         places: dict[str, list[int]] = defaultdict(list)
         for place in sorted(missing):
             places[requests[place].sha256[:_KEY_LENGTH]].append(place)
-        since = time.perf_counter()
-        on_its_way = {key for batch in self._batches for key in batch.requests}
-        fresh = {key: requests[of[0]] for key, of in places.items() if key not in on_its_way}
-        calls = {key: self.ways.calls(request) for key, request in fresh.items()}
-        unaskable = {key: failed(reason) for key, reason in calls.items() if isinstance(reason, str)}
+        under_way = {key for batch in self._batches for key in batch.requests}
+        calls: dict[str, list[Call]] = {}
+        unaskable: dict[int, Response] = {}
+        for key in [key for key in places if key not in under_way]:
+            try:
+                calls[key] = self.methods.calls(requests[places[key][0]])
+            except AnswerError as error:
+                unaskable |= dict.fromkeys(places[key], failed(str(error)))
         if unaskable:
-            yield Answers({place: response for key, response in unaskable.items() for place in places[key]}, 0.0)
-        yield from self._submit({key: many for key, many in calls.items() if not isinstance(many, str)})
+            yield Answers(unaskable, 0.0)
+        yield from self._submit(calls)
         while self._batches:
             for batch in list(self._batches):
-                replies = self._collect(batch)
-                if replies is None:
+                entries = self._collect(batch)
+                if entries is None:
                     continue
-                wanted = {key: requests[places[key][0]] for key in batch.requests if key in places}
-                for part in _parts(list(wanted), _HAND_OVER):
-                    answers, cost = self._answers({key: wanted[key] for key in part}, replies)
+                keys = [key for key in batch.requests if key in places]
+                for start in range(0, len(keys), _HAND_OVER):
+                    responses: dict[int, Response] = {}
+                    for key in keys[start : start + _HAND_OVER]:
+                        response = self._response(key, requests[places[key][0]], entries)
+                        responses |= dict.fromkeys(places[key], response)
                     now = time.perf_counter()
-                    if cost is not None:
-                        yield Sent(0, cost)
-                    yield Answers({place: answers[key] for key in part for place in places[key]}, now - since)
+                    if (sent := self.ledger.news()) is not None:
+                        yield sent
+                    yield Answers(responses, now - since)
                     since = now
                 # Forget the batch only now: the caller has stored all responses that were yielded.
                 self._batches.remove(batch)
@@ -99,7 +118,7 @@ class BatchRun:
                 time.sleep(self.limits.poll_seconds)
 
     def _submit(self, fresh: Mapping[str, Sequence[Call]]) -> Iterator[Sent]:
-        self.budget.check(sum(self.budget.at_most(call, batch=True) for calls in fresh.values() for call in calls))
+        self.ledger.check_batch(call for calls in fresh.values() for call in calls)
         lines: list[bytes] = []
         keys: list[str] = []
         size = 0
@@ -121,13 +140,14 @@ class BatchRun:
         batch = _Batch(file_id, None, list(keys))
         self._batches.append(batch)
         self._save()
-        yield Sent(len(lines), 0.0 if self.budget.has_price else None)
-        self.tally.n_attempts += len(lines)
+        self.ledger.n_attempts += len(lines)
+        if (sent := self.ledger.news()) is not None:
+            yield sent
         self._create(batch)
 
     def _create(self, batch: _Batch) -> None:
-        route = "/v1/chat/completions" if self.ways.generation.api == "chat" else "/v1/completions"
-        body = {"input_file_id": batch.file_id, "endpoint": route, "completion_window": "24h"}
+        route = CHAT if self.methods.api == "chat" else COMPLETIONS
+        body = {"input_file_id": batch.file_id, "endpoint": f"/v1{route}", "completion_window": "24h"}
         made = self._reach(lambda client: client.post(Call("/batches", body))).data
         batch.batch_id = str(made["id"])
         self._save()
@@ -151,18 +171,15 @@ class BatchRun:
             reasons = "; ".join(str(error.get("message")) for error in held[:3]) or "no reason given"
             reasons = self.connection.address.clean(reasons)
             raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
-        replies: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         for name in ("error_file_id", "output_file_id"):  # A response replaces an error of the same request.
-            file_id = data.get(name)
-            if file_id:
-                text = self._read(str(file_id))
-                for line in filter(None, text.splitlines()):
-                    entry = json.loads(line, parse_constant=lambda _: None)
-                    replies[str(entry.get("custom_id"))] = entry
-        return replies
-
-    def _read(self, file_id: str) -> str:
-        return self._reach(lambda client: client.get_text(f"/files/{file_id}/content"))
+            if file_id := data.get(name):
+                text = self._reach(methodcaller("get_text", f"/files/{file_id}/content"))
+                # Not splitlines(): a text may hold other characters that end a line, such as U+2028.
+                for line in text.split("\n"):
+                    if isinstance(entry := read_json(line), dict):
+                        entries[str(entry.get("custom_id"))] = entry
+        return entries
 
     def _find(self, batch: _Batch) -> None:
         """Find the id of a batch that was being created when the process was killed, or create the batch now."""
@@ -174,29 +191,16 @@ class BatchRun:
         else:
             self._create(batch)
 
-    def _answers(
-        self, wanted: Mapping[str, Request], replies: Mapping[str, Any]
-    ) -> tuple[dict[str, Response], float | None]:
-        cost = 0.0
-        answers = {}
-        for key, request in wanted.items():
-            calls = self.ways.calls(request)
-            assert not isinstance(calls, str)
-            entries = [replies.get(f"{key}-{number}") for number in range(len(calls))]
-            bodies = []
-            for entry in entries:
-                body = self._body(entry)
-                if isinstance(body, Response):
-                    answers[key] = body
-                    break
-                bodies.append(body)
-                self.tally.see(body)
-                cost += self.budget.cost_usd(body, batch=True) or 0.0
-            else:
-                answers[key] = self.ways.response(request, bodies)
-        self.budget.spent_usd += cost
-        self.tally.cost_usd += cost
-        return answers, cost if self.budget.has_price else None
+    def _response(self, key: str, request: Request, entries: Mapping[str, Any]) -> Response:
+        bodies = []
+        for number in range(len(self.methods.calls(request))):
+            body = self._body(entries.get(f"{key}-{number}"))
+            if isinstance(body, Response):
+                return body
+            bodies.append(body)
+            self.ledger.see(body)
+            self.ledger.cost_usd += self.ledger.cost_of(body, batch=True) or 0.0
+        return self.methods.response(request, bodies)
 
     def _body(self, entry: Any) -> Mapping[str, Any] | Response:
         """Return the reply in an entry of a batch's result files, or the response that its error stands for."""
@@ -207,10 +211,10 @@ class BatchRun:
         body = response.get("body") if isinstance(response, Mapping) else None
         if status == 200 and isinstance(body, Mapping):
             return body
-        error = entry.get("error") or (body.get("error") if isinstance(body, Mapping) else None) or {}
-        fields = error if isinstance(error, Mapping) else {"message": error}
-        reason = self.connection.address.clean(f"HTTP {status}: {fields.get('message') or 'no reason given'}")
-        return rejected(RejectedError(400, reason, str(fields.get("code") or ""), ""))
+        error = error_text(entry.get("error") or body)
+        # Whatever the status, only this line failed.
+        reason = self.connection.address.clean(f"HTTP {status}: {error.message}")
+        return rejected(RejectedError(400, reason, error.code))
 
     def _reach(self, work: Callable[[Client], Coroutine[Any, Any, _T]]) -> _T:
         """Run ``work`` with a client, and again after faults that may pass.
@@ -220,15 +224,12 @@ class BatchRun:
         """
 
         async def once() -> _T:
-            with quiet_logs(self.connection.address):
-                async with Client(
-                    self.connection.address, self.connection.timeout, most_bytes=MOST_BYTES_OF_FILE
-                ) as client:
-                    return await work(client)
+            async with Client(self.connection, most_bytes=MOST_BYTES_OF_FILE) as client:
+                return await work(client)
 
         for n_tries in range(_N_TRIES):
             try:
-                return run_apart(once)
+                return run_apart(once())
             except FaultError as fault:
                 reason = fault.reason
                 if n_tries + 1 < _N_TRIES:
@@ -255,17 +256,10 @@ class BatchRun:
         if not self._batches:
             self.state_path.unlink(missing_ok=True)
             return
-        entries: list[Any] = [
-            {"file_id": batch.file_id, "batch_id": batch.batch_id, "requests": list(batch.requests)}
-            for batch in self._batches
-        ]
-        strict_json.write(self.state_path, {"model": self.identity, "batches": entries})
+        batches: list[Any] = [asdict(batch) for batch in self._batches]
+        strict_json.write(self.state_path, {"model": self.identity, "batches": batches})
 
 
 def _line(custom_id: str, call: Call) -> bytes:
     entry = {"custom_id": custom_id, "method": "POST", "url": f"/v1{call.route}", "body": dict(call.body)}
     return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
-
-
-def _parts(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (values[start : start + size] for start in range(0, len(values), size))

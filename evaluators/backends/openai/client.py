@@ -1,4 +1,7 @@
-"""Sends single calls through the library ``openai`` and tells faults that may pass from refusals that will not."""
+"""Sends single calls through the library ``openai`` and tells faults that may pass from refusals that will not.
+
+This module imports the library ``httpx2``, which comes with ``openai``: import it only where that one is installed.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from types import ModuleType
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
+
+import httpx2
 
 from biasboard.ground.errors import import_extra
 from evaluators.backends.openai.address import Address
@@ -23,9 +28,23 @@ _MOST_DIGITS = 15
 _MOST_BYTES = 64_000_000
 MOST_BYTES_OF_FILE = 2_000_000_000
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")
+"""Codes that come with status 429, although no waiting helps."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LOGGERS = ("openai._base_client", "openai._response", "openai._legacy_response", "httpx2")
+_FRAMING = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The address of an endpoint and the limits on calls to it."""
+
+    address: Address
+    timeout: float
+    """Seconds that one attempt may take in total, not only between two bytes."""
+    concurrency: int
+    """Largest number of calls under way at a time."""
 
 
 class Call(NamedTuple):
@@ -49,52 +68,41 @@ class Reply(NamedTuple):
     """Seconds until the endpoint's rate limits allow another call; 0 if they allow one now."""
 
 
+@dataclass(eq=False)
 class FaultError(Exception):
     """A failed attempt at a call that may succeed later."""
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-        overload: bool = True,
-        sent: bool = True,
-        timed_out: bool = False,
-        unusable: bool = False,
-    ):
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
-        """HTTP status; None if there was no usable reply, and then the call may still have been computed and billed."""
-        self.retry_after = retry_after
-        """Seconds that the endpoint asks to wait; None if it does not say."""
-        self.overload = overload
-        """True if fewer calls at a time may help."""
-        self.sent = sent
-        """False if no connection was made, so that the endpoint never saw the call."""
-        self.timed_out = timed_out
-        """True if the endpoint took the call and did not answer in time."""
-        self.unusable = unusable
-        """True if the endpoint answered something else than a JSON object, such as a web page."""
+    reason: str
+    _: KW_ONLY
+    status: int | None = None
+    """HTTP status; None if there was no usable reply, and then the call may still have been computed and billed."""
+    retry_after: float | None = None
+    """Seconds that the endpoint asks to wait; None if it does not say."""
+    overload: bool = True
+    """True if fewer calls at a time may help."""
+    sent: bool = True
+    """False if no connection was made, so that the endpoint never saw the call."""
+    timed_out: bool = False
+    """True if the endpoint took the call and did not answer in time."""
+    unusable: bool = False
+    """True if the endpoint answered something else than a JSON object, such as a web page."""
 
 
+@dataclass(eq=False)
 class RejectedError(Exception):
     """A refusal by the endpoint that repeating the call would not change."""
 
-    def __init__(self, status: int, reason: str, code: str, parameter: str):
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.code = code
-        self.parameter = parameter
+    status: int
+    reason: str
+    code: str = ""
+    parameter: str = ""
 
     @property
     def remedy(self) -> str | None:
         """Advice if every call would be refused for the same reason; None if the reason is this call alone."""
         if self.status in (401, 403):
             return "check OPENAI_API_KEY, and what the key may do"
-        if self.status == 402 or self.code in ("insufficient_quota", "billing_hard_limit_reached"):
+        if self.status == 402 or self.code in _NO_CREDIT:
             return "the account's credit is used up; add some"
         if self.status == 404 or self.code == "model_not_found":
             return "check --model and --base-url"
@@ -103,128 +111,146 @@ class RejectedError(Exception):
         return None
 
 
-def require_library() -> ModuleType:
-    """Import and return the library ``openai``.
+class _TooLargeError(httpx2.RequestError):
+    """An answer that is larger than the limit."""
 
-    Raises:
-        MissingExtraError: the library is not installed.
-    """
-    return import_extra("openai", "openai")
+
+class _BoundedClient(httpx2.AsyncClient):
+    """A client that gives up an answer whose body is too large, before it fills the memory."""
+
+    def __init__(self, most_bytes: int, **settings: Any) -> None:
+        super().__init__(**settings)
+        # Counted after decompression: a few kilobytes of gzip can hold gigabytes.
+        self._most_bytes = most_bytes
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **settings: Any) -> httpx2.Response:
+        """Send a request and read the whole answer, whether ``stream`` is true or not.
+
+        Raises:
+            _TooLargeError: the body of the answer is larger than the limit.
+        """
+        # A redirect would take the key and the prompts to an address that nobody named, unsaid in the result.
+        response = await super().send(request, stream=True, **{**settings, "follow_redirects": False})
+        try:
+            body = bytearray()
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > self._most_bytes:
+                    raise _TooLargeError(f"the answer is larger than {self._most_bytes / 1e6:g} MB", request=request)
+        finally:
+            await response.aclose()
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _FRAMING]
+        # JSON is UTF-8, and a server may name a charset that is none.
+        kind = ("content-type", _media_type(response.headers))
+        return httpx2.Response(response.status_code, headers=[*headers, kind], content=bytes(body), request=request)
 
 
 class Client:
-    """A pool of connections to an endpoint; an asynchronous context manager."""
+    """A pool of connections to an endpoint; an asynchronous context manager.
 
-    def __init__(self, address: Address, timeout: float, *, most_bytes: int = _MOST_BYTES) -> None:
-        """Create a client; no connection is made yet.
+    Each method sends one call once. It raises a ``FaultError`` if the attempt failed and may be repeated, and a
+    ``RejectedError`` if the endpoint refuses the call, and would refuse it again. The library's own retries are off:
+    every attempt is counted, paid for and paced (see ``pacing.py``), and they would hide some.
+    """
 
-        Args:
-            address: Address of the endpoint.
-            timeout: Seconds that one attempt may take in total, not only between two bytes.
-            most_bytes: Largest number of bytes in an answer.
-        """
-        self._address = address
-        self._timeout = timeout
-        self._library: Any = require_library()
-        # Ask for the raw response: the library's models hide which fields a server left out.
-        self._raw: Any = import_extra("httpx2", "openai").Response
-        # Imported here, because it needs the extra.
-        from evaluators.backends.openai.http import BoundedClient
-
-        limits = import_extra("httpx2", "openai").Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
+    def __init__(self, connection: Connection, *, most_bytes: int = _MOST_BYTES) -> None:
+        """Create a client of an endpoint whose answers have at most so many bytes; no connection is made yet."""
+        self._address, self._timeout = connection.address, connection.timeout
+        self._library: Any = import_extra("openai", "openai")
+        limits = httpx2.Timeout(self._timeout, connect=min(self._timeout, _CONNECT_SECONDS))
         self._client = self._library.AsyncOpenAI(
-            base_url=address.url,
-            api_key=address.key,
-            default_headers=dict(address.headers),
-            default_query=dict(address.query),
+            base_url=self._address.url,
+            api_key=self._address.key,
+            default_headers=dict(self._address.headers),
+            default_query=dict(self._address.query),
             max_retries=0,
             timeout=limits,
-            http_client=BoundedClient(
+            http_client=_BoundedClient(
                 most_bytes, timeout=limits, limits=self._library.DEFAULT_CONNECTION_LIMITS, max_redirects=0
             ),
         )
 
     async def __aenter__(self) -> Self:
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(self._hide_secrets)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
+        try:
+            await self._client.close()
+        finally:
+            for name in _LOGGERS:
+                logging.getLogger(name).removeFilter(self._hide_secrets)
+
+    def _hide_secrets(self, record: logging.LogRecord) -> bool:
+        # Somebody may have turned on the logs of the HTTP libraries, which show addresses and headers.
+        record.msg, record.args = self._address.clean(record.getMessage()), ()
+        return True
 
     async def post(self, call: Call) -> Reply:
-        """Send a call once.
-
-        Raises:
-            FaultError: the attempt failed, but the call may be sent again.
-            RejectedError: the endpoint refuses the call, and would refuse it again.
-        """
-        return await self._attempt(self._client.post(call.route, body=call.body, cast_to=self._raw))
+        """Send a call."""
+        # Ask for the raw response: the library's models hide which fields a server left out.
+        return await self._attempt(self._client.post(call.route, body=call.body, cast_to=httpx2.Response))
 
     async def get(self, route: str, *, seconds: float | None = None) -> Reply:
-        """Fetch a JSON object that costs nothing, such as ``/models``; raise what ``post`` raises.
-
-        Args:
-            route: Path below the base URL.
-            seconds: Seconds that the attempt may take; those of the client if left out.
-        """
-        return await self._attempt(self._client.get(route, cast_to=self._raw), seconds)
+        """Fetch a JSON object that costs nothing, such as ``/models``, within some seconds."""
+        return await self._attempt(self._client.get(route, cast_to=httpx2.Response), seconds)
 
     async def get_text(self, route: str) -> str:
-        """Fetch the text of a file; raise what ``post`` raises."""
+        """Fetch the text of a file."""
         async with self._limited(max(self._timeout, _FILE_SECONDS)):
-            return str((await self._client.get(route, cast_to=self._raw)).text)
+            return str((await self._client.get(route, cast_to=httpx2.Response)).text)
 
     async def upload(self, name: str, content: bytes) -> str:
-        """Upload a file for the batch API and return its id; raise what ``post`` raises."""
+        """Upload a file for the batch API and return its id."""
         async with self._limited(max(self._timeout, _FILE_SECONDS)):
-            made = await self._client.files.create(file=(name, content, "application/jsonl"), purpose="batch")
-        return str(made.id)
+            uploaded = await self._client.files.create(file=(name, content, "application/jsonl"), purpose="batch")
+        return str(uploaded.id)
 
     async def _attempt(self, awaitable: Any, seconds: float | None = None) -> Reply:
         async with self._limited(self._timeout if seconds is None else seconds):
             response = await awaitable
-            # Some servers write NaN for a missing number: read it as null instead of refusing the whole reply.
-            data = _json(response.content)
+            data = read_json(response.content)
         if isinstance(data, str):
-            kind = response.headers.get("content-type", "").partition(";")[0].strip()
-            raise FaultError(
-                f"the answer is {self._address.clean(data)}{f', but {kind}' if 'json' not in kind and kind else ''}",
-                overload=False,
-                unusable=True,
-            )
-        error = data.get("error")
-        if error and not data.keys() & {"choices", "data", "id"}:
-            raise _error_in_answer(error, self._address.clean)
+            kind = _media_type(response.headers)
+            but = f", but {kind}" if kind and "json" not in kind else ""
+            raise FaultError(f"the answer is {self._address.clean(data)}{but}", overload=False, unusable=True)
+        if data.get("error") and not data.keys() & {"choices", "data", "id"}:
+            raise _error(200, data, response, self._address.clean)
         return Reply(data, _pause(response.headers))
 
     @asynccontextmanager
     async def _limited(self, seconds: float) -> AsyncIterator[None]:
+        """Give up after some seconds, and raise the library's errors as those of this module."""
         # Never raise "from error": the library's exceptions quote the server, and a server may echo the key.
         library, clean = self._library, self._address.clean
         try:
             async with asyncio.timeout(seconds):
                 yield
         except (TimeoutError, library.APITimeoutError) as error:
-            if type(error.__cause__).__name__ == "ConnectTimeout":
+            if isinstance(error.__cause__, httpx2.ConnectTimeout):
                 reason = f"no connection within {min(self._timeout, _CONNECT_SECONDS):g} s"
                 raise FaultError(reason, sent=False) from None
             reason = f"no answer within {seconds:g} s; raise --timeout if the model is that slow"
             raise FaultError(reason, timed_out=True) from None
         except library.APIConnectionError as error:
-            cause = error.__cause__
-            kind = type(cause).__name__
-            if kind == "TooLargeError":
-                raise RejectedError(200, str(cause), "", "") from None
-            raise FaultError(clean(_of_connection(kind, cause)), sent="Connect" not in kind) from None
+            if isinstance(error.__cause__, _TooLargeError):
+                raise RejectedError(200, str(error.__cause__)) from None
+            sent = not isinstance(error.__cause__, httpx2.ConnectError)
+            raise FaultError(clean(_of_connection(error.__cause__)), sent=sent) from None
         except library.APIStatusError as error:
-            raise _refusal(error, clean) from None
+            raise _error(int(error.status_code), error.body, error.response, clean) from None
         # The last two are raised for headers and bodies that no server should send.
         except (library.OpenAIError, ValueError, LookupError) as error:
             reason = clean(f"unusable answer ({type(error).__name__}: {error})")
             raise FaultError(reason, overload=False, unusable=True) from None
 
 
-def _json(content: bytes) -> dict[str, Any] | str:
-    """Return the JSON object in a body, or what the body is instead."""
+def read_json(content: bytes | str) -> dict[str, Any] | str:
+    """Return the JSON object in a body, or what the body is instead.
+
+    Some servers write NaN for a missing number: it is read as null instead of refusing the whole reply.
+    """
     try:
         data = json.loads(content, parse_constant=lambda _: None, parse_int=_integer)
     except ValueError:
@@ -235,68 +261,61 @@ def _json(content: bytes) -> dict[str, Any] | str:
 
 
 def _integer(digits: str) -> int | float:
-    """Convert an integer in JSON; one of many digits is no count, and too large for what is computed from it."""
+    # An integer of many digits is no count, and too large for what is computed from it.
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 
-def _of_connection(kind: str, cause: BaseException | None) -> str:
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip()
+
+
+def _of_connection(cause: BaseException | None) -> str:
     """Describe why a connection failed; the systems' words for it differ, so look at the error beneath."""
-    beneath: BaseException | None = cause
+    beneath = cause
     while beneath is not None:
         if isinstance(beneath, ConnectionRefusedError):
             return "connection refused"
         if isinstance(beneath, ConnectionResetError):
             return "connection reset"
         beneath = beneath.__cause__ or beneath.__context__
-    return f"connection lost ({kind}: {cause})"
+    return f"connection lost ({type(cause).__name__}: {cause})"
 
 
-def _error_in_answer(error: object, clean: Callable[[str], str]) -> FaultError | RejectedError:
-    """Return the exception for an answer of status 200 that holds an error, as some routers send it."""
-    fields = error if isinstance(error, dict) else {"message": error}
-    code = fields.get("code")
-    status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    reason = clean(f"HTTP 200 with an error: {fields.get('message') or 'no reason given'}")
-    if status == 200 or status in _AGAIN:
-        return FaultError(reason, status=status, overload=status != 200)
-    return RejectedError(status, reason, str(code or ""), "")
+class ErrorText(NamedTuple):
+    """What an endpoint says of an error."""
+
+    message: str
+    code: str
+    parameter: str
 
 
-@contextmanager
-def quiet_logs(address: Address) -> Iterator[None]:
-    """Mask the secrets of an address in the logs of the HTTP libraries, in case somebody turned these on."""
-
-    def hide(record: logging.LogRecord) -> bool:
-        record.msg, record.args = address.clean(record.getMessage()), ()
-        return True
-
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.addFilter(hide)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(hide)
+def error_text(body: object, otherwise: str = "") -> ErrorText:
+    """Read the error in a body: an object or a text alone, under the name "error" or not."""
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    fields: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {"message": inner}
+    return ErrorText(
+        str(fields.get("message") or fields.get("detail") or otherwise or "no reason given"),
+        str(fields.get("code") or fields.get("type") or ""),
+        str(fields.get("param") or ""),
+    )
 
 
-def _refusal(error: Any, clean: Any) -> Exception:
-    """Return the exception that stands for an HTTP status of 300 or above."""
-    status = int(error.status_code)
-    if status < 400:
-        where = error.response.headers.get("location", "nowhere")
-        return RejectedError(status, clean(f"HTTP {status}: the endpoint redirects to {where}"), "", "")
-    body = error.body if isinstance(error.body, dict) else {}
-    # Some servers nest these fields under "error", some do not.
-    inner = body.get("error", body)
-    fields = inner if isinstance(inner, dict) else {"message": inner}
-    message = fields.get("message") or fields.get("detail") or error.response.text or "no reason given"
-    reason = clean(f"HTTP {status}: {message}")
-    code = str(fields.get("code") or fields.get("type") or "")
-    if status in _AGAIN and code not in ("insufficient_quota", "billing_hard_limit_reached"):
-        headers = error.response.headers
-        return FaultError(reason, status=status, retry_after=_retry_after(headers), overload=status != 409)
-    return RejectedError(status, reason, code, str(fields.get("param") or ""))
+def _error(
+    status: int, body: object, response: httpx2.Response, clean: Callable[[str], str]
+) -> FaultError | RejectedError:
+    """Return the exception that stands for a status of 300 or above, or for an error with status 200."""
+    if 300 <= status < 400:
+        where = response.headers.get("location", "nowhere")
+        return RejectedError(status, clean(f"HTTP {status}: the endpoint redirects to {where}"))
+    message, code, parameter = error_text(body, response.text)
+    reason = clean(f"HTTP {status}{' with an error' if status == 200 else ''}: {message}")
+    # Some routers send the errors of the servers behind them with status 200, and these servers' status as a code.
+    if status == 200 and re.fullmatch("[45][0-9][0-9]", code):
+        status = int(code)
+    if (status == 200 or status in _AGAIN) and code not in _NO_CREDIT:
+        retry_after = _retry_after(response.headers)
+        return FaultError(reason, status=status, retry_after=retry_after, overload=status not in (200, 409))
+    return RejectedError(status, reason, code, parameter)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -305,18 +324,15 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     if milliseconds is not None and _DURATION.fullmatch(milliseconds):
         return float(milliseconds) / 1000
     text = headers.get("retry-after")
-    if text is not None:
-        seconds = _duration(text)
-        return _until(text) if seconds is None else seconds
-    return _pause(headers) or None
-
-
-def _until(date: str) -> float | None:
+    if text is None:
+        return _pause(headers) or None
+    seconds = _duration(text)
+    if seconds is not None:
+        return seconds
     try:
-        moment = email.utils.parsedate_to_datetime(date)
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
-    return max(0.0, moment.timestamp() - time.time())
 
 
 def _pause(headers: Mapping[str, str]) -> float:

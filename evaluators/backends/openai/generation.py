@@ -1,46 +1,107 @@
-"""Asks an endpoint to generate text from a prompt."""
+"""Asks an endpoint to generate text, held to a JSON Schema where a request has one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from biasboard.ground.progress import note
 from evaluators.backend import GenerateRequest, Response
-from evaluators.backends.openai.client import Call
-from evaluators.backends.openai.json_form import JsonForm
+from evaluators.backends.openai.client import Call, RejectedError
 from evaluators.backends.openai.reading import AnswerError, check_refusal, choices, shown, total_usage
-from evaluators.backends.openai.scoring import CHAT, COMPLETIONS
 from evaluators.models.tokenizer import ModelTokenizer
 
+COMPLETIONS = "/completions"
+CHAT = "/chat/completions"
+MAX_TOKENS = ("max_tokens", "max_completion_tokens")
+"""Names of the parameter for the largest number of tokens to generate: newer models of OpenAI refuse the first."""
 # Switched off, because vLLM's server otherwise takes the defaults of the model's generation config.
 VLLM_SAMPLING: Mapping[str, Any] = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+_CHAT_FRAME = 7
+"""Number of tokens that OpenAI's chat format adds around a single message."""
+_FORMS = ("json_schema", "json_object", "none")
+_FORM_NAMES = ("response_format", "json_schema", "json_object", "schema", "structured", "guided", "grammar")
+"""Words by which an endpoint names what it refuses."""
+_FORM_REFUSED = (400, 404, 422, 501)
 
 
-@dataclass(frozen=True)
+def chat_tokens(tokenizer: ModelTokenizer | None, prompt: str) -> int | None:
+    """Return the number of tokens of a prompt that is sent as a message; None without a tokenizer."""
+    if tokenizer is None:
+        return None
+    if tokenizer.pretrained.chat_template:
+        return len(ModelTokenizer(tokenizer.pretrained, chat=True).context_ids(prompt))
+    ids: list[int] = tokenizer.pretrained(prompt, add_special_tokens=False)["input_ids"]
+    return len(ids) + _CHAT_FRAME
+
+
+@dataclass
+class JsonForm:
+    """The strictest way to hold texts to a JSON Schema that the endpoint accepts, and the same from then on.
+
+    Some endpoints accept a schema, some only the wish for any JSON object, some neither, and those that refuse say so
+    in the answer to a call. The first call tries the strictest way; a refusal that names it leads to the next one.
+    """
+
+    way: str = _FORMS[0]
+    is_used: bool = False
+    """True once a schema was asked for."""
+
+    def parameters(self, json_schema: str | None) -> Mapping[str, Any]:
+        """Return the parameters of a call for a text that satisfies a schema; none for any text."""
+        if json_schema is None:
+            return {}
+        self.is_used = True
+        if self.way == "json_schema":
+            schema = {"name": "answer", "schema": json.loads(json_schema), "strict": True}
+            return {"response_format": {"type": "json_schema", "json_schema": schema}}
+        return {"response_format": {"type": "json_object"}} if self.way == "json_object" else {}
+
+    def gives_way(self, way: str, error: RejectedError) -> bool:
+        """Take the next way if a refusal is about the present one, and return True if the call is worth sending again.
+
+        Args:
+            way: The way in which the refused call was sent. Another call may have changed it since.
+            error: The refusal.
+        """
+        words = f"{error.parameter} {error.reason}".lower()
+        is_about_form = error.status in _FORM_REFUSED and any(name in words for name in _FORM_NAMES)
+        if way == _FORMS[-1] or error.remedy is not None or not is_about_form:
+            return False
+        if way == self.way:
+            self.way = _FORMS[_FORMS.index(way) + 1]
+            instead = "any JSON object" if self.way == "json_object" else "JSON by the prompt alone"
+            note(f"the endpoint refuses the parameter response_format as {way} ({error.reason}); asking for {instead}")
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Generation:
     """The way in which one endpoint is asked to generate text."""
 
     model: str
     api: str
     """``chat`` or ``completions``."""
-    max_tokens: str
-    """Name of the endpoint's parameter for the largest number of tokens to generate."""
-    unknown: frozenset[str]
-    """Sampling parameters that the endpoint refuses and that may be left out, such as ``seed``."""
-    extra: Mapping[str, Any]
-    """Further sampling parameters to send."""
     tokenizer: ModelTokenizer | None
-    """Tokenizer for the prompts of completions; if None, the endpoint tokenises them."""
-    n_tokens: Callable[[str], int | None]
-    """Function that counts the tokens of a prompt; it returns None if it cannot."""
+    """Tokenizer that makes the prompts of completions and counts those of chat; the endpoint tokenises if None."""
     room: int | None = None
     """Largest number of tokens in prompt and answer together; None if unknown."""
+    max_tokens: str = MAX_TOKENS[0]
+    """Name of the endpoint's parameter for the largest number of tokens to generate."""
+    unknown: frozenset[str] = frozenset()
+    """Sampling parameters that the endpoint refuses and that may be left out, such as ``seed``."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further sampling parameters to send, which override the server's own defaults."""
     form: JsonForm = field(default_factory=JsonForm)
-    """Way in which texts are held to a JSON Schema."""
 
-    def calls(self, request: GenerateRequest) -> list[Call] | str:
-        """Return the one call that asks for the text, or why the request cannot be asked."""
+    def calls(self, request: GenerateRequest) -> list[Call]:
+        """Return the one call that asks for the text.
+
+        Raises:
+            AnswerError: the request cannot be asked.
+        """
         body: dict[str, Any] = {
             "model": self.model,
             self.max_tokens: request.max_tokens,
@@ -58,13 +119,16 @@ class Generation:
                 del body[name]
         if self.api == "chat":
             body["messages"] = [{"role": "user", "content": request.prompt}]
-            return [Call(CHAT, body, self.n_tokens(request.prompt), request.max_tokens)]
-        prompt: Any = request.prompt if self.tokenizer is None else self.tokenizer.context_ids(request.prompt)
+            return [Call(CHAT, body, chat_tokens(self.tokenizer, request.prompt), request.max_tokens)]
+        prompt = request.prompt if self.tokenizer is None else self.tokenizer.context_ids(request.prompt)
+        n_prompt = None if isinstance(prompt, str) else len(prompt)
         if not prompt:
-            return "the prompt is empty, and the tokenizer puts nothing before it"
-        if self.room is not None and isinstance(prompt, list) and len(prompt) >= self.room:
-            return f"the prompt takes {len(prompt)} tokens, the model {self.room}; nothing is left for an answer"
-        return [Call(COMPLETIONS, {**body, "prompt": prompt}, self.n_tokens(request.prompt), request.max_tokens)]
+            raise AnswerError("the prompt is empty, and the tokenizer puts nothing before it")
+        if self.room is not None and n_prompt is not None and n_prompt >= self.room:
+            raise AnswerError(
+                f"the prompt takes {n_prompt} tokens, the model {self.room}; nothing is left for an answer"
+            )
+        return [Call(COMPLETIONS, {**body, "prompt": prompt}, n_prompt, request.max_tokens)]
 
     def read(self, request: GenerateRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Read the generated text and the token counts from the reply.
@@ -75,11 +139,10 @@ class Generation:
         """
         (choice,) = choices(replies[0], 1)
         check_refusal(choice)
-        message = choice.get("message")
+        message, finish = choice.get("message"), choice.get("finish_reason")
         text = choice.get("text") if self.api == "completions" else None
         if self.api == "chat" and isinstance(message, Mapping):
             text = message.get("content")
-        finish = choice.get("finish_reason")
         if not isinstance(text, str):
             raise AnswerError(f"the answer holds no text (finish_reason {shown(finish)})")
         if not text and finish == "length":

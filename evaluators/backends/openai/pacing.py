@@ -1,26 +1,36 @@
-"""Adapts the number of calls under way at a time to what the endpoint can bear.
+"""Repeats calls that fail, at the pace that the endpoint can bear, and tells the console of outages.
 
-The limit works like TCP's congestion control: it grows as long as replies come, at last by one per round, and is halved
-when the endpoint is overloaded (429, 5xx, time-outs). While nothing is answered at all, single calls test if the
-endpoint is back. The pauses between them grow and are random, so that many clients do not return together. The first
-reply lets the limit grow again.
+The number of calls under way at a time works like TCP's congestion control: it grows as long as replies come, at last
+by one per round, and is halved when the endpoint is overloaded (429, 5xx, time-outs). While nothing is answered at all,
+single calls test if the endpoint is back. The pauses between them grow and are random, so that many clients do not
+return together. The first reply lets the limit grow again.
+
+The retries of the library ``openai`` cannot do this: each call would retry by itself, so that a limit of the rate is
+learnt by every call alone, and attempts that may be billed would go uncounted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from biasboard.ground.errors import RunError
-from evaluators.backends.openai.client import FaultError
+from biasboard.ground.progress import note
+from evaluators.backends.openai.client import Call, Client, Connection, FaultError, RejectedError
+from evaluators.backends.openai.ledger import Ledger
 
 _START = 8
 _SHORTEST_PAUSE = 0.25
 _FAULTS_IN_A_ROW = 4
 """Number of faults without a reply between them after which the endpoint counts as down."""
+_PATIENT = 3.0
+"""Number of times the longest wait so far that an endpoint may take before it counts as silent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +62,19 @@ class Patience:
 class Pacer:
     """A limiter of the calls under way within one event loop."""
 
-    def __init__(self, most: int, patience: Patience, rng: np.random.Generator) -> None:
-        """Create a pacer that allows a few calls at first.
-
-        Args:
-            most: Largest number of calls under way at a time.
-            patience: Limits after which to give up.
-            rng: Random generator that draws the pauses.
-        """
+    def __init__(self, most: int, patience: Patience) -> None:
+        """Create a pacer that allows a few calls at first, and at last ``most`` at a time."""
         self.patience = patience
         self.n_answered = 0
-        self.highest = 0
-        """Largest number of calls that have been under way at a time."""
         self._most = most
-        self._rng = rng
+        # Only pauses between tries are drawn, so that the seed changes no answer.
+        self._rng = np.random.default_rng(0)
         self._limit = float(min(most, _START))
         self._threshold = float(most)
         self._healthy = self._limit
         self._under_way = 0
-        self._open_at = 0.0
+        self.open_at = 0.0
+        """Time of the event loop at which the next call may start."""
         self._answered_at = 0.0
         self._lowered_at = -1.0
         self._n_faults = 0
@@ -91,7 +95,7 @@ class Pacer:
     async def enter(self) -> float:
         """Wait until another call may start, and return the time of the event loop then."""
         loop = asyncio.get_running_loop()
-        while self._under_way >= int(self._limit) or loop.time() < self._open_at:
+        while self._under_way >= int(self._limit) or loop.time() < self.open_at:
             turn: asyncio.Future[None] = loop.create_future()
             self._waiting.append(turn)
             self._wake()
@@ -99,7 +103,6 @@ class Pacer:
         if self._under_way == 0:
             self.waiting_since = loop.time()
         self._under_way += 1
-        self.highest = max(self.highest, self._under_way)
         return loop.time()
 
     def leave(self) -> None:
@@ -129,8 +132,7 @@ class Pacer:
         self._limit += 1.0 if self._limit < self._threshold else 1.0 / self._limit
         self._limit = min(self._limit, float(self._most))
         self._healthy = max(self._limit, self._healthy if self._limit < self._threshold else 0.0)
-        self._check_wait(pause_seconds, "its rate limit is used up")
-        self._hold(pause_seconds)
+        self._hold(pause_seconds, "its rate limit is used up")
         self._wake()
 
     def failed(self, fault: FaultError, began: float) -> None:
@@ -150,10 +152,9 @@ class Pacer:
         self.last_fault = fault.reason
         self.waiting_since = now
         if fault.retry_after is not None:
-            self._check_wait(fault.retry_after, fault.reason)
-            self._hold(fault.retry_after)
+            self._hold(fault.retry_after, fault.reason)
             # A wait that the endpoint asked for does not count as an outage.
-            self._failing_since = max(self._failing_since, self._open_at)
+            self._failing_since = max(self._failing_since, self.open_at)
         if now - self._failing_since > self.patience.outage_seconds:
             raise RunError(
                 f"the endpoint has answered nothing for {self.patience.outage_seconds:g} s; last fault: "
@@ -169,7 +170,7 @@ class Pacer:
             self._threshold = max(1.0, self._healthy / 2)
         if self._n_faults >= _FAULTS_IN_A_ROW and fault.retry_after is None and began > self._held_at:
             self._limit = 1.0
-            self._hold(self.pause(self._n_holds))
+            self._hold(self.pause(self._n_holds), fault.reason)
             self._n_holds += 1
             self._held_at = now
 
@@ -178,28 +179,22 @@ class Pacer:
         bound = min(self.patience.longest_pause, _SHORTEST_PAUSE * 2.0 ** min(n_tries, 16))
         return float(self._rng.uniform(0, bound))
 
-    def _check_wait(self, seconds: float, reason: str) -> None:
+    def _hold(self, seconds: float, reason: str) -> None:
+        """Start no call for some seconds."""
         if seconds > self.patience.longest_retry_after:
             raise RunError(
                 f"the endpoint asks to wait {seconds:.0f} s ({reason}); answers are kept, run the same command again "
                 "after that"
             )
-
-    @property
-    def next_try_at(self) -> float:
-        """The time of the event loop at which the next call may start."""
-        return self._open_at
-
-    def _hold(self, seconds: float) -> None:
         if seconds > 0:
-            self._open_at = max(self._open_at, asyncio.get_running_loop().time() + seconds)
+            self.open_at = max(self.open_at, asyncio.get_running_loop().time() + seconds)
 
     def _wake(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop.time() < self._open_at:
+        if loop.time() < self.open_at:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = loop.call_at(self._open_at, self._wake)
+            self._timer = loop.call_at(self.open_at, self._wake)
             return
         free = int(self._limit) - self._under_way
         while free > 0 and self._waiting:
@@ -207,3 +202,114 @@ class Pacer:
             if not turn.done():
                 turn.set_result(None)
                 free -= 1
+
+
+@dataclass
+class Watch:
+    """Tells the console when an endpoint does not answer, and when it answers again.
+
+    It is asked again and again, from a thread that need not be the event loop's.
+    """
+
+    connection: Connection
+    pacer: Pacer
+    """Pacer of the calls, whose event loop measures monotonic time."""
+    _line_at: float | None = None
+    """Time of the last line about what goes on."""
+    _outage_since: float | None = None
+    """Start of the outage of which the console knows; None if there is none."""
+
+    def look(self, n_waiting: int) -> None:
+        """Print a line if there is news, or if the last line is old, while some requests wait for an answer."""
+        now, pacer, place = time.monotonic(), self.pacer, self.connection.address.place
+        since, silent_since = pacer.faults_since, pacer.waiting_since
+        waiting = "1 request waits" if n_waiting == 1 else f"{n_waiting:,} requests wait"
+        if self._outage_since is not None and since is None and pacer.n_answered:
+            note(f"{place} answers again, after {now - self._outage_since:.0f} s")
+            self._outage_since = self._line_at = None
+        elif since is not None and self._is_due(now, since + pacer.patience.fault_seconds):
+            self._line_at, self._outage_since = now, self._outage_since or since
+            soon = pacer.open_at - now
+            note(
+                f"no answer from {place} for {now - since:.0f} s: {pacer.last_fault}; {waiting}; "
+                f"tried again {f'in {soon:.0f} s' if soon >= 1 else 'now'}, given up after "
+                f"{pacer.patience.outage_seconds:g} s; Ctrl-C keeps the answers"
+            )
+        elif since is None and silent_since is not None:
+            due = silent_since + max(pacer.patience.silent_seconds, _PATIENT * pacer.longest_wait)
+            if self._is_due(now, due):
+                self._line_at = now
+                note(
+                    f"no answer from {place} for {now - silent_since:.0f} s; {waiting}, each up "
+                    f"to {self.connection.timeout:g} s; Ctrl-C keeps the answers"
+                )
+
+    def _is_due(self, now: float, first: float) -> bool:
+        again = 0.0 if self._line_at is None else self._line_at + self.pacer.patience.told_again_seconds
+        return now >= max(first, again)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A maker of calls within one event loop, which share a pace and a ledger."""
+
+    client: Client
+    pacer: Pacer
+    ledger: Ledger
+
+    async def call(self, call: Call) -> Mapping[str, Any]:
+        """Send a call, again if it fails, and return the JSON object of the reply.
+
+        Raises:
+            FaultError: the call failed too often; its last failure.
+            RejectedError: the endpoint refuses the call.
+            RunError: the endpoint has stopped answering, or the limit on costs is reached.
+        """
+        loop, patience = asyncio.get_running_loop(), self.pacer.patience
+        began, n_answered, n_tries, n_timeouts = loop.time(), self.pacer.n_answered, 0, 0
+        while True:
+            try:
+                return await self._attempt(call)
+            except FaultError as fault:
+                # A rate limit concerns all calls, so it does not count as a try of this one.
+                n_tries += fault.status != 429
+                n_timeouts += fault.timed_out
+                others_succeed = self.pacer.n_answered > n_answered
+                is_tried_enough = others_succeed or loop.time() - began >= patience.call_seconds
+                if (
+                    n_timeouts >= patience.n_timeouts
+                    or (fault.unusable and not patience.retries_unusable)
+                    or (n_tries >= patience.n_tries and is_tried_enough)
+                ):
+                    if n_tries > 1:
+                        fault.reason = f"gave up after {n_tries} tries; the last: {fault.reason}"
+                    raise
+            await asyncio.sleep(self.pacer.pause(n_tries))
+
+    async def _attempt(self, call: Call) -> Mapping[str, Any]:
+        began = await self.pacer.enter()
+        try:
+            # If the cost stays unknown, the whole reservation counts: a call that was cut off may be billed.
+            reserved = cost = await self.ledger.reserve(call)
+            self.ledger.n_attempts += 1
+            try:
+                reply = await self.client.post(call)
+                known = self.ledger.cost_of(reply.data)
+                cost = reserved if known is None else known
+            except FaultError as fault:
+                self.ledger.n_attempts -= not fault.sent
+                if fault.status is not None or not fault.sent:
+                    cost = 0.0
+                self.pacer.failed(fault, began)
+                raise
+            except RejectedError:
+                cost = 0.0
+                self.pacer.answered(0.0)
+                raise
+            finally:
+                self.ledger.release(reserved, cost)
+        finally:
+            self.pacer.leave()
+        self.pacer.answered(reply.pause_seconds)
+        self.ledger.see(reply.data)
+        return reply.data  # type: ignore[no-any-return]

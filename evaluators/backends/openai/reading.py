@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 # Servers write this for a probability of zero, since JSON has no infinity.
@@ -16,7 +16,7 @@ _MOST = 2**31 - 1
 
 
 class AnswerError(Exception):
-    """A reply that does not hold what was asked for."""
+    """A reply that does not hold what was asked for, or a request that cannot be asked: it fails alone."""
 
 
 class RefusalError(Exception):
@@ -53,13 +53,17 @@ def usage(data: Mapping[str, Any]) -> Usage:
 
 def total_usage(replies: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
     """Return the numbers of prompt and completion tokens in several replies; None if a reply does not report them."""
-    found = [usage(data) for data in replies]
-    prompt = [one.n_prompt for one in found if one.n_prompt is not None]
-    completion = [one.n_completion for one in found if one.n_completion is not None]
-    return (
-        sum(prompt) if len(prompt) == len(found) else None,
-        sum(completion) if len(completion) == len(found) else None,
-    )
+    counts = [usage(data) for data in replies]
+    return _total(n.n_prompt for n in counts), _total(n.n_completion for n in counts)
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for n in counts:
+        if n is None:
+            return None
+        total += n
+    return total
 
 
 def count(value: object) -> int | None:
@@ -81,7 +85,7 @@ def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
     Raises:
         AnswerError: a choice is missing, was not asked for, or came twice with different contents.
     """
-    found: dict[int, Mapping[str, Any]] = {}
+    by_index: dict[int, Mapping[str, Any]] = {}
     listed = data.get("choices")
     for choice in listed if isinstance(listed, list) else []:
         if not isinstance(choice, Mapping):
@@ -90,13 +94,13 @@ def choices(data: Mapping[str, Any], n: int) -> list[Mapping[str, Any]]:
         index = count(choice.get("index", 0 if n == 1 else None))
         if index is None or index >= n:
             raise AnswerError(f"the answer holds a choice with index {shown(choice.get('index'))}; {n} were asked for")
-        if index in found and found[index] != choice:
+        if index in by_index and by_index[index] != choice:
             raise AnswerError(f"the answer holds choice {index} twice, with different contents")
-        found[index] = choice
-    missing = [index for index in range(n) if index not in found]
+        by_index[index] = choice
+    missing = [index for index in range(n) if index not in by_index]
     if missing:
         raise AnswerError(f"the answer lacks {len(missing)} of {n} choices, the first of them with index {missing[0]}")
-    return [found[index] for index in range(n)]
+    return [by_index[index] for index in range(n)]
 
 
 def logprob(value: object, *, what: str) -> float:
@@ -121,6 +125,10 @@ class Echo(NamedTuple):
 
     tokens: tuple[str, ...]
     logprobs: tuple[object, ...]
+
+    def cut(self, n: int) -> Echo:
+        """Return the first ``n`` tokens."""
+        return Echo(self.tokens[:n], self.logprobs[:n])
 
 
 def echo(choice: Mapping[str, Any]) -> Echo:
@@ -152,8 +160,8 @@ def check_refusal(choice: Mapping[str, Any]) -> None:
         RefusalError: the endpoint declined.
     """
     message = choice.get("message")
-    said = message.get("refusal") if isinstance(message, Mapping) else None
-    if isinstance(said, str) and said:
-        raise RefusalError(said, None)
+    refusal = message.get("refusal") if isinstance(message, Mapping) else None
+    if isinstance(refusal, str) and refusal:
+        raise RefusalError(refusal, None)
     if choice.get("finish_reason") == "content_filter":
         raise RefusalError("content filter", "content_filter")

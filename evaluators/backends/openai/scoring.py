@@ -1,5 +1,13 @@
 """Methods of asking an endpoint for the log-probabilities of options, from exact ones to upper bounds.
 
+The context "The nurse called" with the options " the engineer" and " the nurse"::
+
+    option_trie   The nurse called                 -> the log-probability of "the"
+                  The nurse called the             -> those of "engineer" and "nurse"
+    echo          The nurse called the engineer    -> every token with its log-probability
+                  The nurse called the nurse
+    first_token   (message) The nurse called       -> the most probable first tokens of an answer
+
 * ``option_trie``: completions with ``logprob_token_ids``. The options' tokens form a trie, and each inner node of it is
   a prompt. One token is generated, with the log-probabilities of exactly the tokens that may follow the node. The
   context comes from the endpoint's prefix cache, which ``echo`` switches off.
@@ -12,12 +20,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 from evaluators.backend import ChoiceRequest, Response
 from evaluators.backends.openai.client import Call
+from evaluators.backends.openai.generation import CHAT, COMPLETIONS, MAX_TOKENS, chat_tokens
 from evaluators.backends.openai.reading import (
     AnswerError,
     Echo,
@@ -30,32 +39,23 @@ from evaluators.backends.openai.reading import (
 )
 from evaluators.models.tokenizer import ModelTokenizer, Rows
 
-COMPLETIONS = "/completions"
-CHAT = "/chat/completions"
 # Temperature 1 leaves log-probabilities unchanged even if a server applies the sampling parameters to them.
-ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
+_ONE_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
 _MOST_TOKEN_IDS = 128
 _MOST_PROMPTS = 64
+_TOP_LOGPROBS = (20, 5)
+"""Numbers of alternatives to ask chat for: OpenAI gives at most 20, and some servers 5."""
 _ROUNDING = 1e-6
 _SPACES = " ▁"
 
 
-class Way(Protocol):
-    """A method of asking for option log-probabilities."""
+class OtherTokensError(AnswerError):
+    """An echo of other tokens than were sent."""
 
-    @property
-    def name(self) -> str:
-        """The name of the method, as it is recorded in results."""
-
-    def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """Return the calls to send, or why the request cannot be asked."""
-
-    def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
-        """Build the response from the replies to the calls, in the order of the calls.
-
-        Raises:
-            AnswerError: a reply does not hold what was asked for.
-        """
+    def __init__(self, tokens: Sequence[str], ids: Sequence[int]) -> None:
+        super().__init__("the endpoint gives back other tokens than it was sent")
+        self.tokens = tokens
+        self.ids = ids
 
 
 def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lists: bool) -> list[Call]:
@@ -65,7 +65,7 @@ def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lis
     return [
         Call(
             COMPLETIONS,
-            {"model": model, "prompt": list(part) if lists else part[0], **ONE_TOKEN, **rest},
+            {"model": model, "prompt": list(part) if lists else part[0], **_ONE_TOKEN, **rest},
             # The number of tokens in a text is not known.
             None if any(isinstance(prompt, str) for prompt in part) else sum(map(len, part)),
             len(part),
@@ -77,12 +77,19 @@ def _prompts(model: str, prompts: Sequence[Any], rest: Mapping[str, Any], *, lis
 def _listed(prompts: int, replies: Sequence[Mapping[str, Any]], *, lists: bool) -> list[Mapping[str, Any]]:
     """Return the choice for each of ``prompts`` prompts, from the replies to the calls of :func:`_prompts`."""
     size = _MOST_PROMPTS if lists else 1
-    found: list[Mapping[str, Any]] = []
+    of_prompts: list[Mapping[str, Any]] = []
     for start, data in zip(range(0, prompts, size), replies, strict=True):
-        found += choices(data, min(size, prompts - start))
-    for choice in found:
+        of_prompts += choices(data, min(size, prompts - start))
+    for choice in of_prompts:
         check_refusal(choice)
-    return found
+    return of_prompts
+
+
+def _rows(tokenizer: ModelTokenizer, request: ChoiceRequest, room: int | None) -> Rows:
+    rows = tokenizer.rows(request, room)
+    if isinstance(rows, str):
+        raise AnswerError(rows)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -93,17 +100,16 @@ class OptionTrie:
     tokenizer: ModelTokenizer
     lists: bool
     """True if one call may hold several prompts."""
-    room: int | None
+    room: int | None = None
     """Largest number of tokens that the model takes; None if unknown."""
     end_id: int | None = None
     """Id of the end token to score after each option, which takes one more prompt per option; None to leave it out."""
-    name: str = "option_trie"
+    name: ClassVar = "option_trie"
+    needs: ClassVar = "logprob_token_ids"
 
-    def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """Return calls with one prompt for each inner node of the trie, or why the request cannot be asked."""
+    def calls(self, request: ChoiceRequest) -> list[Call]:
+        """Return calls with one prompt for each inner node of the trie."""
         rows = self._rows(request)
-        if isinstance(rows, str):
-            return rows
         context = rows.ids[0][: rows.n_context]
         return [
             call
@@ -116,9 +122,10 @@ class OptionTrie:
             )
         ]
 
-    def _rows(self, request: ChoiceRequest) -> Rows | str:
+    def _rows(self, request: ChoiceRequest) -> Rows:
         # Leave room for the end token.
-        return self.tokenizer.rows(request, self.room - 1 if self.room and self.end_id is not None else self.room)
+        room = self.room - 1 if self.room and self.end_id is not None else self.room
+        return _rows(self.tokenizer, request, room)
 
     def _groups(self, trie: Mapping[tuple[int, ...], set[int]]) -> list[tuple[list[tuple[int, ...]], list[int]]]:
         """Group the nodes that share a call, with the union of the tokens that may follow them.
@@ -141,18 +148,16 @@ class OptionTrie:
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of the tokens along each option's path through the trie."""
         rows = self._rows(request)
-        if isinstance(rows, str):
-            raise AnswerError(rows)
         paths = [row[rows.n_context :] for row in rows.ids]
-        found: dict[tuple[tuple[int, ...], int], float] = {}
+        values: dict[tuple[tuple[int, ...], int], float] = {}
         answers = iter(replies)
         for nodes, ids in self._groups(_trie(paths, self.end_id)):
             for node, choice in zip(nodes, _listed(len(nodes), [next(answers)], lists=self.lists), strict=True):
-                values = _of_token_ids(choice)
-                found |= {(node, one): logprob(values[one], what=f"token {one}") for one in ids if one in values}
+                given = _of_token_ids(choice)
+                values |= {(node, id_): logprob(given[id_], what=f"token {id_}") for id_ in ids if id_ in given}
         try:
-            sums = [sum(found[tuple(path[:at]), path[at]] for at in range(len(path))) for path in paths]
-            ends = [None if self.end_id is None else found[tuple(path), self.end_id] for path in paths]
+            sums = [sum(values[tuple(path[:at]), path[at]] for at in range(len(path))) for path in paths]
+            ends = [None if self.end_id is None else values[tuple(path), self.end_id] for path in paths]
         except KeyError as error:
             raise AnswerError(f"the answer lacks the log-probability of token {error.args[0][1]}") from error
         return _scored(sums, tuple(map(len, paths)), rows.n_moved, replies, ends=tuple(ends))
@@ -162,8 +167,8 @@ def _trie(paths: Sequence[Sequence[int]], end_id: int | None) -> dict[tuple[int,
     """Return the tokens that may follow each inner node of the trie; a node is the tuple of tokens that lead to it."""
     trie: dict[tuple[int, ...], set[int]] = {}
     for path in paths:
-        for at, one in enumerate(path):
-            trie.setdefault(tuple(path[:at]), set()).add(one)
+        for at, token in enumerate(path):
+            trie.setdefault(tuple(path[:at]), set()).add(token)
         if end_id is not None:
             trie.setdefault(tuple(path), set()).add(end_id)
     return trie
@@ -185,32 +190,27 @@ class EchoIds:
     model: str
     tokenizer: ModelTokenizer
     lists: bool
-    room: int | None
     as_ids: bool
     """True if the endpoint can write tokens as ``token_id:N``."""
-    name: str = "echo"
+    room: int | None = None
+    name: ClassVar = "echo"
+    needs: ClassVar = "echo"
 
-    def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """Return calls with one prompt per option, or why the request cannot be asked."""
+    def calls(self, request: ChoiceRequest) -> list[Call]:
+        """Return calls with one prompt per option."""
         # Leave room for the token that the endpoint generates after the prompt.
-        rows = self.tokenizer.rows(request, None if self.room is None else self.room - 1)
-        return rows if isinstance(rows, str) else _prompts(self.model, rows.ids, self._rest, lists=self.lists)
-
-    @property
-    def _rest(self) -> dict[str, Any]:
+        rows = _rows(self.tokenizer, request, None if self.room is None else self.room - 1)
         flag = {"return_tokens_as_token_ids": True} if self.as_ids else {}
-        return {"echo": True, "logprobs": 1, **flag}
+        return _prompts(self.model, rows.ids, {"echo": True, "logprobs": 1, **flag}, lists=self.lists)
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of each option's tokens."""
-        rows = self.tokenizer.rows(request)
-        if isinstance(rows, str):
-            raise AnswerError(rows)
+        rows = _rows(self.tokenizer, request, None)
         sums = []
         for ids, choice in zip(rows.ids, _listed(len(rows.ids), replies, lists=self.lists), strict=True):
             given = echo(choice)
             if not echoes(given.tokens, ids, self.tokenizer):
-                raise AnswerError("the endpoint gives back other tokens than it was sent")
+                raise OtherTokensError(given.tokens, ids)
             sums.append(_sum(given, rows.n_context, len(ids)))
         return _scored(sums, tuple(len(ids) - rows.n_context for ids in rows.ids), rows.n_moved, replies)
 
@@ -219,14 +219,14 @@ def echoes(tokens: Sequence[str], ids: Sequence[int], tokenizer: ModelTokenizer)
     """Return True if the tokens that came back begin with those that were sent."""
     if len(tokens) < len(ids):
         return False
-    return all(_is_token(token, one, tokenizer) for token, one in zip(tokens, ids, strict=False))
+    return all(_is_token(token, id_, tokenizer) for token, id_ in zip(tokens, ids, strict=False))
 
 
-def _is_token(token: str, one: int, tokenizer: ModelTokenizer) -> bool:
+def _is_token(token: str, id_: int, tokenizer: ModelTokenizer) -> bool:
     number = token_id(token)
     if number is not None:
-        return number == one
-    text = str(tokenizer.pretrained.decode([one]))
+        return number == id_
+    text = str(tokenizer.pretrained.decode([id_]))
     # Servers write a token with or without its space, and differ in how they write a part of a character.
     return "\ufffd" in text or token.startswith("bytes:") or token.strip(" ▁Ġ") == text.strip(" ▁Ġ")
 
@@ -237,32 +237,38 @@ class EchoText:
 
     model: str
     lists: bool
-    name: str = "echo_text"
+    name: ClassVar = "echo_text"
+    needs: ClassVar = "echo"
 
-    def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """Return calls for the context alone and with each option, or why the request cannot be asked.
-
-        The context alone shows which of its tokens an option changes.
-        """
-        texts = [request.prompt, *(request.prompt + option for option in request.options)]
+    def calls(self, request: ChoiceRequest) -> list[Call]:
+        """Return calls for the context alone, which shows the tokens that an option changes, and with each option."""
         if not request.prompt:
-            return "the context is empty; name the model's --tokenizer"
-        return _prompts(self.model, texts, {"echo": True, "logprobs": 1}, lists=self.lists)
+            raise AnswerError("the context is empty; name the model's --tokenizer")
+        return _prompts(self.model, self._texts(request), {"echo": True, "logprobs": 1}, lists=self.lists)
+
+    def _texts(self, request: ChoiceRequest) -> list[str]:
+        return [request.prompt, *(request.prompt + option for option in request.options)]
+
+    def echoed(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> list[Echo]:
+        """Return the tokens of the context and of each option after it, as the endpoint gives them back."""
+        texts = self._texts(request)
+        given = [echo(choice) for choice in _listed(len(texts), replies, lists=self.lists)]
+        return [one.cut(n_echoed(one.tokens, text)) for one, text in zip(given, texts, strict=True)]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Sum the log-probabilities of the tokens after those that the context and all options have in common."""
-        texts = [request.prompt, *(request.prompt + option for option in request.options)]
-        found = [echo(choice) for choice in _listed(len(texts), replies, lists=self.lists)]
-        rows = [given.tokens[: n_echoed(given.tokens, text)] for given, text in zip(found, texts, strict=True)]
-        columns = enumerate(zip(*rows, strict=False))
-        n_common = next((place for place, tokens in columns if len(set(tokens)) > 1), min(map(len, rows)))
+        context, *options = self.echoed(request, replies)
+        columns = enumerate(zip(context.tokens, *(one.tokens for one in options), strict=False))
+        shortest = min(len(one.tokens) for one in (context, *options))
+        n_common = next((place for place, tokens in columns if len(set(tokens)) > 1), shortest)
         if n_common == 0:
             raise AnswerError("context and options share no token")
-        for option, row in zip(request.options, rows[1:], strict=True):
-            if len(row) == n_common:
+        for option, given in zip(request.options, options, strict=True):
+            if len(given.tokens) == n_common:
                 raise AnswerError(f"option '{option}' has no tokens of its own")
-        sums = [_sum(given, n_common, len(row)) for given, row in zip(found[1:], rows[1:], strict=True)]
-        return _scored(sums, tuple(len(row) - n_common for row in rows[1:]), len(rows[0]) - n_common, replies)
+        counts = tuple(len(given.tokens) - n_common for given in options)
+        sums = [_sum(given, n_common, len(given.tokens)) for given in options]
+        return _scored(sums, counts, len(context.tokens) - n_common, replies)
 
 
 def n_echoed(tokens: Sequence[str], text: str) -> int:
@@ -287,22 +293,24 @@ class FirstToken:
     """The scoring of options by chat with ``top_logprobs``."""
 
     model: str
-    top: int
+    tokenizer: ModelTokenizer | None
+    """Tokenizer that counts the tokens of a prompt; None if the user named none."""
+    top: int = _TOP_LOGPROBS[0]
     """Number of alternatives to ask for."""
-    max_tokens: str
+    max_tokens: str = MAX_TOKENS[0]
     """Name of the endpoint's parameter for the largest number of tokens to generate."""
-    n_tokens: Callable[[str], int | None]
-    """Function that counts the tokens of a prompt; it returns None if it cannot."""
-    name: str = "first_token"
+    name: ClassVar = "first_token"
+    needs: ClassVar = "top_logprobs"
+    lists: ClassVar = False
 
-    def calls(self, request: ChoiceRequest) -> list[Call] | str:
-        """Return the one call to send, or why the request cannot be asked."""
+    def calls(self, request: ChoiceRequest) -> list[Call]:
+        """Return the one call to send."""
         options = [option.lstrip() for option in request.options]
         for place, option in enumerate(options):
             if not option:
-                return f"option '{request.options[place]}' is empty"
+                raise AnswerError(f"option '{request.options[place]}' is empty")
             if option in options[:place]:
-                return f"option '{option}' is there twice"
+                raise AnswerError(f"option '{option}' is there twice")
         body = {
             "model": self.model,
             "messages": [{"role": "user", "content": request.prompt}],
@@ -311,19 +319,19 @@ class FirstToken:
             "top_logprobs": self.top,
             self.max_tokens: 1,
         }
-        return [Call(CHAT, body, self.n_tokens(request.prompt), 1)]
+        return [Call(CHAT, body, chat_tokens(self.tokenizer, request.prompt))]
 
     def read(self, request: ChoiceRequest, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Read the log-probability of each option's first token, or an upper bound on it."""
         (choice,) = choices(replies[0], 1)
         check_refusal(choice)
-        found = first_tokens(choice)
-        rest = max(0.0, 1.0 - sum(map(math.exp, found.values()))) + _ROUNDING
-        unseen = min(min(found.values()), math.log(rest))
+        alternatives = _first_tokens(choice)
+        rest = max(0.0, 1.0 - sum(map(math.exp, alternatives.values()))) + _ROUNDING
+        unseen = min(min(alternatives.values()), math.log(rest))
         options = [option.lstrip() for option in request.options]
         values, bounds = [], []
         for option in options:
-            token = _first_of(option, found)
+            token = _first_of(option, alternatives)
             if token is None:
                 values.append(unseen)
                 bounds.append(True)
@@ -332,40 +340,66 @@ class FirstToken:
             sharing = [other for other in options if other.startswith(bare)]
             if len(sharing) > 1:
                 raise AnswerError(f"options {', '.join(sharing)} begin with the same token; use letters as options")
-            values.append(found[token])
+            values.append(alternatives[token])
             bounds.append(bare != option)
         counts = tuple(None if bound else 1 for bound in bounds)
         return _scored(values, counts, None, replies, tuple(bounds))
 
 
-def first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
-    """Return the alternatives for the first token of a choice, with their log-probabilities.
-
-    Raises:
-        AnswerError: the choice holds no alternatives.
-    """
+def _first_tokens(choice: Mapping[str, Any]) -> dict[str, float]:
+    """Return the alternatives for the first token of a choice, with their log-probabilities."""
     held = choice.get("logprobs")
     content = held.get("content") if isinstance(held, Mapping) else None
     first = content[0] if isinstance(content, list) and content else None
     if not isinstance(first, Mapping):
         raise AnswerError("the answer holds no log-probabilities")
     listed = first.get("top_logprobs")
-    found: dict[str, float] = {}
+    alternatives: dict[str, float] = {}
     for entry in (first, *(listed if isinstance(listed, list) else [])):
         if isinstance(entry, Mapping) and isinstance(entry.get("token"), str):
             value = logprob(entry.get("logprob"), what=f"'{entry['token']}'")
             if value > -math.inf:
-                found[entry["token"]] = max(value, found.get(entry["token"], -math.inf))
-    if not found or not isinstance(listed, list) or not listed:
+                alternatives[entry["token"]] = max(value, alternatives.get(entry["token"], -math.inf))
+    if not alternatives or not isinstance(listed, list) or not listed:
         raise AnswerError("the answer holds no top_logprobs")
-    return found
+    return alternatives
 
 
-def _first_of(option: str, found: Mapping[str, float]) -> str | None:
+def _first_of(option: str, tokens: Mapping[str, float]) -> str | None:
     """Return the longest token that an option begins with, as it stands or else without the token's leading space."""
-    exact = [token for token in found if token and option.startswith(token)]
-    spaced = [token for token in found if token.lstrip(_SPACES) and option.startswith(token.lstrip(_SPACES))]
+    exact = [token for token in tokens if token and option.startswith(token)]
+    spaced = [token for token in tokens if token.lstrip(_SPACES) and option.startswith(token.lstrip(_SPACES))]
     return max(exact or spaced, key=len, default=None)
+
+
+Way: TypeAlias = OptionTrie | EchoIds | EchoText | FirstToken
+"""A method: ``calls`` returns the calls for a request, and ``read`` the response from the replies in their order.
+
+Both raise an ``AnswerError`` if the request cannot be asked, or a reply does not hold what was asked for. ``needs`` is
+the parameter that an endpoint must serve.
+"""
+
+
+def ways_of(
+    api: str, model: str, tokenizer: ModelTokenizer | None, room: int | None = None, end_id: int | None = None
+) -> list[Way]:
+    """Return the methods that an endpoint may support through an API, the best ones first.
+
+    Args:
+        api: ``chat`` or ``completions``.
+        model: Id of the model at the endpoint.
+        tokenizer: Tokenizer of the model; None if the user named none.
+        room: Largest number of tokens that the model takes; None if unknown.
+        end_id: Id of the end token to score after each option; None to leave it out.
+    """
+    if api == "chat":
+        return [FirstToken(model, tokenizer, top, name) for name in MAX_TOKENS for top in _TOP_LOGPROBS]
+    if tokenizer is None:
+        return [EchoText(model, lists) for lists in (True, False)]
+    return [
+        *(OptionTrie(model, tokenizer, lists, room, end_id) for lists in (True, False)),
+        *(EchoIds(model, tokenizer, lists, as_ids, room) for lists in (True, False) for as_ids in (True, False)),
+    ]
 
 
 def _sum(given: Echo, start: int, end: int) -> float:

@@ -1,9 +1,9 @@
-"""Turns requests of either kind into calls, and the replies to these into a response."""
+"""The methods by which an endpoint is asked for choices and for texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from biasboard.ground.errors import RunError
@@ -11,30 +11,65 @@ from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.backends.openai.client import Call, RejectedError
 from evaluators.backends.openai.generation import Generation
 from evaluators.backends.openai.reading import AnswerError, RefusalError, total_usage
-from evaluators.backends.openai.scoring import Way
+from evaluators.backends.openai.scoring import FirstToken, Way
 
 _FILTERED = ("content_filter", "content_policy_violation")
 
 
 @dataclass(frozen=True)
-class Ways:
-    """The methods by which an endpoint is asked for choices and for texts."""
+class Methods:
+    """The methods that work at an endpoint, as it was probed, or that may work before it is."""
 
     choice: Way | None
     """Method for option log-probabilities; None if the endpoint returns none."""
     generation: Generation
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why better methods are not used, by the name of the method."""
 
-    def calls(self, request: Request) -> list[Call] | str:
-        """Return the calls to send, or why the request cannot be asked."""
+    @property
+    def api(self) -> str:
+        """The interface that all requests go to: ``chat`` or ``completions``."""
+        return self.generation.api
+
+    @property
+    def option_scoring(self) -> str | None:
+        """The name of the method for option log-probabilities; None if no method works."""
+        return self.choice.name if self.choice else None
+
+    @property
+    def top_logprobs(self) -> int:
+        """The number of alternatives that chat returns for the first token; 0 if it is not used."""
+        return self.choice.top if isinstance(self.choice, FirstToken) else 0
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The methods as they are recorded in a result."""
+        settings = {
+            "api": self.api,
+            "option_scoring": self.option_scoring or "none",
+            "prompts_per_call": "many" if self.choice and self.choice.lists else "one",
+            "max_tokens_parameter": self.generation.max_tokens,
+        }
+        if self.top_logprobs:
+            settings["top_logprobs"] = str(self.top_logprobs)
+        if self.generation.unknown:
+            settings["parameters_left_out"] = ", ".join(sorted(self.generation.unknown))
+        return settings | {f"not_{way}": reason for way, reason in self.reasons.items()}
+
+    def calls(self, request: Request) -> list[Call]:
+        """Return the calls to send.
+
+        Raises:
+            AnswerError: the request cannot be asked.
+        """
         if not isinstance(request, ChoiceRequest):
             return self.generation.calls(request)
         if self.choice is None:
-            return "the endpoint returns no log-probabilities; use a prompt that is answered in text"
+            raise AnswerError("the endpoint returns no log-probabilities; use a prompt that is answered in text")
         return self.choice.calls(request)
 
     def response(self, request: Request, replies: Sequence[Mapping[str, Any]]) -> Response:
         """Build the response to a request from the replies to all its calls, in the order of the calls."""
-        n_prompt, n_completion = total_usage(replies)
         try:
             if isinstance(request, ChoiceRequest):
                 assert self.choice is not None
@@ -45,6 +80,7 @@ class Ways:
         except RecursionError:
             return failed("the answer is nested too deep to read")
         except RefusalError as error:
+            n_prompt, n_completion = total_usage(replies)
             return Response(
                 status="refused",
                 error=error.reason,
