@@ -10,22 +10,22 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from builders.dataset.card import Card, CardTable
-from builders.dataset.output import Draft, DraftSplit, write_dataset
+from builders.dataset.output import DraftSplit, write_dataset
 from evaluators.backend import ChoiceRequest, Response
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.measure.records import exchange_of, records_of
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.runs.plan.selection import select
 from evaluators.tasks.labels.classification_task import TASK
-from schemas.documents.dataset import Source, Suite
+from schemas.documents.dataset import Suite
 from schemas.documents.record import Reading, Record
 from schemas.documents.result import Metric
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import ContentFree, LabelItem
+from tests.evaluators.made_draft import made_draft
+from tests.schemas import examples
 
-NOTE = "Made by a test."
 WORDS = (
     "ash",
     "birch",
@@ -152,41 +152,15 @@ def made_dataset(
     version: str = "1.0.0",
 ) -> Path:
     """Write a dataset with the suite *tasks*."""
-    source = Source(name="t", address="t", revision=None, sha256=None, licence="Apache-2.0", redistributable=True)
-    draft = Draft(
-        name="tasks",
-        benchmark="superni",
-        version=version,
-        title="Tasks",
-        builder="tests",
-        builder_version="1.0",
-        parameters={},
-        seed=None,
-        sources=(source,),
-        generator_model=None,
-        licence="apache-2.0",
-        publish_refusal=None,
-        human_validated=False,
-        splits=tuple(
+    draft = made_draft(
+        (
             DraftSplit(config=config, split=split, item_shape="label", items=items(config, split))
             for config in configs
             for split in splits
         ),
-        rejects=(),
-        reject_rules=(),
-        flag_rules=(),
-        card=Card(
-            data_statement=NOTE,
-            how_built=NOTE,
-            licence_terms=NOTE,
-            intended_use=NOTE,
-            out_of_scope_use=NOTE,
-            known_limits=NOTE,
-            balance=CardTable(header=("task", "items"), rows=()),
-            citation=NOTE,
-            task_categories=("text-classification",),
-            tags=("bias",),
-        ),
+        name="tasks",
+        benchmark="superni",
+        version=version,
         suites=(Suite(name="tasks", configs=tuple(configs)),),
     )
     write_dataset(draft, folder)
@@ -303,24 +277,11 @@ def simple(
     )
 
 
-def _first_record() -> Record:
-    request = ChoiceRequest(prompt="p", options=("a", "b"), outcomes=("a", "b"))
-    exchange = exchange_of(request, Response(status="answered"), show_prompt=True, chat=False)
-    return Record(
-        item_id="one",
-        config="made",
-        split="test",
-        status="scored",
-        truncated=False,
-        reason=None,
-        cluster="one",
-        pair_id=None,
-        target="a",
-        reference="a",
-        groups={},
-        exchanges=(exchange,),
-        reading=None,
-    )
-
-
-SIMPLE = _first_record()
+_ASKED = ChoiceRequest(prompt="p", options=("a", "b"), outcomes=("a", "b"))
+SIMPLE = replace(
+    examples.record(),
+    config="made",
+    pair_id=None,
+    exchanges=(exchange_of(_ASKED, Response(status="answered"), show_prompt=True, chat=False),),
+)
+"""What ``simple`` changes."""

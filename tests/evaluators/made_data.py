@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from biasboard.ground import strict_json
 from evaluators.task import Task
-from schemas.documents.dataset import SCHEMA_VERSION, Manifest, Source, SplitEntry
 from schemas.documents.item_shape import Item
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files import contract, tables
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
+from tests.schemas import examples
 
 PRONOUNS: Mapping[str, str] = {"masculine": "he", "feminine": "she"}
 
@@ -60,49 +61,21 @@ def write_dataset(
     folder: Path, items: Mapping[str, Sequence[CoreferenceItem]], *, name: str = "made", redistributable: bool = True
 ) -> Path:
     """A dataset folder with one split ``test`` per config."""
-    splits = []
-    for config, rows in items.items():
-        path = f"data/{config}/test-00000-of-00001.parquet"
-        tables.write_rows(folder / path, list(rows), CoreferenceItem)
-        splits.append(
-            SplitEntry(
-                config=config,
-                split="test",
-                item_shape="coreference",
-                path=path,
-                n_items=len(rows),
-                content_sha256=tables.content_sha256(rows),
-            )
-        )
-    manifest = Manifest(
-        schema_version=SCHEMA_VERSION,
+    splits = tuple(examples.split_entry(rows, config) for config, rows in items.items())
+    for entry, rows in zip(splits, items.values(), strict=True):
+        tables.write_rows(folder / entry.path, list(rows), CoreferenceItem)
+    made = examples.manifest(())
+    manifest = replace(
+        made,
         name=name,
-        benchmark="synthbias",
-        version="1.0.0",
         title="Made by a test",
-        builder="tests",
-        builder_version="1.0",
         parameters={},
         seed=None,
-        sources=(
-            Source(
-                name="tests",
-                address="tests",
-                revision=None,
-                sha256=None,
-                licence="Apache-2.0",
-                redistributable=redistributable,
-            ),
-        ),
-        generator_model=None,
-        licence="Apache-2.0",
+        sources=tuple(replace(source, revision=None, redistributable=redistributable) for source in made.sources),
         redistributable=redistributable,
         publish_refusal=None if redistributable else "the licence forbids it",
-        human_validated=False,
-        splits=tuple(splits),
+        splits=splits,
         content_sha256=strict_json.sha256([entry.content_sha256 for entry in splits]),
-        rejects=(),
-        flags=(),
     )
     strict_json.write(folder / "dataset.json", contract.dump(manifest))
     return folder

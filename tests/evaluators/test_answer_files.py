@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
 
-from evaluators.__main__ import app
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend as open_replay
@@ -25,6 +23,7 @@ from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import Model
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -35,11 +34,6 @@ N_REQUESTS = 2 * N_PAIRS * 2  # two sides, two orders
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "data", {"type2": made_items(N_PAIRS)})
-
-
-def evaluators(*arguments: str | Path) -> Result:
-    """The command line, without the second that a process of its own takes to start."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def scored(dataset: Path, out: Path, backend: Backend, cache: Path | None = None) -> Run:

@@ -11,9 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from evaluators.__main__ import app
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.options import RunOptions
@@ -27,6 +25,7 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model, Normalisation
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 
@@ -38,12 +37,6 @@ N_REQUESTS = 2 * N_PAIRS * 2  # two sides, two orders
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "data", {"type2": made_items(N_PAIRS)})
-
-
-def evaluators(*arguments: str | Path, cache: Path | None = None) -> Result:
-    """The command line, without the second that a process of its own takes to start."""
-    variables = {} if cache is None else {"BIASBOARD_CACHE": str(cache)}
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=variables)
 
 
 def scored(
@@ -122,7 +115,9 @@ def test_the_command_line_takes_the_cache_as_option_and_from_the_environment(dat
         ("second", ("--normalisation", "token_mean"), cache),
         ("third", ("--limit", "20"), cache),
     ):
-        done = evaluators(*command, "--out", tmp_path / out, *more, cache=variable)
+        done = evaluators(
+            *command, "--out", tmp_path / out, *more, env={"BIASBOARD_CACHE": str(variable) if variable else None}
+        )
         assert done.exit_code == 0, done.stderr
         (result,) = (tmp_path / out).rglob("result.json")
         n_attempts = json.loads(result.read_text())["usage"]["n_attempts"]
@@ -248,7 +243,7 @@ def test_info_counts_models_kinds_and_ages(tmp_path: Path) -> None:
     assert (empty["n_choices"], empty["n_bytes"], empty["oldest_seconds"]) == (0, 0, None)
     assert found["n_answers"] == 4
     assert 0 < one["n_bytes"] < found["n_bytes"] == path.stat().st_size
-    shown = evaluators("cache", "info", cache=path)
+    shown = evaluators("cache", "info", env={"BIASBOARD_CACHE": str(path)})
     assert "3 choices and 1 generations" in shown.stdout
     assert "4 answers of tests/one, tests/empty" in shown.stdout
     assert sorted(file.name for file in tmp_path.iterdir()) == ["cache.sqlite"]

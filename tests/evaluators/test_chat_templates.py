@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from biasboard.ground.errors import ConfigError
-from evaluators.__main__ import app
 from evaluators.models.tokenizer import load_tokenizer
 from tests.evaluators.fake_endpoint import save_tokenizer
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
 
 USER = "{% for m in messages %}<u>{{ m['content'] | trim }}</u>{% endfor %}"
@@ -85,7 +84,7 @@ def test_the_command_line_refuses_it_before_anything_is_asked(tmp_path: Path) ->
         "--out",
         str(tmp_path / "runs"),
     ]
-    ended = CliRunner().invoke(app, ["run", *options, *dataset, "--chat", "--tokenizer", str(tmp_path / "tokenizer")])
+    ended = evaluators("run", *options, *dataset, "--chat", "--tokenizer", tmp_path / "tokenizer")
     assert ended.exit_code == 1
     assert "error: the tokenizer's chat template leaves out the prompt" in ended.output
     assert not (tmp_path / "runs").exists()

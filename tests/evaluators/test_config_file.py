@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from evaluators.__main__ import app
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
 
 REPOSITORY = Path(__file__).parents[2]
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["run", *map(str, arguments)])
+run = partial(evaluators, "run")
 
 
 @pytest.fixture(autouse=True)

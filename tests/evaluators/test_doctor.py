@@ -6,20 +6,20 @@ import importlib.metadata
 import json
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from evaluators.__main__ import app
 from evaluators.backend import Response
 from evaluators.commands.installation import extra_of
 from evaluators.models.parity import compare, made_requests, tolerance_for
 from evaluators.stores.store import ResponseStore
 from tests.commands import REPOSITORY, run
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import save_tiny_llama
 from tests.terminal import without_progress
@@ -27,8 +27,7 @@ from tests.terminal import without_progress
 SECRET = "sk-made-up-0123456789abcdef"
 
 
-def doctor(*arguments: str | Path, env: Mapping[str, str | None] | None = None) -> Result:
-    return CliRunner().invoke(app, ["doctor", *map(str, arguments)], env=env)
+doctor = partial(evaluators, "doctor")
 
 
 def lines(result: Result) -> dict[str, dict[str, Any]]:

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from evaluators.__main__ import app
 from evaluators.backend import TokenCount
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.earlier_answers import StoredAnswers
@@ -24,6 +22,7 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
@@ -35,10 +34,6 @@ N_REQUESTS = 60 * 2
 def dataset(tmp_path: Path) -> Path:
     items = {"type1": made_items(30, ambiguous=True), "type2": made_items(30)}
     return write_dataset(tmp_path / "data", items)
-
-
-def evaluators(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def selected(dataset: Path, limit: int | None = None) -> Selection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric, Normalisation
 from schemas.files.record_columns import RecordColumns
 from tests.evaluators.made_data import made_records
+from tests.schemas import examples
 
 GUARD = ("guard", "nurse", "masculine", 0.8)
 GOLDEN_PROMPTS = ["e47ef4d28676", "2e84c98d9442", "47756ed57639", "705a289254e3", "49c4e7d6de18"]
@@ -31,29 +33,18 @@ def unscored(record: Record) -> Record:
     return replace(record, status="failed", reason="connection cut", reading=None)
 
 
-def exchange(logprobs: tuple[float | None, ...], **changes: object) -> Exchange:
+def exchange(logprobs: tuple[float | None, ...], **changes: Any) -> Exchange:
     n = len(logprobs)
-    sound = Exchange(
-        kind="choice",
-        request_sha256="0" * 64,
-        prompt="x",
+    sound = replace(
+        examples.exchange(),
         outcomes=("guard", "construction worker")[:n],
         options=(" guard.", " construction worker.")[:n],
         option_logprobs=logprobs,
         option_end_logprobs=(-0.5, -2.5)[:n],
         option_token_counts=(1, 20)[:n],
         option_byte_counts=(7, 21)[:n],
-        option_is_bound=(),
-        n_moved_tokens=0,
-        text=None,
-        finish_reason=None,
-        sample=None,
-        n_prompt_tokens=3,
-        n_completion_tokens=0,
-        status="answered",
-        error=None,
     )
-    return replace(sound, **changes)  # type: ignore[arg-type]
+    return replace(sound, **changes)
 
 
 def test_an_orphan_leaves_pairs_but_counts_for_accuracy() -> None:

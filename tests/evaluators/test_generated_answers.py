@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
-from evaluators.__main__ import app
 from evaluators.backend import (
     Backend,
     Capability,
@@ -38,42 +34,27 @@ from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verification import verified_entry
-from schemas.documents.record import Exchange, Record
+from schemas.documents.record import Exchange
 from schemas.documents.result import Model
-from schemas.files import contract, tables
+from schemas.files import contract
+from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from schemas.items.coreference import CoreferenceItem
+from tests.commands import output_of
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.leaderboard.known import MadeKeys
+from tests.schemas import examples
+from tests.sites import copy_site
 
 UNDETERMINED = "undetermined"
 TWO = ("guard", "nurse")
 THREE = ("guard", "nurse", UNDETERMINED)
 
 
-def generated(text: str | None, outcomes: tuple[str, ...], **changes: object) -> Exchange:
-    sound = Exchange(
-        kind="generate",
-        request_sha256="0" * 64,
-        prompt="x",
-        outcomes=outcomes,
-        options=(),
-        option_logprobs=(),
-        option_end_logprobs=(),
-        option_token_counts=(),
-        option_byte_counts=(),
-        option_is_bound=(),
-        n_moved_tokens=None,
-        text=text,
-        finish_reason="stop",
-        sample=None,
-        n_prompt_tokens=3,
-        n_completion_tokens=1,
-        status="answered",
-        error=None,
-    )
-    return replace(sound, **changes)  # type: ignore[arg-type]
+def generated(text: str | None, outcomes: tuple[str, ...], **changes: Any) -> Exchange:
+    return replace(examples.generated_exchange(text, outcomes), **changes)
 
 
 def test_the_distribution_is_the_share_of_orders() -> None:
@@ -213,7 +194,7 @@ def test_a_text_that_was_changed_is_found_out(tmp_path: Path) -> None:
     first = next(index for index, record in enumerate(records) if record.status == "scored")
     changed = replace(records[first].exchanges[0], text="the cat")
     records[first] = replace(records[first], exchanges=(changed, *records[first].exchanges[1:]))
-    tables.write_rows(folder / "records.parquet", records, Record)
+    write_records(folder / "records.parquet", records)
     sound = replace(result.records, sha256=sha256_file(folder / "records.parquet"))
     strict_json.write(folder / "result.json", contract.dump(replace(result, records=sound)))
     with pytest.raises(DataError, match=r"status is 'scored', its answers give 'unparsed'"):
@@ -224,10 +205,10 @@ def test_a_model_without_options_and_a_normalisation_of_texts_are_refused(tmp_pa
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(4)})
     options = ("run", "--dataset", str(dataset), "--prompt", "mcq2-generate-v1", "--out", str(tmp_path / "runs"))
     other = [option.replace("mcq2-generate-v1", "intrinsic-v1") for option in options]
-    done = CliRunner().invoke(app, [*other, "--backend", "baseline", "--model", "echo"])
+    done = evaluators(*other, "--backend", "baseline", "--model", "echo")
     assert done.exit_code == 1
     assert "cannot do option_logprobs, which prompt 'intrinsic-v1' needs" in done.output
-    done = CliRunner().invoke(app, [*options, "--backend", "baseline", "--model", "uniform", "--normalisation", "sum"])
+    done = evaluators(*options, "--backend", "baseline", "--model", "uniform", "--normalisation", "sum")
     assert done.exit_code == 1
     assert "generated texts, which have no normalisation; leave out --normalisation" in done.output
 
@@ -236,18 +217,11 @@ def test_texts_of_a_language_model_reach_the_board(tmp_path: Path, repository: P
     pytest.importorskip("torch", reason="the extra hf is not installed")
     dataset = write_dataset(tmp_path / "datasets" / "made", {"type2": made_items(20)})
     model = save_tiny_llama(tmp_path / "tiny-llama")
-    shutil.copytree(repository / "site" / "docs", tmp_path / "site" / "docs")
-    shutil.copy(repository / "site" / "mkdocs.yml", tmp_path / "site")
-
-    def python_m(module: str, *arguments: str | Path, status: int = 0) -> str:
-        command = [sys.executable, "-m", module, *map(str, arguments)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=repository)
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout + done.stderr
+    copy_site(tmp_path)
 
     runs = tmp_path / "runs"
     asked = ("run", "--dataset", dataset, "--backend", "transformers", "--model", model, "--device", "cpu")
-    printed = python_m("evaluators", *asked, "--prompt", "mcq2-generate-v1", "--out", runs, status=3)
+    printed = output_of("-m", "evaluators", *asked, "--prompt", "mcq2-generate-v1", "--out", runs, status=3)
     assert "mode:generation|k:2" in printed
     assert "0 of 40 answers on type2 could be read" in printed
     (path,) = runs.rglob("result.json")
@@ -257,8 +231,8 @@ def test_texts_of_a_language_model_reach_the_board(tmp_path: Path, repository: P
     # A model with random weights says nothing that could be read: that is no score, and no failure either.
     assert result["counts"]["failed"] == 0
     assert result["counts"]["items"] == 40
-    python_m("schemas.validate", runs)
-    python_m("evaluators", "rescore", path.parent)
+    output_of("-m", "schemas.validate", runs)
+    output_of("-m", "evaluators", "rescore", path.parent)
     options = ("--results", tmp_path / "none", "--runs", runs, "--datasets", dataset.parent)
-    python_m("leaderboard", "build", *options, "--site", tmp_path / "site", "--out", tmp_path / "built")
+    output_of("-m", "leaderboard", "build", *options, "--site", tmp_path / "site", "--out", tmp_path / "built")
     assert "local/tiny-llama" in (tmp_path / "built" / "benchmarks" / "synthbias.html").read_text(encoding="utf-8")

@@ -19,7 +19,8 @@ from evaluators.backends.clip.backend import BATCH
 from evaluators.runs.measure.measuring import metric_definitions
 from schemas.documents.record import Record
 from schemas.files.pictures import decoded
-from schemas.files.tables import read_rows, write_rows
+from schemas.files.record_files import write_records
+from schemas.files.tables import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
 from tests.builders.image_files import cifar_folder
@@ -235,7 +236,7 @@ def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Pat
         replace(one, exchanges=other.exchanges, reading=other.reading)
         for one, other in zip(records[:2], records[1::-1], strict=True)
     ]
-    write_rows(forged / "records.parquet", records, Record)
+    write_records(forged / "records.parquet", records)
     shutil.copy(folder / "corrections.json", forged)
     result = told(folder)
     result["records"]["sha256"] = sha256_file(forged / "records.parquet")

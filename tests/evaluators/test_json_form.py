@@ -13,8 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from biasboard.ground import strict_json
-from builders.dataset.card import Card, CardTable
-from builders.dataset.output import Draft, DraftSplit, write_dataset
+from builders.dataset.output import DraftSplit, write_dataset
 from evaluators.backend import GenerateRequest, Response
 from evaluators.runs.ask.pipeline import run
 from evaluators.runs.plan.options import RunOptions
@@ -24,16 +23,15 @@ from evaluators.tasks.instructions.instruction_task import TASK
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
-from schemas.documents.dataset import Source
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from schemas.items.instruction import InstructionItem
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, Received
+from tests.evaluators.made_draft import made_draft
 from tests.evaluators.openai_runs import SERVES, error, opened
 
 SCHEMA = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
-NOTE = "Made by a test."
 
 
 def made(n: int, json_schema: str | None = SCHEMA) -> list[GenerateRequest]:
@@ -135,37 +133,8 @@ def items(n: int) -> list[InstructionItem]:
 
 
 def requests_dataset(folder: Path, n: int) -> Path:
-    draft = Draft(
-        name="wanted",
-        benchmark="writing",
-        version="1.0.0",
-        title="Wanted",
-        builder="tests",
-        builder_version="1.0",
-        parameters={},
-        seed=None,
-        sources=(Source(name="t", address="t", revision=None, sha256=None, licence="MIT", redistributable=True),),
-        generator_model=None,
-        licence="mit",
-        publish_refusal=None,
-        human_validated=False,
-        splits=(DraftSplit(config="all", split="requests", item_shape="instruction", items=items(n)),),
-        rejects=(),
-        reject_rules=(),
-        flag_rules=(),
-        card=Card(
-            data_statement=NOTE,
-            how_built=NOTE,
-            licence_terms=NOTE,
-            intended_use=NOTE,
-            out_of_scope_use=NOTE,
-            known_limits=NOTE,
-            citation=NOTE,
-            balance=CardTable(header=("",), rows=()),
-            task_categories=("text-generation",),
-            tags=(),
-        ),
-    )
+    split = DraftSplit(config="all", split="requests", item_shape="instruction", items=items(n))
+    draft = made_draft([split], name="wanted", benchmark="writing")
     write_dataset(draft, folder)
     return folder
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from evaluators.__main__ import app
 from evaluators.task import load_task
 from tests import commands
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
 
@@ -27,7 +27,7 @@ def two(tmp_path: Path) -> Path:
 
 def run(out: Path, *arguments: str | Path, model: str = "uniform") -> Result:
     command = ["run", "--backend", "baseline", "--model", model, "--out", out, *arguments]
-    return CliRunner().invoke(app, [str(word) for word in command])
+    return evaluators(*command)
 
 
 def asked(done: Result) -> list[tuple[str, str, str]]:
@@ -95,7 +95,7 @@ def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_pa
         tmp_path / "runs",
     ]
     command = ["run", "--dataset", one, "--dataset", two, "--config", "type2", *replay, "--json"]
-    done = CliRunner().invoke(app, [str(word) for word in command])
+    done = evaluators(*command)
     assert done.exit_code == 3, done.stderr
     assert [told["dataset"] for told in json.loads(done.stdout)] == ["one"]
     assert "requests failed" in done.stderr

@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from evaluators.backend import Request, Response, Sent
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask import pipeline
 from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
@@ -32,10 +32,10 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
+from tests.commands import REPOSITORY, run
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
-REPOSITORY = Path(__file__).parents[2]
 N_PAIRS = 100
 N_REQUESTS = 2 * N_PAIRS * 2  # two sides, two orders
 N_BATCHES = N_REQUESTS // 16
@@ -111,22 +111,22 @@ def test_ctrl_c_and_kill_9_of_a_language_model_run_change_no_byte(tmp_path: Path
     model = save_tiny_llama(tmp_path / "model")
     # One request per batch, so that the run is in its middle for seconds.
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(300)})
-    command = [sys.executable, "-m", "evaluators", "run", "--dataset", str(dataset), "--backend", "transformers"]
+    command = ["-m", "evaluators", "run", "--dataset", str(dataset), "--backend", "transformers"]
     command += ["--model", str(model), "--device", "cpu", "--batch-tokens", "64"]
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
-    interrupted = start([*command, "--out", str(tmp_path / "killed")])
+    run(*command, "--out", tmp_path / "whole", status=0)
+    interrupted = start([sys.executable, *command, "--out", str(tmp_path / "killed")])
     n_interrupted = wait_for_answers(tmp_path / "killed", interrupted, at_least=20)
     interrupted.send_signal(signal.SIGINT)
     _, stderr = interrupted.communicate()
     assert interrupted.returncode == 130
     assert b"stopped; the answers so far are kept, and the same command continues from there" in stderr
-    killed = start([*command, "--out", str(tmp_path / "killed")])
+    killed = start([sys.executable, *command, "--out", str(tmp_path / "killed")])
     n_killed = wait_for_answers(tmp_path / "killed", killed, at_least=n_interrupted + 20)
     killed.kill()
     killed.communicate()
     assert 20 <= n_interrupted < n_killed < 600, "the run was not in its middle"
     assert not list((tmp_path / "killed").rglob("result.json"))
-    subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
+    run(*command, "--out", tmp_path / "killed", status=0)
     whole, resumed = (only(tmp_path / name, "records.parquet").read_bytes() for name in ("whole", "killed"))
     assert whole == resumed
 
@@ -246,7 +246,7 @@ def test_a_shared_store_is_asked_first_and_costs_nothing_known(dataset: Path, tm
     prompt = prompt_of(TASK, "mcq2-v1")
     cache = tmp_path / "cache.sqlite"
     folders = [
-        run(
+        pipeline.run(
             Plan(selection, TASK, prompt, normalisation),
             LoggingBackend(tmp_path / "log"),
             RunOptions(root=tmp_path / "runs", cache=cache, command="tests"),
@@ -298,7 +298,7 @@ def test_a_slice_has_another_signature(dataset: Path, tmp_path: Path) -> None:
     for limit in (None, 50):
         selection = select(dataset, manifest, "type2", limit=limit)
         backend = LoggingBackend(tmp_path / "log")
-        finished = run(
+        finished = pipeline.run(
             Plan(selection, TASK, prompt_of(TASK, None)), backend, RunOptions(root=tmp_path / "runs", command="tests")
         )
         folders.add((finished.folder, finished.result.signature_sha256))

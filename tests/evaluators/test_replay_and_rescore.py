@@ -23,8 +23,7 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
-from schemas.documents.record import Record
-from schemas.files import tables
+from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import RECORDS, read_run, write_result
 from tests.evaluators.logging_backend import LoggingBackend, ask
@@ -194,7 +193,7 @@ def test_changed_readings_are_not_taken_over(finished: Path) -> None:
     reading = records[0].reading
     assert reading is not None
     records[0] = replace(records[0], reading=replace(reading, probabilities=(1.0, 0.0)))
-    tables.write_rows(finished / RECORDS, records, Record)
+    write_records(finished / RECORDS, records)
     sha256 = sha256_file(finished / RECORDS)
     write_result(finished, replace(result, records=replace(result.records, sha256=sha256)))
     with pytest.raises(DataError, match=r"read differently now than when they were scored"):

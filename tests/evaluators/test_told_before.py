@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
-from typer.testing import CliRunner, Result
 
-from evaluators.__main__ import app
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.backend import TransformersBackend, open_backend
@@ -23,6 +21,7 @@ from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.reading import read_answers
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, save_tokenizer
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.test_packed_scoring import save_model
 from tests.evaluators.word_problems import N_ITEMS, build
@@ -61,10 +60,6 @@ def endpoint(tokenizer: Path) -> Iterator[Sized]:
     serves = frozenset({"text", "models"})
     with Sized(Tokenizer.from_file(str(tokenizer / "tokenizer.json")), serves=serves, alter=answered) as served:
         yield served
-
-
-def evaluators(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def command(problems: Path, endpoint: Sized, out: Path, *more: str | Path) -> list[str | Path]:

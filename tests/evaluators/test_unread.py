@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from evaluators.__main__ import app
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.invoking import evaluators
 from tests.evaluators.word_problems import N_ITEMS, build
 
 Answer = Callable[[Received], str]
@@ -41,7 +41,7 @@ def run(endpoint: FakeEndpoint, dataset: Path, out: Path, answer: Answer, *more:
 
     endpoint.alter = alter
     command = ["run", "--dataset", str(dataset), "--backend", "openai", "--model", MODEL, "--base-url", endpoint.url]
-    return CliRunner().invoke(app, [*command, "--out", str(out), "--prompt", "zero-shot-greedy-v1", *more])
+    return evaluators(*command, "--out", str(out), "--prompt", "zero-shot-greedy-v1", *more)
 
 
 def warnings(done: Result) -> list[str]:

@@ -1,8 +1,9 @@
-"""An honest result that the tests of trust share."""
+"""Results that several files of tests share, and the browser."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -13,6 +14,7 @@ from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.browsing import ARGUMENTS
 from tests.leaderboard.forging import Places, SkilledBackend
+from tests.leaderboard.withheld_world import World, make_world
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +25,17 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     write_key(root / "keys", made)
     folder = ask(dataset, root / "runs", SkilledBackend(root / "log", name="acme/honest"), prompt="intrinsic-v1")
     return Places(root / "keys", folder)
+
+
+@pytest.fixture(scope="package")
+def made_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make_world(tmp_path_factory.mktemp("withheld"))
+
+
+@pytest.fixture
+def world(made_world: World, tmp_path: Path) -> World:
+    """A world with files that a test may change."""
+    return made_world.copied(tmp_path)
 
 
 @pytest.fixture(scope="package")

@@ -15,9 +15,10 @@ from evaluators.runs.measure.measuring import score_records
 from evaluators.task import load_task
 from schemas.documents.record import Record
 from schemas.documents.result import Result, Signature
-from schemas.files import contract, tables
+from schemas.files import contract
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_counts import count
+from schemas.files.record_files import write_records
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
@@ -120,7 +121,7 @@ def _write(folder: Path, model_id: str, task: str, records: Sequence[Record], sc
         normalisation=None,
         n_outcomes=None,
     )
-    tables.write_rows(folder / "records.parquet", records, Record)
+    write_records(folder / "records.parquet", records)
     computed = score_records(folder, [RecordColumns.of(records)], task, scorers(scorer) if scorer else ())
     result: Result = replace(
         made,

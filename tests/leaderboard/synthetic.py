@@ -14,9 +14,13 @@ from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
 from schemas.documents.record import Exchange, Reading, Record
-from schemas.documents.result import Counts, Endpoint, Environment, Model, RecordsFile, Result, Signature, Usage
-from schemas.files import contract, tables
+from schemas.documents.result import Endpoint, Environment, Model, RecordsFile, Result, Signature
+from schemas.files import contract
+from schemas.files.record_columns import RecordColumns
+from schemas.files.record_counts import count
+from schemas.files.record_files import write_records
 from schemas.lexicon import occupations
+from tests.schemas import examples
 
 Gender: TypeAlias = Literal["masculine", "feminine"]
 Probability: TypeAlias = Callable[[str, str, Gender, int], float | None]
@@ -146,9 +150,8 @@ def make_result(
     """The result of some records; its records file is only named, ``write_result`` writes it."""
     signature = _signature(records, prompt, dataset_version)
     backend = "baseline" if endpoint == "baseline" else "transformers"
-    statuses = [record.status for record in records]
-    return Result(
-        schema_version="1.0",
+    return replace(
+        examples.result(),
         model=Model(
             id=model_id,
             revision=None if endpoint == "baseline" else revision,
@@ -161,28 +164,13 @@ def make_result(
         signature=signature,
         signature_sha256=signature.sha256(),
         command=f"python -m evaluators run --backend {backend} --model {model_id} --prompt {prompt}",
-        counts=Counts(
-            items=len(records),
-            scored=statuses.count("scored"),
-            refused=statuses.count("refused"),
-            unparsed=statuses.count("unparsed"),
-            failed=statuses.count("failed"),
-            truncated=0,
-        ),
+        counts=count(RecordColumns.of(records)),
         metrics=compute_metrics(records, TASK),
-        usage=Usage(
-            n_requests=len(records),
-            n_attempts=len(records),
-            n_prompt_tokens=None,
-            n_completion_tokens=None,
-            seconds=None,
-            cost_usd=None,
-        ),
+        usage=replace(examples.result().usage, n_requests=len(records), n_attempts=len(records), seconds=None),
         environment=Environment(
             biasboard="0.1.0", python="3.11.0", platform="Linux x86_64", device="cpu", packages={}, settings={}
         ),
         records=RecordsFile(path="records.parquet", sha256="0" * 64, n_rows=len(records)),
-        scores=None,
     )
 
 
@@ -207,7 +195,7 @@ def _signature(records: Sequence[Record], prompt: str, dataset_version: str) -> 
 
 def write_result(folder: Path, result: Result, records: Sequence[Record]) -> Path:
     """Write a result and its records as a run would; gives the path of ``result.json``."""
-    tables.write_rows(folder / "records.parquet", records, Record)
+    write_records(folder / "records.parquet", records)
     written = replace(result, records=replace(result.records, sha256=sha256_file(folder / "records.parquet")))
     strict_json.write(folder / "result.json", contract.dump(written))
     return folder / "result.json"

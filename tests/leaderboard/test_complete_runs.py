@@ -28,17 +28,7 @@ from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
-from tests.leaderboard.withheld_world import World, better, change_sums, make_world, rewritten
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return make_world(tmp_path_factory.mktemp("withheld"))
-
-
-@pytest.fixture
-def world(made: World, tmp_path: Path) -> World:
-    return made.copied(tmp_path)
+from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
 
 
 def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World, tmp_path: Path) -> None:

@@ -23,41 +23,21 @@ from leaderboard.pages.rendering import View, generate, make_view, parquet_files
 from leaderboard.pages.sections import Files
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
-from schemas.documents.dataset import Manifest, Source
+from schemas.documents.dataset import Manifest
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.schemas import examples
 
 HOSTILE = r"evil/50%_&#~^\input{x}$<|>"
 TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
 def manifest() -> Manifest:
-    source = Source(
-        name="made", address="https://data.test/x", revision=None, sha256=None, licence="MIT", redistributable=True
-    )
-    return Manifest(
-        schema_version="1.0",
-        name="synthbias",
-        benchmark="synthbias",
-        version="1.0.0",
-        title="Made",
-        builder="tests",
-        builder_version="1.0",
-        parameters={},
-        seed=None,
-        sources=(source,),
-        generator_model=None,
-        licence="CC0-1.0",
-        redistributable=True,
-        publish_refusal=None,
-        human_validated=False,
-        splits=(),
-        content_sha256="0" * 64,
-        rejects=(),
-        flags=(),
-    )
+    made = examples.manifest(())
+    source = replace(made.sources[0], name="made", address="https://data.test/x", revision=None, licence="MIT")
+    return replace(made, name="synthbias", title="Made", seed=None, sources=(source,), licence="CC0-1.0", splits=())
 
 
 def view_of(root: Path, address: str | None = None) -> View:

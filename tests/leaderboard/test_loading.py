@@ -18,7 +18,7 @@ from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import compute_metrics
 from leaderboard.verify.entries import Root
 from schemas.documents.record import Record
-from schemas.files import tables
+from schemas.files.record_files import write_records
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import (
     TASK,
@@ -108,7 +108,7 @@ def test_reasons_do_not_tell_where_the_folders_lie(written: Path, tmp_path: Path
 
 
 def test_changed_records_are_refused(written: Path, tmp_path: Path) -> None:
-    tables.write_rows(written.parent / "records.parquet", make_records(leaning(3.0, 0.0)), Record)
+    write_records(written.parent / "records.parquet", make_records(leaning(3.0, 0.0)))
     assert "the file was changed after the result was written: run or import the model again" in reason(tmp_path)
 
 

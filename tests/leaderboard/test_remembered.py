@@ -18,6 +18,7 @@ from leaderboard.verify import requests, verification
 from leaderboard.verify.entries import Entry, Root
 from schemas.documents.record import Record
 from schemas.files import tables
+from schemas.files.record_files import write_records
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import load_known
 from tests.leaderboard.synthetic import leaning, write_model
@@ -106,7 +107,7 @@ def change_records(folder: Path) -> None:
     exchange = records[0].exchanges[0]
     logprobs = (-0.5, *exchange.option_logprobs[1:])
     records[0] = replace(records[0], exchanges=(replace(exchange, option_logprobs=logprobs), *records[0].exchanges[1:]))
-    tables.write_rows(path, records, Record)
+    write_records(path, records)
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     result["records"]["sha256"] = sha256_file(path)
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")

@@ -35,21 +35,11 @@ from schemas.folders.run_folder import find_runs, read_result
 from schemas.validate import problems
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.known import write_keys
-from tests.leaderboard.withheld_world import STATEMENT, World, better, change_sums, make_world, rewritten
+from tests.leaderboard.withheld_world import STATEMENT, World, better, change_sums, rewritten
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return make_world(tmp_path_factory.mktemp("withheld"))
-
-
-@pytest.fixture
-def world(made: World, tmp_path: Path) -> World:
-    return made.copied(tmp_path)
-
-
-def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made: World, tmp_path: Path) -> None:
-    (run,) = (run for run in find_runs(made.runs) if run.parts[-2:] == ("acme__fair", "recognition"))
+def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: World, tmp_path: Path) -> None:
+    (run,) = (run for run in find_runs(made_world.runs) if run.parts[-2:] == ("acme__fair", "recognition"))
     copy = Path(shutil.copytree(run, tmp_path / "run"))
     result = read_result(copy)
     (dataset,) = load_benchmark("gifi").withheld

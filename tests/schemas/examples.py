@@ -61,9 +61,21 @@ def reject() -> Reject:
     return Reject(candidate="The nurse left.", source_row="1", rule="one-occupation", reason="has one occupation")
 
 
+def split_entry(split_items: Sequence[CoreferenceItem], config: str = "type2") -> SplitEntry:
+    """What a manifest says of the split ``test`` of a config."""
+    return SplitEntry(
+        config=config,
+        split="test",
+        item_shape="coreference",
+        path=f"data/{config}/test-00000-of-00001.parquet",
+        n_items=len(split_items),
+        content_sha256=tables.content_sha256(split_items),
+    )
+
+
 def manifest(split_items: Sequence[CoreferenceItem], rejects: Sequence[Reject] = ()) -> Manifest:
     """The manifest of one config with one split."""
-    content = tables.content_sha256(split_items)
+    entry = split_entry(split_items)
     return Manifest(
         schema_version=SCHEMA_VERSION,
         name="example",
@@ -84,17 +96,8 @@ def manifest(split_items: Sequence[CoreferenceItem], rejects: Sequence[Reject] =
         redistributable=True,
         publish_refusal=None,
         human_validated=False,
-        splits=(
-            SplitEntry(
-                config="type2",
-                split="test",
-                item_shape="coreference",
-                path=SPLIT_PATH,
-                n_items=len(split_items),
-                content_sha256=content,
-            ),
-        ),
-        content_sha256=strict_json.sha256([content]),
+        splits=(entry,),
+        content_sha256=strict_json.sha256([entry.content_sha256]),
         rejects=tuple(
             RuleCount(rule=rule, n=sum(row.rule == rule for row in rejects), description="dropped")
             for rule in sorted({row.rule for row in rejects})
@@ -135,6 +138,24 @@ def exchange() -> Exchange:
         n_completion_tokens=None,
         status="answered",
         error=None,
+    )
+
+
+def generated_exchange(text: str | None = "She left.", outcomes: tuple[str, ...] = ()) -> Exchange:
+    """A text that the model wrote."""
+    return dataclasses.replace(
+        exchange(),
+        kind="generate",
+        outcomes=outcomes,
+        options=(),
+        option_logprobs=(),
+        option_end_logprobs=(),
+        option_token_counts=(),
+        option_byte_counts=(),
+        n_moved_tokens=None,
+        text=text,
+        finish_reason="stop",
+        n_completion_tokens=3,
     )
 
 

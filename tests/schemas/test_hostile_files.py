@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from schemas.documents.dataset import Reject
 from schemas.files import arrow_files, tables
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.coreference import CoreferenceItem
+from tests.commands import run
 from tests.evaluators.made_data import made_items, write_dataset
 
 ROW = asdict(Reject(candidate="a", source_row="b", rule="c", reason="d"))
@@ -128,11 +127,9 @@ def test_a_number_of_thousands_of_digits_is_no_json(tmp_path: Path) -> None:
 )
 def test_a_name_that_cannot_be_printed_is_one_line(command: list[str], name: bytes, tmp_path: Path) -> None:
     write_dataset(tmp_path / "items", {"type2": made_items(4)})
-    line = [os.fsencode(sys.executable), b"-m", *map(os.fsencode, command), name]
-    ended = subprocess.run(line, capture_output=True, cwd=tmp_path, check=False)
-    said = ended.stderr.decode("ascii")
-    assert (ended.returncode, said.count("\n"), ended.stdout) == (1, 1, b"")
-    assert "is not UTF-8 or holds a control character; choose another name" in said
+    ended = run("-m", *command, os.fsdecode(name), cwd=tmp_path, status=1)
+    assert (ended.stderr.isascii(), ended.stderr.count("\n"), ended.stdout) == (True, 1, "")
+    assert "is not UTF-8 or holds a control character; choose another name" in ended.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["items"]
 
 

@@ -25,21 +25,7 @@ from tests.schemas import examples
 CHOICE = replace(
     examples.exchange(), option_end_logprobs=(-1.0, None), option_token_counts=(1, None), option_is_bound=(False, True)
 )
-GENERATED = replace(
-    CHOICE,
-    kind="generate",
-    outcomes=(),
-    options=(),
-    option_logprobs=(),
-    option_end_logprobs=(),
-    option_token_counts=(),
-    option_byte_counts=(),
-    option_is_bound=(),
-    text="She left.",
-    finish_reason="stop",
-    sample=1,
-    n_completion_tokens=3,
-)
+GENERATED = replace(examples.generated_exchange(), sample=1)
 SCORED = replace(
     examples.record("one"),
     exchanges=(CHOICE, replace(CHOICE, outcomes=("nurse", "mechanic"))),

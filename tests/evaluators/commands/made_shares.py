@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from typer.testing import CliRunner, Result
 
-from evaluators.__main__ import app
+from tests.evaluators.invoking import evaluators
 
 NAMES = ("cat", "dog", "emu", "fox")
 
@@ -51,9 +51,7 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def reweight(*arguments: object) -> Result:
-    """Run the command line in this process."""
-    return CliRunner().invoke(app, ["reweight", *map(str, arguments)])
+reweight = partial(evaluators, "reweight")
 
 
 def said(*arguments: object) -> str:

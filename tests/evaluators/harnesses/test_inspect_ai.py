@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import os
-import subprocess
-import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +19,11 @@ from leaderboard.verify.entries import Root, why_unranked
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems
+from tests.commands import run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
-from tests.evaluators.inspect_logs import (
+from tests.evaluators.harnesses.inspect_logs import (
+    NAME,
+    PROMPT,
     Answered,
     Sample,
     export,
@@ -37,34 +37,14 @@ from tests.evaluators.inspect_logs import (
     write_eval,
     write_json,
 )
-from tests.evaluators.lm_eval_logs import evaluators
-from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.known import load_known
-
-NAME = "biasboard_made_type2_mcq2-generate-v1"
-PROMPT = ("--prompt", "mcq2-generate-v1")
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data") / "made"
-    return write_dataset(folder, {"type2": made_items(6), "type1": made_items(4, ambiguous=True)})
-
-
-@pytest.fixture(scope="module")
-def exported(dataset: Path) -> Path:
-    """The task of one config, whose prompt asks each item in two orders."""
-    folder = dataset.parent / "exported"
-    export(dataset, folder, "--config", "type2", *PROMPT)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def pronouns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set with a task that is asked eleven times per item."""
     folder = tmp_path_factory.mktemp("pronouns") / "gifi"
-    command = [sys.executable, "-m", "builders.gifi", "--out", str(folder)]
-    subprocess.run(command, capture_output=True, check=True)
+    run("-m", "builders.gifi", "--out", folder, status=0)
     return folder
 
 
@@ -111,7 +91,7 @@ def test_the_program_is_named_like_the_task_and_needs_only_the_harness(exported:
 def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     dataset: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    done = evaluators("export", "inspect-ai", dataset, "--out", tmp_path / "out", *arguments, cwd=tmp_path)
+    done = run("-m", "evaluators", "export", "inspect-ai", dataset, "--out", tmp_path / "out", *arguments, cwd=tmp_path)
     refused(done, message, tmp_path / "out")
 
 
@@ -268,17 +248,15 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
     tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
     asked = [(dataset, PROMPT), (pronouns, ("--config", "assignment", "--config", "recognition", "--limit", "22"))]
     with FakeEndpoint(tokenizer, alter=spoken) as endpoint:
-        environment = {**os.environ, "LOCAL_API_KEY": "sk-secret", "LOCAL_BASE_URL": endpoint.url}
         for folder, chosen in asked:
             export(folder, tmp_path / folder.name, *chosen)
             files = [f"{path}@biasboard" for path in (tmp_path / folder.name).glob("*.py")]
             model = ["--model", f"openai-api/local/{MODEL}", "--display", "none", "--log-format", form]
-            command = [sys.executable, "-m", "inspect_ai", "eval", *files, *model, "--log-dir", str(tmp_path / "log")]
-            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr[-2000:]
+            command = ("-m", "inspect_ai", "eval", *files, *model, "--log-dir", tmp_path / "log")
+            run(*command, cwd=tmp_path, status=0, fresh=True, LOCAL_API_KEY="sk-secret", LOCAL_BASE_URL=endpoint.url)
             ours = ["--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--api", "chat"]
             where = ["--name", "lab/made", "--out", str(tmp_path / "ours")]
-            evaluators("run", "--dataset", folder, *ours, *where, *chosen, cwd=tmp_path)
+            run("-m", "evaluators", "run", "--dataset", folder, *ours, *where, *chosen, cwd=tmp_path)
             for log in sorted((tmp_path / "log").iterdir()):
                 done = import_log(folder, log, tmp_path / "theirs")
                 assert done.returncode == 0, done.stderr
@@ -287,6 +265,6 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
     theirs, own = (runs_by_signature(tmp_path / name) for name in ("theirs", "ours"))
     assert len(own) == 4
     assert theirs.keys() == own.keys()
-    for signature, run in own.items():
-        assert list(theirs[signature].records) == list(run.records)
-        assert theirs[signature].result.counts == run.result.counts
+    for signature, own_run in own.items():
+        assert list(theirs[signature].records) == list(own_run.records)
+        assert theirs[signature].result.counts == own_run.result.counts

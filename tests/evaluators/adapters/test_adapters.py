@@ -32,12 +32,10 @@ from tests.evaluators.adapted import (
     merged,
     opened,
     train,
-    twin_dataset,
     twin_plans,
 )
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.label_data import planned
-from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.single_passes import ROUNDING
 from tests.suites.commands import run as command
 
@@ -45,23 +43,6 @@ torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
 pytest.importorskip("peft", reason="the extra train is not installed")
 CONTEXTS = [f"{config}/{prompt}" for config in CONFIGS for prompt in (NO_EXAMPLES, SOME_EXAMPLES)]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama", positions=1024)
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return twin_dataset(tmp_path_factory.mktemp("twins") / "tasks")
-
-
-@pytest.fixture(scope="module")
-def adapters(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("adapters") / "tiny"
-    train(model, twin_plans(dataset), folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,11 +12,6 @@ import yaml
 
 Sample: TypeAlias = dict[str, Any]
 TIME = "2026-01-02T03-04-05.678901"
-
-
-def evaluators(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evaluators", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def settings_of(task: Path) -> dict[str, Any]:

@@ -15,8 +15,11 @@ import pyarrow
 
 from evaluators.commands.log_imports import LogChoice, import_logs
 from evaluators.harness import load_harness
-from tests.evaluators.lm_eval_logs import evaluators
+from tests.commands import run
 
+NAME = "biasboard_made_type2_mcq2-generate-v1"
+"""The task of the config ``type2`` of the dataset under the prompt."""
+PROMPT = ("--prompt", "mcq2-generate-v1")
 Sample: TypeAlias = dict[str, Any]
 Log: TypeAlias = dict[str, Any]
 MODEL = "openai-api/local/made"
@@ -165,9 +168,8 @@ def _packed(entry: Entry) -> bytes:
 
 
 def export(dataset: Path, folder: Path, *arguments: str) -> str:
-    done = evaluators("export", "inspect-ai", dataset, "--out", folder, *arguments, cwd=dataset.parent)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command = ("-m", "evaluators", "export", "inspect-ai", dataset, "--out", folder)
+    return run(*command, *arguments, cwd=dataset.parent, status=0).stdout
 
 
 def right(row: Sample, epoch: int) -> Answered:
@@ -176,8 +178,8 @@ def right(row: Sample, epoch: int) -> Answered:
 
 
 def import_log(dataset: Path, log: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    where = ["--input", str(log), "--model", "lab/made", "--dataset", str(dataset), "--out", str(out)]
-    return evaluators("import", "inspect-ai", *where, *arguments, cwd=dataset.parent)
+    where = ("--input", log, "--model", "lab/made", "--dataset", dataset, "--out", out)
+    return run("-m", "evaluators", "import", "inspect-ai", *where, *arguments, cwd=dataset.parent)
 
 
 def import_here(dataset: Path, log: Path, out: Path, max_failure_rate: float = 0.05) -> None:

@@ -10,7 +10,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.harness import load_harness
 from evaluators.harnesses.inspect_ai.archive import Archive
-from tests.evaluators.inspect_logs import Entry, zipped
+from tests.evaluators.harnesses.inspect_logs import Entry, zipped
 
 TEXT = json.dumps({"a": ["some text"] * 500}).encode()
 

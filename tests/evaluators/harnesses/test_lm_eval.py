@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,8 @@ from leaderboard.verify.entries import Root, why_unranked
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
 from schemas.validate import problems
-from tests.evaluators.lm_eval_logs import Sample, evaluators, settings_of, write_log
+from tests.commands import run
+from tests.evaluators.harnesses.lm_eval_logs import Sample, settings_of, write_log
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.single_passes import ROUNDING
 from tests.leaderboard.known import load_known
@@ -30,23 +29,16 @@ NAME = "biasboard_made_type2_mcq2-v1"
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data") / "made"
-    return write_dataset(folder, {"type2": made_items(6), "type1": made_items(4, ambiguous=True)})
-
-
-@pytest.fixture(scope="module")
 def exported(dataset: Path) -> Path:
     """The task of one config, whose prompt asks each item in two orders."""
-    folder = dataset.parent / "exported"
+    folder = dataset.parent / "for-lm-eval"
     export(dataset, folder, "--config", "type2", "--prompt", "mcq2-v1")
     return folder
 
 
 def export(dataset: Path, folder: Path, *arguments: str) -> str:
-    done = evaluators("export", "lm-eval", dataset, "--out", folder, *arguments, cwd=dataset.parent)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command = ("-m", "evaluators", "export", "lm-eval", dataset, "--out", folder)
+    return run(*command, *arguments, cwd=dataset.parent, status=0).stdout
 
 
 def known_logprobs(question: Sample) -> list[float]:
@@ -56,8 +48,8 @@ def known_logprobs(question: Sample) -> list[float]:
 
 
 def import_log(dataset: Path, log: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    where = ["--input", str(log), "--model", "lab/made", "--dataset", str(dataset), "--out", str(out)]
-    return evaluators("import", "lm-eval", *where, *arguments, cwd=dataset.parent)
+    where = ("--input", log, "--model", "lab/made", "--dataset", dataset, "--out", out)
+    return run("-m", "evaluators", "import", "lm-eval", *where, *arguments, cwd=dataset.parent)
 
 
 def only_run(out: Path) -> Run:
@@ -124,7 +116,7 @@ def test_the_licence_of_items_that_may_not_be_passed_on_is_told(tmp_path: Path) 
 def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     dataset: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    done = evaluators("export", "lm-eval", dataset, "--out", tmp_path / "out", *arguments, cwd=tmp_path)
+    done = run("-m", "evaluators", "export", "lm-eval", dataset, "--out", tmp_path / "out", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
@@ -132,7 +124,7 @@ def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
 
 def test_a_folder_that_holds_something_is_not_overwritten(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
-    done = evaluators("export", "lm-eval", dataset, "--out", tmp_path, cwd=tmp_path)
+    done = run("-m", "evaluators", "export", "lm-eval", dataset, "--out", tmp_path, cwd=tmp_path)
     assert (done.returncode, "exists already" in done.stderr) == (1, True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -355,15 +347,13 @@ def test_the_harness_itself_scores_what_run_scores(dataset: Path, tmp_path: Path
     names = ",".join(path.stem for path in sorted((tmp_path / "tasks").glob("*.yaml")))
     asked = ["--model", "hf", "--model_args", f"pretrained={model},dtype=float32", "--device", "cpu", "--tasks", names]
     files = ["--include_path", str(tmp_path / "tasks"), "--log_samples", "--output_path", str(tmp_path / "log")]
-    command = [sys.executable, "-m", "lm_eval", "run", *asked, *files]
-    done = subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run("-m", "lm_eval", "run", *asked, *files, cwd=tmp_path, status=0, fresh=True)
     rate = ["--max-failure-rate", "0.5" if merge_words else "0"]
     done = import_log(dataset, tmp_path / "log", tmp_path / "theirs", "--tokenizer", str(model), *rate)
     assert done.returncode == 0, done.stderr
     ours = ["--backend", "transformers", "--model", str(model), "--name", "lab/made", "--device", "cpu"]
-    done = evaluators("run", "--dataset", dataset, *ours, *chosen, "--out", tmp_path / "ours", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    asked_here = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path / "ours")
+    run(*asked_here, *ours, *chosen, cwd=tmp_path, status=0)
     for prompt in prompts:
         theirs, own = (run_of(tmp_path / name, prompt) for name in ("theirs", "ours"))
         assert theirs.result.signature == own.result.signature

@@ -12,30 +12,12 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import BiasboardError, ConfigError
-from tests.evaluators.adapted import NO_EXAMPLES, asked, opened, train, twin_dataset, twin_plans
+from tests.evaluators.adapted import NO_EXAMPLES, asked, opened, twin_dataset
 from tests.evaluators.label_data import planned
 from tests.evaluators.made_data import save_tiny_llama
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("peft", reason="the extra train is not installed")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama", positions=1024)
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return twin_dataset(tmp_path_factory.mktemp("twins") / "tasks")
-
-
-@pytest.fixture(scope="module")
-def adapters(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Adapters for both configs without examples."""
-    folder = tmp_path_factory.mktemp("adapters") / "tiny"
-    train(model, twin_plans(dataset)[:1], folder)
-    return folder
 
 
 def changed(folder: Path, change: Callable[[Any], None]) -> Path:

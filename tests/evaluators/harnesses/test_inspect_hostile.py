@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from tests.evaluators.inspect_logs import (
+from tests.evaluators.harnesses.inspect_logs import (
+    NAME,
+    PROMPT,
     STARTED,
     Answered,
     Log,
@@ -23,22 +25,6 @@ from tests.evaluators.inspect_logs import (
     write_json,
 )
 from tests.evaluators.made_data import made_items, write_dataset
-
-NAME = "biasboard_made_type2_mcq2-generate-v1"
-PROMPT = ("--prompt", "mcq2-generate-v1")
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data") / "made"
-    return write_dataset(folder, {"type2": made_items(6), "type1": made_items(4, ambiguous=True)})
-
-
-@pytest.fixture(scope="module")
-def exported(dataset: Path) -> Path:
-    folder = dataset.parent / "exported"
-    export(dataset, folder, "--config", "type2", *PROMPT)
-    return folder
 
 
 def _call(change: Callable[[Any], None]) -> Callable[[Log], None]:

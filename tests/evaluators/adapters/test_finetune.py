@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from evaluators.trainer import open_trainer
 from schemas.documents.adapters import PUBLISHED, Adapters
 from schemas.files import contract
 from schemas.items.label import LabelItem
-from tests.commands import REPOSITORY
+from tests.commands import REPOSITORY, run
 from tests.evaluators.adapted import (
     CONFIGS,
     NO_EXAMPLES,
@@ -47,24 +48,6 @@ from tests.evaluators.single_passes import ROUNDING
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
 pytest.importorskip("peft", reason="the extra train is not installed")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama", positions=1024)
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return twin_dataset(tmp_path_factory.mktemp("twins") / "tasks")
-
-
-@pytest.fixture(scope="module")
-def out(model: Path, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the adapters of both configs in both contexts."""
-    folder = tmp_path_factory.mktemp("adapters") / "tiny"
-    train(model, twin_plans(dataset), folder)
-    return folder
 
 
 def told(out: Path) -> Adapters:
@@ -111,8 +94,8 @@ def test_examples_that_a_rule_chooses_are_skipped() -> None:
         assert not {item.item_id for item in found} & {item.item_id for item in shown}
 
 
-def test_the_labels_become_more_likely_as_plain_passes_say(model: Path, dataset: Path, out: Path) -> None:
-    found = told(out)
+def test_the_labels_become_more_likely_as_plain_passes_say(model: Path, dataset: Path, adapters: Path) -> None:
+    found = told(adapters)
     assert [adapter.name for adapter in found.adapters] == [
         f"{config}/{prompt}" for config in CONFIGS for prompt in (NO_EXAMPLES, SOME_EXAMPLES)
     ]
@@ -121,7 +104,7 @@ def test_the_labels_become_more_likely_as_plain_passes_say(model: Path, dataset:
     for adapter in found.adapters:
         part = parts[adapter.config, adapter.prompt]
         assert adapter.logprob_after > adapter.logprob_before + 0.5
-        for folder, said in ((None, adapter.logprob_before), (out / adapter.path, adapter.logprob_after)):
+        for folder, said in ((None, adapter.logprob_before), (adapters / adapter.path, adapter.logprob_after)):
             expected = mean_of(part, adapter.item_ids, merged(model, folder), tokenizer)
             assert said == pytest.approx(expected, abs=ROUNDING)
 
@@ -172,8 +155,8 @@ def test_one_step_goes_against_the_gradient_of_label_and_end_alone(model: Path, 
     assert compared > 1000
 
 
-def test_an_adapter_is_trained_on_held_out_items_of_its_own_config(out: Path) -> None:
-    found = {adapter.name: adapter.item_ids for adapter in told(out).adapters}
+def test_an_adapter_is_trained_on_held_out_items_of_its_own_config(adapters: Path) -> None:
+    found = {adapter.name: adapter.item_ids for adapter in told(adapters).adapters}
     for config in CONFIGS:
         assert found[f"{config}/{NO_EXAMPLES}"] == tuple(f"{config}-pool-{number:02}" for number in range(16))
         assert found[f"{config}/{SOME_EXAMPLES}"] == tuple(f"{config}-pool-{number:02}" for number in range(8, 24))
@@ -190,31 +173,30 @@ def test_the_base_is_left_as_it_was(model: Path, dataset: Path, tmp_path: Path) 
     assert [type(module) for module in network.modules()] == layers
 
 
-def test_the_published_numbers_are_the_defaults_and_are_told(out: Path) -> None:
+def test_the_published_numbers_are_the_defaults_and_are_told(adapters: Path) -> None:
     assert (PUBLISHED.epochs, PUBLISHED.learning_rate, PUBLISHED.rank, PUBLISHED.alpha) == (5, 2e-4, 64, 16)
-    found = told(out)
+    found = told(adapters)
     assert found.hyperparameters == QUICK
     assert found.target_modules == ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
     assert found.computation == "float32 on cpu"
     assert found.packages.keys() >= {"peft", "torch", "transformers"}
-    settings = (out / "left" / NO_EXAMPLES / "adapter_config.json").read_text(encoding="utf-8")
-    assert str(REPOSITORY) not in settings + (out / "adapters.json").read_text(encoding="utf-8")
+    settings = (adapters / "left" / NO_EXAMPLES / "adapter_config.json").read_text(encoding="utf-8")
+    assert str(REPOSITORY) not in settings + (adapters / "adapters.json").read_text(encoding="utf-8")
 
 
 def command(model: Path, dataset: Path, out: Path, *more: str) -> list[str]:
-    words = ["-m", "evaluators", "finetune", "--dataset", dataset, "--model", model, "--out", out, "--device", "cpu"]
-    words += ["--rank", "4", "--alpha", "8", "--learning-rate", "0.02", "--prompt", NO_EXAMPLES]
-    return [sys.executable, *map(str, words), "--prompt", SOME_EXAMPLES, *more]
+    words = ["-m", "evaluators", "finetune", "--dataset", str(dataset), "--model", str(model), "--out", str(out)]
+    words += ["--device", "cpu", "--rank", "4", "--alpha", "8", "--learning-rate", "0.02"]
+    return [*words, "--prompt", NO_EXAMPLES, "--prompt", SOME_EXAMPLES, *more]
 
 
-def call(words: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+on_one_thread = partial(run, fresh=True, OMP_NUM_THREADS="1")
 
 
 def starting(words: list[str]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [sys.executable, *words]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @pytest.mark.slow
@@ -226,8 +208,7 @@ def starting(words: list[str]) -> subprocess.Popen[bytes]:
 def test_kill_9_loses_only_the_context_that_was_being_trained(
     model: Path, dataset: Path, tmp_path: Path, seen: str
 ) -> None:
-    whole = call(command(model, dataset, tmp_path / "whole"))
-    assert whole.returncode == 0, whole.stderr
+    whole = on_one_thread(*command(model, dataset, tmp_path / "whole"), status=0)
     assert whole.stderr.count("log-probability of a label") == 4
     out = tmp_path / "killed"
     process = starting(command(model, dataset, out))
@@ -238,8 +219,7 @@ def test_kill_9_loses_only_the_context_that_was_being_trained(
     assert process.wait() == -signal.SIGKILL
     assert not (out / "adapters.json").exists()
     kept = {path: path.stat().st_mtime_ns for path in out.glob("*/*/adapter.json")}
-    again = call(command(model, dataset, out))
-    assert again.returncode == 0, again.stderr
+    again = on_one_thread(*command(model, dataset, out), status=0)
     assert again.stderr.count("log-probability of a label") == 4 - len(kept)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, "a complete adapter was trained again"
     assert (out / "adapters.json").read_bytes() == (tmp_path / "whole" / "adapters.json").read_bytes()
@@ -247,32 +227,32 @@ def test_kill_9_loses_only_the_context_that_was_being_trained(
 
 
 def test_other_numbers_and_other_files_in_the_folder_are_refused(
-    model: Path, dataset: Path, out: Path, tmp_path: Path
+    model: Path, dataset: Path, adapters: Path, tmp_path: Path
 ) -> None:
     plans = twin_plans(dataset)
     with pytest.raises(ConfigError, match=r"trained with hyperparameters\.seed 42, and now it is 7"):
-        train(model, plans, out, replace(QUICK, seed=7))
+        train(model, plans, adapters, replace(QUICK, seed=7))
     other = twin_dataset(tmp_path / "other", version="1.1.0")
     with pytest.raises(ConfigError, match=r"trained with data\.version 1\.0\.0, and now it is 1\.1\.0"):
-        train(model, twin_plans(other), out)
+        train(model, twin_plans(other), adapters)
     strange = save_tiny_llama(tmp_path / "strange", seed=1, positions=1024)
     with pytest.raises(ConfigError, match=r"trained with base\.id tiny-llama, and now it is strange"):
-        train(strange, plans, out)
+        train(strange, plans, adapters)
     with pytest.raises(ConfigError, match=r"holds config\.json and no setup\.json"):
         train(model, plans, strange.rename(tmp_path / "full"))
 
 
 def test_an_adapter_that_was_changed_is_not_taken_for_complete(
-    model: Path, dataset: Path, out: Path, tmp_path: Path
+    model: Path, dataset: Path, adapters: Path, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(out, tmp_path / "copy"))
+    folder = Path(shutil.copytree(adapters, tmp_path / "copy"))
     path = folder / "left" / NO_EXAMPLES / "adapter_model.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
     with pytest.raises(ConfigError, match=r"adapter_model\.safetensors: sha256 .* remove the folder and train"):
         train(model, twin_plans(dataset), folder)
     shutil.rmtree(path.parent)
     train(model, twin_plans(dataset), folder)
-    assert (folder / "adapters.json").read_bytes() == (out / "adapters.json").read_bytes()
+    assert (folder / "adapters.json").read_bytes() == (adapters / "adapters.json").read_bytes()
 
 
 def without_labels(config: str, split: str) -> tuple[LabelItem, ...]:
@@ -334,8 +314,7 @@ def test_without_the_extra_the_command_says_what_to_install(model: Path, dataset
     program = (
         "import sys; sys.modules['peft'] = None; import runpy; runpy.run_module('evaluators', run_name='__main__')"
     )
-    done = call([words[0], "-c", program, *words[3:]])
-    assert done.returncode == 1
+    done = on_one_thread("-c", program, *words[2:], status=1)
     assert done.stderr.strip().endswith("install the extra 'train': pip install 'biasboard[train]'")
     assert not (tmp_path / "out").exists()
 
@@ -345,9 +324,7 @@ def test_options_that_train_nothing_are_refused(model: Path, dataset: Path, tmp_
         (("--learning-rate", "0"), "--learning-rate 0 trains nothing"),
         (("--schedule", "cosine"), "--schedule cosine does not exist; have: constant, linear"),
     ):
-        done = call(command(model, dataset, tmp_path / "out", *words))
-        assert done.returncode == 1
-        assert expected in done.stderr
+        assert expected in on_one_thread(*command(model, dataset, tmp_path / "out", *words), status=1).stderr
 
 
 def test_a_real_model_learns_the_labels(shared_data: Path, tmp_path: Path) -> None:
