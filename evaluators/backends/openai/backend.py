@@ -41,7 +41,7 @@ from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probe
 from evaluators.backends.openai.reading import AnswerError
-from evaluators.backends.openai.scoring import ways_of
+from evaluators.backends.openai.scoring import scoring_methods
 from evaluators.models.ids import check_model_id
 from evaluators.models.prices import Price, read_price
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
@@ -181,13 +181,13 @@ class OpenAIBackend(Backend):
             settings["system_fingerprints"] = ", ".join(sorted(self._ledger.fingerprints))
         form = self.probed.generation.form
         if form.is_used:
-            settings["json_schema"] = form.way
+            settings["json_schema"] = form.kind
         settings["concurrency"] = str(self.connection.concurrency)
         packages = {"openai": importlib.metadata.version("openai")}
         return Runtime(
             packages=packages | (self.tokenizer.packages if self.tokenizer else {}),
             settings={name: self.connection.address.clean(value) for name, value in settings.items()},
-            obstacles={way: self.connection.address.clean(reason) for way, reason in self.probed.reasons.items()},
+            obstacles={name: self.connection.address.clean(reason) for name, reason in self.probed.reasons.items()},
         )
 
     def sends_messages(self) -> bool:
@@ -289,9 +289,9 @@ class OpenAIBackend(Backend):
         methods = []
         for api in apis:
             generation = Generation(model=self.model_name, api=api, tokenizer=self.tokenizer)
-            ways = ways_of(api, self.model_name, self.tokenizer, end_id=self._end_id)
-            # The best way, for completions with many prompts per call and with one.
-            methods += [Methods(way, generation) for way in ways[: 1 if api == "chat" else 2]]
+            scoring = scoring_methods(api, self.model_name, self.tokenizer, end_id=self._end_id)
+            # The best one, for completions with many prompts per call and with one.
+            methods += [Methods(method, generation) for method in scoring[: 1 if api == "chat" else 2]]
         return methods
 
 

@@ -29,7 +29,7 @@ from evaluators.backends.openai.client import (
     error_text,
     read_json,
 )
-from evaluators.backends.openai.engine import run_apart
+from evaluators.backends.openai.engine import run_in_thread
 from evaluators.backends.openai.generation import CHAT, COMPLETIONS
 from evaluators.backends.openai.ledger import Ledger
 from evaluators.backends.openai.methods import Methods, failed, rejected
@@ -229,7 +229,7 @@ class BatchRun:
 
         for n_tries in range(_N_TRIES):
             try:
-                return run_apart(once())
+                return run_in_thread(once())
             except FaultError as fault:
                 reason = fault.reason
                 if n_tries + 1 < _N_TRIES:

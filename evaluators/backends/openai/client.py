@@ -25,6 +25,7 @@ _CONNECT_SECONDS = 4.0
 _FILE_SECONDS = 1800.0
 """Seconds that a file of a batch may take in total."""
 _MOST_DIGITS = 15
+"""Largest number of digits of an integer: Python refuses 4,300, and float64 holds 15 of any number."""
 _MOST_BYTES = 64_000_000
 MOST_BYTES_OF_FILE = 2_000_000_000
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})

@@ -26,13 +26,13 @@ from evaluators.backends.openai.reading import AnswerError
 
 _TICK_SECONDS = 0.2
 _GATHER_SECONDS = 0.01
-"""Seconds in which responses are gathered after the first one, to be stored together."""
+"""Seconds in which responses are gathered after the first one, to be stored together: a kill loses the rest."""
 _HAND_OVER = 256
 _T = TypeVar("_T")
 
 
-class Apart(Generic[_T]):
-    """A coroutine that runs in a thread of its own, since the caller may be in an event loop, as in a notebook.
+class CoroutineThread(Generic[_T]):
+    """A coroutine in a thread of its own, since the caller may be in an event loop itself, as in a notebook.
 
     It is a context manager: leaving it cancels the coroutine if that has not ended, and waits for its end.
     """
@@ -41,7 +41,8 @@ class Apart(Generic[_T]):
         """Prepare to run a coroutine."""
         self.result: Future[_T] = Future()
         self._work = work
-        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._main, name="openai-endpoint")
 
@@ -53,15 +54,15 @@ class Apart(Generic[_T]):
     def __exit__(self, *_: object) -> None:
         # The coroutine alone, which cancels what it began: to cancel every task of the loop at once would leave calls
         # that were about to connect never awaited.
-        if self._running is not None and self._running[1] is not None:
-            self.call(self._running[1].cancel)
+        if self._task is not None:
+            self.call(self._task.cancel)
         self._thread.join()
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function in the thread of the event loop, if that has not ended."""
-        if self._running is not None:
+        if self._loop is not None:
             with suppress(RuntimeError):
-                self._running[0].call_soon_threadsafe(function)
+                self._loop.call_soon_threadsafe(function)
 
     def _main(self) -> None:
         try:
@@ -72,22 +73,22 @@ class Apart(Generic[_T]):
             self._started.set()
 
     async def _run(self) -> _T:
-        self._running = asyncio.get_running_loop(), asyncio.current_task()
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._started.set()
         return await self._work
 
 
-def run_apart(work: Coroutine[Any, Any, _T], meanwhile: Callable[[], None] = lambda: None) -> _T:
+def run_in_thread(work: Coroutine[Any, Any, _T], meanwhile: Callable[[], None] = lambda: None) -> _T:
     """Run a coroutine to its end in a thread of its own, and return its result.
 
     Args:
         work: The coroutine.
         meanwhile: Function to call several times a second until the coroutine ends, in the caller's thread.
     """
-    with Apart(work) as apart:
-        while not wait([apart.result], _TICK_SECONDS).done:
+    with CoroutineThread(work) as thread:
+        while not wait([thread.result], _TICK_SECONDS).done:
             meanwhile()
-        return apart.result.result()
+        return thread.result.result()
 
 
 class _Arrived(NamedTuple):
@@ -121,8 +122,8 @@ class Engine:
         watch = Watch(self.connection, pacer)
         outbox: _Outbox = SimpleQueue()
         n_waiting, since = len(missing), time.perf_counter()
-        with Apart(self._work(requests, sorted(missing), pacer, outbox)) as work:
-            work.result.add_done_callback(lambda _: outbox.put(None))
+        with CoroutineThread(self._work(requests, sorted(missing), pacer, outbox)) as thread:
+            thread.result.add_done_callback(lambda _: outbox.put(None))
             more = True
             while more:
                 arrived, more = _gathered(outbox)
@@ -135,8 +136,8 @@ class Engine:
                     yield Answers({place: response for place, response, _ in arrived}, now - since)
                     since = now
                     for _, _, stored in arrived:
-                        work.call(stored.set)
-        work.result.result()
+                        thread.call(stored.set)
+        thread.result.result()
 
     async def _work(self, requests: Sequence[Request], places: Sequence[int], pacer: Pacer, outbox: _Outbox) -> None:
         async with Client(self.connection) as client:
@@ -161,7 +162,7 @@ class Engine:
     async def _answer(self, caller: Caller, request: Request) -> Response:
         form = self.methods.generation.form
         while True:
-            way = form.way
+            kind = form.kind
             try:
                 calls = self.methods.calls(request)
                 return self.methods.response(request, [await caller.call(call) for call in calls])
@@ -171,7 +172,7 @@ class Engine:
                 return failed(fault.reason)
             except RejectedError as error:
                 has_form = isinstance(request, GenerateRequest) and request.json_schema is not None
-                if not has_form or not form.gives_way(way, error):
+                if not has_form or not form.falls_back(kind, error):
                     return rejected(error)
 
 

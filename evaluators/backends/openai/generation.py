@@ -42,10 +42,10 @@ class JsonForm:
     """The strictest way to hold texts to a JSON Schema that the endpoint accepts, and the same from then on.
 
     Some endpoints accept a schema, some only the wish for any JSON object, some neither, and those that refuse say so
-    in the answer to a call. The first call tries the strictest way; a refusal that names it leads to the next one.
+    in the answer to a call. The first call tries the strictest; a refusal that names it leads to the next one.
     """
 
-    way: str = _FORMS[0]
+    kind: str = _FORMS[0]
     is_used: bool = False
     """True once a schema was asked for."""
 
@@ -54,26 +54,26 @@ class JsonForm:
         if json_schema is None:
             return {}
         self.is_used = True
-        if self.way == "json_schema":
+        if self.kind == "json_schema":
             schema = {"name": "answer", "schema": json.loads(json_schema), "strict": True}
             return {"response_format": {"type": "json_schema", "json_schema": schema}}
-        return {"response_format": {"type": "json_object"}} if self.way == "json_object" else {}
+        return {"response_format": {"type": "json_object"}} if self.kind == "json_object" else {}
 
-    def gives_way(self, way: str, error: RejectedError) -> bool:
-        """Take the next way if a refusal is about the present one, and return True if the call is worth sending again.
+    def falls_back(self, kind: str, error: RejectedError) -> bool:
+        """Take the next kind if a refusal is about the present one, and return True if the call is worth sending again.
 
         Args:
-            way: The way in which the refused call was sent. Another call may have changed it since.
+            kind: The kind with which the refused call was sent. Another call may have changed it since.
             error: The refusal.
         """
         words = f"{error.parameter} {error.reason}".lower()
         is_about_form = error.status in _FORM_REFUSED and any(name in words for name in _FORM_NAMES)
-        if way == _FORMS[-1] or error.remedy is not None or not is_about_form:
+        if kind == _FORMS[-1] or error.remedy is not None or not is_about_form:
             return False
-        if way == self.way:
-            self.way = _FORMS[_FORMS.index(way) + 1]
-            instead = "any JSON object" if self.way == "json_object" else "JSON by the prompt alone"
-            note(f"the endpoint refuses the parameter response_format as {way} ({error.reason}); asking for {instead}")
+        if kind == self.kind:
+            self.kind = _FORMS[_FORMS.index(kind) + 1]
+            instead = "any JSON object" if self.kind == "json_object" else "JSON by the prompt alone"
+            note(f"the endpoint refuses the parameter response_format as {kind} ({error.reason}); asking for {instead}")
         return True
 
 

@@ -11,7 +11,7 @@ from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.backends.openai.client import Call, RejectedError
 from evaluators.backends.openai.generation import Generation
 from evaluators.backends.openai.reading import AnswerError, RefusalError, total_usage
-from evaluators.backends.openai.scoring import FirstToken, Way
+from evaluators.backends.openai.scoring import FirstToken, ScoringMethod
 
 _FILTERED = ("content_filter", "content_policy_violation")
 
@@ -20,7 +20,7 @@ _FILTERED = ("content_filter", "content_policy_violation")
 class Methods:
     """The methods that work at an endpoint, as it was probed, or that may work before it is."""
 
-    choice: Way | None
+    choice: ScoringMethod | None
     """Method for option log-probabilities; None if the endpoint returns none."""
     generation: Generation
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Methods:
             settings["top_logprobs"] = str(self.top_logprobs)
         if self.generation.unknown:
             settings["parameters_left_out"] = ", ".join(sorted(self.generation.unknown))
-        return settings | {f"not_{way}": reason for way, reason in self.reasons.items()}
+        return settings | {f"not_{name}": reason for name, reason in self.reasons.items()}
 
     def calls(self, request: Request) -> list[Call]:
         """Return the calls to send.

@@ -17,13 +17,20 @@ from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.progress import note
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backends.openai.client import Call, Client, Connection, FaultError, RejectedError
-from evaluators.backends.openai.engine import run_apart
+from evaluators.backends.openai.engine import run_in_thread
 from evaluators.backends.openai.generation import MAX_TOKENS, VLLM_SAMPLING, Generation
 from evaluators.backends.openai.ledger import Ledger
 from evaluators.backends.openai.methods import Methods
 from evaluators.backends.openai.pacing import Caller, Pacer, Patience, Watch
 from evaluators.backends.openai.reading import AnswerError, RefusalError, count, total_usage
-from evaluators.backends.openai.scoring import EchoText, FirstToken, OtherTokensError, Way, echoes, ways_of
+from evaluators.backends.openai.scoring import (
+    EchoText,
+    FirstToken,
+    OtherTokensError,
+    ScoringMethod,
+    echoes,
+    scoring_methods,
+)
 from evaluators.models.tokenizer import ModelTokenizer
 
 # The options differ in their first token and are short in all vocabularies; one has two words, so that a trie of them
@@ -72,7 +79,7 @@ class Probe:
         pacer = Pacer(2, _PATIENCE)
         watch = Watch(self.connection, pacer)
         try:
-            return run_apart(self._run(pacer, api), lambda: watch.look(1))
+            return run_in_thread(self._run(pacer, api), lambda: watch.look(1))
         except RunError as error:
             raise ConfigError(f"{self._where}: {error}") from None
         except AnswerError as error:
@@ -137,29 +144,29 @@ class Probe:
         """Return what an API can do with its best method for scoring options; None if no method works."""
         generation = self._generation(api)
         useless = set()
-        for way in ways_of(api, self.model, self.tokenizer, generation.room, self.end_id):
+        for method in scoring_methods(api, self.model, self.tokenizer, generation.room, self.end_id):
             # Where a parameter is ignored, another spelling of the call is too, unless one call had several prompts.
-            if (way.name, way.lists) in useless:
+            if (method.name, method.lists) in useless:
                 continue
-            calls = way.calls(_CHOICE)
-            replies = await self._replies(way.name, calls)
+            calls = method.calls(_CHOICE)
+            replies = await self._replies(method.name, calls)
             if replies is None:
                 continue
             try:
-                way.read(_CHOICE, replies)
+                method.read(_CHOICE, replies)
             except OtherTokensError as error:
-                self._check_length(way, calls, replies)
+                self._check_length(method, calls, replies)
                 self._explain_echo(error)
-                self._reasons[way.name] = "echo is not served (the prompt's tokens do not come back)"
+                self._reasons[method.name] = "echo is not served (the prompt's tokens do not come back)"
             except (AnswerError, RefusalError, RecursionError) as error:
-                self._reasons[way.name] = f"{way.needs} is not served ({error})"
+                self._reasons[method.name] = f"{method.needs} is not served ({error})"
             else:
-                self._check_length(way, calls, replies)
-                self._reasons.pop(way.name, None)
-                if isinstance(way, FirstToken):
-                    generation = replace(generation, max_tokens=way.max_tokens)
-                return self._methods(way, await self._with_sampling(generation) or generation)
-            useless.add((way.name, way.lists))
+                self._check_length(method, calls, replies)
+                self._reasons.pop(method.name, None)
+                if isinstance(method, FirstToken):
+                    generation = replace(generation, max_tokens=method.max_tokens)
+                return self._methods(method, await self._with_sampling(generation) or generation)
+            useless.add((method.name, method.lists))
         return None
 
     async def _texts_alone(self, api: str) -> Methods | None:
@@ -170,8 +177,8 @@ class Probe:
                 return self._methods(None, generation)
         return None
 
-    def _methods(self, choice: Way | None, generation: Generation) -> Methods:
-        return Methods(choice, generation, {way: why for way, why in self._reasons.items() if way != "generation"})
+    def _methods(self, choice: ScoringMethod | None, generation: Generation) -> Methods:
+        return Methods(choice, generation, {name: why for name, why in self._reasons.items() if name != "generation"})
 
     async def _with_sampling(self, generation: Generation) -> Generation | None:
         """Leave out the sampling parameters that the endpoint refuses; return None if it generates no text."""
@@ -187,7 +194,7 @@ class Probe:
             )
         return generation
 
-    async def _replies(self, way: str, calls: list[Call]) -> list[Mapping[str, Any]] | None:
+    async def _replies(self, name: str, calls: list[Call]) -> list[Mapping[str, Any]] | None:
         """Return the replies to the calls of a method; if one fails, note the reason under its name and return None."""
         replies = []
         for call in calls:
@@ -199,14 +206,14 @@ class Probe:
                     raise ConfigError(
                         f"{self._where}: {fault.reason}; check --base-url, and that the server runs"
                     ) from None
-                self._reasons[way] = fault.reason
+                self._reasons[name] = fault.reason
                 return None
             except RejectedError as error:
                 # A missing route (404) says nothing about the other routes.
                 if error.remedy is not None and error.status != 404:
                     raise ConfigError(f"{self._where}: {error.reason}; {error.remedy}") from None
                 self._has_replied = True
-                self._reasons[way] = error.reason
+                self._reasons[name] = error.reason
                 return None
             self._has_replied = True
         return replies
@@ -223,12 +230,12 @@ class Probe:
             )
 
     @staticmethod
-    def _check_length(way: Way, calls: list[Call], replies: list[Mapping[str, Any]]) -> None:
+    def _check_length(method: ScoringMethod, calls: list[Call], replies: list[Mapping[str, Any]]) -> None:
         """Raise a ConfigError if the endpoint counts more prompt tokens than were sent, or than come back of a text."""
-        if isinstance(way, FirstToken):
+        if isinstance(method, FirstToken):
             return  # The chat template adds some.
-        if isinstance(way, EchoText):
-            n_sent = sum(len(given.tokens) for given in way.echoed(_CHOICE, replies))
+        if isinstance(method, EchoText):
+            n_sent = sum(len(given.tokens) for given in method.echoed(_CHOICE, replies))
         else:
             n_sent = sum(call.n_prompt or 0 for call in calls)
         n_counted, _ = total_usage(replies)
@@ -239,7 +246,7 @@ class Probe:
             )
 
     async def _complaint(self, client: Client) -> str:
-        reasons = "; ".join(f"{way}: {reason}" for way, reason in self._reasons.items())
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in self._reasons.items())
         listing = self._listing
         if listing is None:
             meant = await _meant_address(client, self._where)

@@ -372,7 +372,7 @@ def _first_of(option: str, tokens: Mapping[str, float]) -> str | None:
     return max(exact or spaced, key=len, default=None)
 
 
-Way: TypeAlias = OptionTrie | EchoIds | EchoText | FirstToken
+ScoringMethod: TypeAlias = OptionTrie | EchoIds | EchoText | FirstToken
 """A method: ``calls`` returns the calls for a request, and ``read`` the response from the replies in their order.
 
 Both raise an ``AnswerError`` if the request cannot be asked, or a reply does not hold what was asked for. ``needs`` is
@@ -380,9 +380,9 @@ the parameter that an endpoint must serve.
 """
 
 
-def ways_of(
+def scoring_methods(
     api: str, model: str, tokenizer: ModelTokenizer | None, room: int | None = None, end_id: int | None = None
-) -> list[Way]:
+) -> list[ScoringMethod]:
     """Return the methods that an endpoint may support through an API, the best ones first.
 
     Args:
