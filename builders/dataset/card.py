@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from builders.dataset.licence_files import licences_of
 from schemas.documents.dataset import Manifest, RuleCount, Source
 
 SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -135,7 +136,7 @@ def _front_matter(card: Card, manifest: Manifest) -> str:
 
 def _licences(expression: str) -> str | list[str]:
     """Return the licence as the Hub reads it: one identifier, or a list if the configs have different licences."""
-    names = expression.lower().split(" and ")
+    names = [name.lower() for name in licences_of(expression)]
     return names[0] if len(names) == 1 else names
 
 

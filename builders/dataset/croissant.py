@@ -15,6 +15,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.card import Card
+from builders.dataset.licence_files import licences_of
 from schemas.documents.dataset import Manifest, SplitEntry
 from schemas.documents.item_shape import shape_of
 
@@ -72,7 +73,7 @@ def render_croissant(card: Card, manifest: Manifest, folder: Path) -> str:
 
 
 def _licences(manifest: Manifest) -> list[JsonValue]:
-    return [f"https://spdx.org/licenses/{name}" for name in manifest.licence.split(" AND ")]
+    return [f"https://spdx.org/licenses/{name}" for name in licences_of(manifest.licence)]
 
 
 def _responsible_data(card: Card, manifest: Manifest) -> dict[str, JsonValue]:

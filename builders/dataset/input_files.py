@@ -22,14 +22,27 @@ def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) ->
     Raises:
         DataError: the folder or a file is missing.
     """
-    if not folder.is_dir():
-        found = "is a file" if folder.exists() else "no such folder"
-        raise DataError(f"--input {folder}: {found}; give {what}")
+    check_folder(folder, what)
     names = list(names)
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise DataError(f"--input {folder}: no {', '.join(missing)} here; {remedy}")
     return {name: read_file(folder / name) for name in names}
+
+
+def check_folder(folder: Path, what: str) -> None:
+    """Check that ``--input`` names a folder.
+
+    Args:
+        folder: Its value.
+        what: Description of the right folder, used in the error message.
+
+    Raises:
+        DataError: it is a file, or there is no such folder.
+    """
+    if not folder.is_dir():
+        found = "is a file" if folder.exists() else "no such folder"
+        raise DataError(f"--input {folder}: {found}; give {what}")
 
 
 def read_file(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""The files of a dataset folder that hold the terms of a source, which stay with its data."""
+"""The licences of a dataset, and the files that hold the terms of a source, which stay with its data."""
 
 from __future__ import annotations
 
@@ -14,3 +14,12 @@ def is_licence_file(name: str) -> bool:
     (True, False)
     """
     return _NAME.fullmatch(name) is not None
+
+
+def licences_of(expression: str) -> list[str]:
+    """Return the SPDX identifiers of a licence; there are several if the configs have different ones.
+
+    >>> licences_of("MIT AND Apache-2.0")
+    ['MIT', 'Apache-2.0']
+    """
+    return expression.split(" AND ")

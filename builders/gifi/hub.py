@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.hub import hub_obstacle
+from biasboard.ground.files import sha256_file
+from builders.dataset.hub_input import check_no_revision, downloading, is_on_hub
 
 
 class SourceFile(NamedTuple):
@@ -32,7 +32,7 @@ def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: s
     Raises:
         DataError: there is no such file, it cannot be downloaded, or a revision is given for a local file.
     """
-    if given.as_posix() == hub_id and not given.exists():
+    if is_on_hub(given, hub_id):
         return _fetched(hub_id, hub_file, revision)
     if given.is_dir():
         found = next((given / name for name in names if (given / name).is_file()), None)
@@ -41,31 +41,16 @@ def source_file(given: Path, names: tuple[str, ...], *, hub_id: str, hub_file: s
         given = found
     if not given.is_file():
         raise DataError(f"--input {given}: no such file; give {names[0]}, or {hub_id} for the Hub")
-    if revision is not None:
-        raise DataError(f"--revision {revision}: applies to the Hub only, and {given} is a local file; leave it out")
-    return SourceFile(given, None, _sha256(given))
+    check_no_revision(revision, given, "file")
+    return SourceFile(given, None, sha256_file(given))
 
 
 def _fetched(hub_id: str, hub_file: str, revision: str | None) -> SourceFile:
-    obstacle = hub_obstacle(hub_id, [hub_file], revision=revision, repo_type="dataset")
-    if obstacle is not None:
-        raise DataError(f"--input {hub_id}: {hub_file} at {revision or 'main'} cannot be had: {obstacle}")
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    what = f"{hub_file} at {revision or 'main'}"
+    with downloading(hub_id, what, [hub_file], revision=revision, kind="file"):
+        import huggingface_hub
 
-    try:
         path = Path(huggingface_hub.hf_hub_download(hub_id, hub_file, repo_type="dataset", revision=revision))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(
-            f"--input {hub_id}: {hub_file} at {revision or 'main'} cannot be downloaded from the Hub ({reason}); "
-            "go online, or give a local file"
-        ) from error
     # The Hub cache keeps each file in a folder named snapshots/<commit>/.
     commit = path.parts[path.parts.index("snapshots") + 1]
-    return SourceFile(path, commit, _sha256(path))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return SourceFile(path, commit, sha256_file(path))

@@ -13,6 +13,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.progress import Report
+from builders.dataset.hub_input import is_on_hub
 from builders.dataset.output import Rule
 from builders.gifi.hub import SourceFile, source_file
 from builders.gifi.tagging import UncertainError, tagged
@@ -61,7 +62,7 @@ def gsm8k(given: Path, revision: str | None, *, limit: int | None, report: Repor
         ("test.jsonl", "test-00000-of-00001.parquet"),
         hub_id=GSM8K_ID,
         hub_file="main/test-00000-of-00001.parquet",
-        revision=revision or (GSM8K_REVISION if given.as_posix() == GSM8K_ID and not given.exists() else None),
+        revision=revision or (GSM8K_REVISION if is_on_hub(given, GSM8K_ID) else None),
     )
     texts = (
         _Text(_field(row, "question", place), _number(_field(row, "answer", place)), place)

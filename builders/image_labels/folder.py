@@ -10,7 +10,7 @@ from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from builders.dataset.input_files import read_file
+from builders.dataset.input_files import check_folder, read_file
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Reject, Source
 
@@ -36,9 +36,7 @@ def read_folder(folder: Path, licence: str | None) -> Content:
         DataError: there is no such folder, its labels cannot be used, or train/ and test/ have different ones.
     """
     where = f"--input {folder}"
-    if not folder.is_dir():
-        found = "is a file" if folder.exists() else "no such folder"
-        raise DataError(f"{where}: {found}; give a folder with one folder of images for each label")
+    check_folder(folder, "a folder with one folder of images for each label")
     inside = {path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")}
     # A label may itself be called train, as that of the vehicle is in CIFAR-100.
     is_parted = inside == set(_PARTS)

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from biasboard.ground.hub import hub_obstacle
+from builders.dataset.hub_input import check_no_revision, downloading, is_on_hub
+from builders.dataset.input_files import check_folder
 from builders.image_labels.content import Candidate, Content, check_labels, label_words
 from schemas.documents.dataset import Source
 
@@ -54,7 +55,7 @@ def read_cifar(given: Path, revision: str | None) -> Content:
         DataError: there are no such files, they cannot be downloaded, or they have another layout.
     """
     where = f"--input {given}"
-    files = _fetched(revision) if given.as_posix() == HUB_ID and not given.exists() else _local(given, revision)
+    files = _fetched(revision) if is_on_hub(given, HUB_ID) else _local(given, revision)
     hashes = {part: sha256_file(path) for part, path in files.paths.items()}
     found = {part: _candidates(path, part) for part, path in files.paths.items()}
     labels = check_labels(dict.fromkeys(one.label for of_part in found.values() for one in of_part), where)
@@ -81,11 +82,8 @@ def read_cifar(given: Path, revision: str | None) -> Content:
 
 
 def _local(folder: Path, revision: str | None) -> _Files:
-    if not folder.is_dir():
-        found = "is a file" if folder.exists() else "no such folder"
-        raise DataError(f"--input {folder}: {found}; give a folder with cifar100/*.parquet, or {HUB_ID} for the Hub")
-    if revision is not None:
-        raise DataError(f"--revision {revision}: applies to the Hub only, and {folder} is a local folder; leave it out")
+    check_folder(folder, f"a folder with cifar100/*.parquet, or {HUB_ID} for the Hub")
+    check_no_revision(revision, folder, "folder")
     paths = {part: folder / name for part, name in FILES.items()}
     if missing := [FILES[part] for part, path in paths.items() if not path.is_file()]:
         raise DataError(f"--input {folder}: no {', '.join(missing)} here; {_REMEDY}")
@@ -94,23 +92,13 @@ def _local(folder: Path, revision: str | None) -> _Files:
 
 def _fetched(revision: str | None) -> _Files:
     commit = revision or REVISION
-    obstacle = hub_obstacle(HUB_ID, [FILES["test"]], revision=commit, repo_type="dataset")
-    if obstacle is not None:
-        raise DataError(f"--input {HUB_ID}: {commit} cannot be had: {obstacle}")
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    with downloading(HUB_ID, commit, [FILES["test"]], revision=commit, kind="folder"):
+        import huggingface_hub
 
-    try:
         paths = {
             part: Path(huggingface_hub.hf_hub_download(HUB_ID, name, repo_type="dataset", revision=commit))
             for part, name in FILES.items()
         }
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = (str(error).splitlines() or ["no message"])[0]
-        raise DataError(
-            f"--input {HUB_ID}: {commit} cannot be downloaded from the Hub ({reason}); go online, or give a "
-            "local folder"
-        ) from error
     # A download lies in snapshots/<commit>/cifar100/.
     return _Files(paths, paths["test"].parent.parent.name)
 

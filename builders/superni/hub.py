@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from biasboard.ground.hub import hub_obstacle
+from builders.dataset.hub_input import check_no_revision, downloading, is_on_hub
+from builders.dataset.input_files import check_folder
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
 from builders.superni.natural_instructions import TASK_NAME, made_id, read_bytes
 from builders.superni.task_table import published_tasks
@@ -47,35 +48,22 @@ def hub_folder(given: Path, revision: str | None, names: Iterable[str] | None) -
     Raises:
         DataError: there is no such folder, it cannot be downloaded, or a revision is given for a local folder.
     """
-    if given.as_posix() == HUB_ID and not given.exists():
+    if is_on_hub(given, HUB_ID):
         return _fetched(revision, names)
-    if not given.is_dir():
-        found = "is a file" if given.exists() else "no such folder"
-        raise DataError(f"--input {given}: {found}; give a folder with train/ and test/, or {HUB_ID} for the Hub")
-    if revision is not None:
-        raise DataError(f"--revision {revision}: applies to the Hub only, and {given} is a local folder; leave it out")
+    check_folder(given, f"a folder with train/ and test/, or {HUB_ID} for the Hub")
+    check_no_revision(revision, given, "folder")
     return HubFolder(given, None)
 
 
 def _fetched(revision: str | None, names: Iterable[str] | None) -> HubFolder:
-    at = revision or "main"
-    obstacle = hub_obstacle(HUB_ID, ["README.md"], revision=revision, repo_type="dataset")
-    if obstacle is not None:
-        raise DataError(f"--input {HUB_ID}: {at} cannot be had: {obstacle}")
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
     wanted = ["*"] if names is None else [f"{name}*" for name in names]
     patterns = ["README.md", *(f"{folder}/{name}.jsonl" for folder in FOLDERS for name in wanted)]
-    try:
+    with downloading(HUB_ID, revision or "main", ["README.md"], revision=revision, kind="folder"):
+        import huggingface_hub
+
         path = huggingface_hub.snapshot_download(
             HUB_ID, repo_type="dataset", revision=revision, allow_patterns=patterns
         )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(
-            f"--input {HUB_ID}: {at} cannot be downloaded from the Hub ({reason}); go online, or give a local folder"
-        ) from error
     # The Hub cache keeps each state in a folder named snapshots/<commit>.
     return HubFolder(Path(path), Path(path).name)
 

@@ -15,6 +15,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.strict_json import JsonValue
+from builders.dataset.input_files import check_folder
 from builders.superni.content import Row, TaskContent, TaskPlace, sort_rows
 from builders.superni.task_table import published_tasks
 
@@ -31,9 +32,7 @@ def tasks_folder(given: Path) -> Path:
     Raises:
         DataError: there is no such folder.
     """
-    if not given.is_dir():
-        found = "is a file" if given.exists() else "no such folder"
-        raise DataError(f"--input {given}: {found}; give the folder tasks/ of {ADDRESS}")
+    check_folder(given, f"the folder tasks/ of {ADDRESS}")
     return given / "tasks" if (given / "tasks").is_dir() else given
 
 

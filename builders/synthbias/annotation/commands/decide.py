@@ -11,6 +11,7 @@ from biasboard.ground.command_line import one_line_errors
 from builders.dataset.output import check_target, write_dataset
 from builders.dataset.summary import closing_lines, run_line
 from builders.description import DATASETS_FOLDER
+from builders.options import Overwrite
 from builders.synthbias.annotation.accepted import accepted_draft, verdict_lines
 from builders.synthbias.annotation.commands.options import (
     CountModels,
@@ -43,9 +44,7 @@ def decide(
     relabel: Relabel = False,
     count_models: CountModels = False,
     count_untested: CountUntested = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset if the folder already holds it.")
-    ] = False,
+    overwrite: Overwrite = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the verdicts, and write nothing.")] = False,
 ) -> None:
     """Decide by the votes, and write a dataset of the accepted pairs.
