@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import note_environment
 from tests.workers import Workers
 
 REPOSITORY = Path(__file__).parents[1]
@@ -38,7 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["BIASBOARD_MEMORY"] = "off"
     sys.addaudithook(_refuse_other_hosts)
     config.pluginmanager.register(SkipPolicy(active=bool(os.environ.get("CI"))))
+    # It sets a variable in each process of pytest-xdist.
     config.pluginmanager.register(Workers())
+    note_environment()
 
 
 def _refuse_other_hosts(event: str, arguments: tuple[object, ...]) -> None:
