@@ -26,7 +26,13 @@ _TORCH = (
     *("torch", "tokenizers", "transformers.generation.utils", "transformers.models.auto.modeling_auto"),
     *("transformers.models.llama.modeling_llama", "transformers.models.clip.modeling_clip"),
 )
-_AT_START = {"PYTHONPATH": str(REPOSITORY)} | os.environ
+_at_start: dict[str, str] = {}
+
+
+def note_environment() -> None:
+    """Take the variables of now for those that all tests have; conftest.py calls it once it has set them."""
+    _at_start.clear()
+    _at_start.update({"PYTHONPATH": str(REPOSITORY)} | os.environ)
 
 
 def run(
@@ -59,7 +65,7 @@ def run(
         environment.pop(name, None)
     words = [str(word) for word in arguments]
     plugins = environment.get(_PLUGINS, "")
-    changed = (name for name in {*environment, *_AT_START} if environment.get(name) != _AT_START.get(name))
+    changed = (name for name in {*environment, *_at_start} if environment.get(name) != _at_start.get(name))
     # Folders of plug-ins that a test makes are those of a single command.
     is_fresh = fresh or any(name.startswith(_READ_AT_IMPORT) for name in changed) or plugins not in _SHARED_PLUGINS
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import note_environment
 from tests.workers import Workers
 
 REPOSITORY = Path(__file__).parents[1]
@@ -45,7 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
         settings.load_profile("any-machine")
     config.pluginmanager.register(SkipPolicy(active=bool(os.environ.get("CI"))))
+    # It sets a variable in each process of pytest-xdist.
     config.pluginmanager.register(Workers())
+    note_environment()
 
 
 def _refuse_other_hosts(event: str, arguments: tuple[object, ...]) -> None:

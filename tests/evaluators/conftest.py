@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.evaluators.made_data import save_tiny_llama
-
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # Imported here: other tests of this folder need no tokenizer.
+    # Imported here, as below: other tests of this folder need none of it.
     from tests.evaluators.fake_endpoint import save_tokenizer
 
     return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
@@ -30,4 +28,6 @@ def tokenizer(folder: Path) -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.evaluators.made_data import save_tiny_llama
+
     return save_tiny_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
