@@ -7,9 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Unpack
-
-from biasboard.backend_choices import BackendChoices
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from evaluators.backend_options import BackendOptions
@@ -18,6 +16,42 @@ if TYPE_CHECKING:
     from schemas.documents.result import Result
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+
+class BackendChoices(TypedDict, total=False):
+    """The options of backends by name: those of :class:`evaluators.backend_options.BackendOptions`.
+
+    They are said again because that class declares options of commands, and loading it loads the command line. A test
+    compares the two.
+    """
+
+    name: str | None
+    revision: str | None
+    dtype: str | None
+    tokenizer: str | None
+    chat: bool | None
+    lora: str | None
+    device: str | None
+    batch_tokens: int | None
+    scoring: str | None
+    batch_images: int | None
+    tensor_parallel: int | None
+    data_parallel: int | None
+    max_model_len: int | None
+    gpu_memory: float | None
+    end_logprobs: bool | None
+    base_url: str | None
+    api: str | None
+    concurrency: int | None
+    timeout: float | None
+    prices: Path | None
+    max_cost: float | None
+    batch: bool | None
+    engine: str | None
+    address: str | None
+    workers: int | None
+    worker_cpus: float | None
+    worker_gpus: float | None
 
 
 def build(
@@ -169,8 +203,8 @@ def load_result(path: PathLike) -> Result:
     """
     from schemas.folders.run_folder import RESULT, read_parts, read_result
 
-    place = Path(path)
-    folder = place.parent if place.name == RESULT else place
+    folder = Path(path)
+    folder = folder.parent if folder.name == RESULT else folder
     result = read_result(folder)
     for _ in read_parts(folder, result):
         pass  # Reading checks them, one part at a time.

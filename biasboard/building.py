@@ -29,13 +29,13 @@ def builder_application(name: str) -> typer.Typer:
     module, _, attribute = places[name].place.partition(":")
     if not attribute:
         raise ConfigError(f"builder '{name}' defines no typer application 'app'; run it with python -m {module}")
-    found: typer.Typer = getattr(importlib.import_module(module), attribute)
-    return found
+    application: typer.Typer = getattr(importlib.import_module(module), attribute)
+    return application
 
 
 def _places() -> dict[str, Place]:
-    found = {name: _place(name) for name in BUILDERS.names() if name not in _NO_BUILDERS}
-    return {name: place for name, place in found.items() if place is not None}
+    places = {name: _place(name) for name in BUILDERS.names() if name not in _NO_BUILDERS}
+    return {name: place for name, place in places.items() if place is not None}
 
 
 def _place(name: str) -> Place | None:
@@ -49,6 +49,7 @@ def _place(name: str) -> Place | None:
         module, path = f"{module}.__main__", path.with_name("__main__.py")
     if not path.is_file():
         return None
+    # A list of the builders imports none of them: the syntax tree says what is needed.
     source = path.read_text(encoding="utf-8")
     if '__name__ == "__main__"' not in source:
         return None
@@ -74,7 +75,12 @@ def _first_line(node: ast.Module | ast.FunctionDef) -> str:
     return (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
 
 
+def _list_without_name(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_builders()
+
+
 with one_line_errors():
     app = command_group(
-        "Build a dataset; without a name, list the builders and their sources.", _places(), otherwise=list_builders
+        "Build a dataset; without a name, list the builders and their sources.", _places(), itself=_list_without_name
     )

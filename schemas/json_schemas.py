@@ -17,7 +17,6 @@ from biasboard.ground import strict_json
 from biasboard.ground.strict_json import JsonValue
 from schemas.documents.base import Document
 from schemas.files import contract
-from schemas.files.contract import Kind
 
 
 class _Untitled(GenerateJsonSchema):
@@ -28,26 +27,26 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def json_schema(kind: Kind) -> dict[str, JsonValue]:
+def json_schema(document_type: type[Document]) -> dict[str, JsonValue]:
     """Return the JSON Schema of a kind of document."""
     settings = Document.__pydantic_config__
     # Descriptions are the texts below the fields. Reading them takes the source, so that only this does it.
     Document.__pydantic_config__ = ConfigDict(**settings, use_attribute_docstrings=True)
     try:
-        adapter = TypeAdapter(kind.document_type)
+        adapter = TypeAdapter(document_type)
     finally:
         Document.__pydantic_config__ = settings
     schema: dict[str, JsonValue] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"biasboard/{Path(kind.place).name}",
+        "$id": f"biasboard/{Path(contract.schema_paths()[document_type]).name}",
     }
     return schema | adapter.json_schema(schema_generator=_Untitled)
 
 
 def main() -> None:
     """Write all files."""
-    for kind in contract.kinds().values():
-        strict_json.write(Path(__file__).parents[1] / kind.place, json_schema(kind))
+    for document_type, path in contract.schema_paths().items():
+        strict_json.write(Path(__file__).parents[1] / path, json_schema(document_type))
 
 
 if __name__ == "__main__":

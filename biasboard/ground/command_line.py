@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
+from biasboard.ground.plain_text import escaped
 
 EXIT_ERROR = 1
 """Exit status for bad input, or for a check that found a problem; nothing was written."""
@@ -61,7 +62,6 @@ def command_group(
     help_text: str,
     commands: Mapping[str, Place],
     *,
-    otherwise: Callable[[], None] | None = None,
     itself: Callable[..., object] | None = None,
     is_door: bool = False,
 ) -> typer.Typer:
@@ -70,24 +70,22 @@ def command_group(
     Args:
         help_text: The help of the application.
         commands: Place of each command by name.
-        otherwise: Function to call if no command is named; None to print the help.
-        itself: Function with options of its own that the application is without a command, in place of ``otherwise``.
-            Its first argument is a ``typer.Context``, and it does nothing if that names a command.
+        itself: Function, perhaps with options of its own, that the application is without a command; None to print the
+            help. Its first argument is a ``typer.Context``, and it does nothing if that names a command.
         is_door: True for the command of the whole project, which also has a version and completes words in a shell.
     """
     application = typer.Typer(
         cls=_group_of(commands),
         help=help_text,
         epilog=EXIT_STATUS,
-        no_args_is_help=otherwise is None and itself is None,
-        invoke_without_command=otherwise is not None or itself is not None,
+        no_args_is_help=itself is None,
+        invoke_without_command=itself is not None,
         add_completion=is_door,
         pretty_exceptions_enable=False,
     )
 
-    def group(context: typer.Context) -> None:
-        if otherwise is not None and context.invoked_subcommand is None:
-            otherwise()
+    def group() -> None:
+        pass
 
     def door(
         version: Annotated[
@@ -130,9 +128,9 @@ def _group_of(commands: Mapping[str, Place]) -> type[TyperGroup]:
         def shell_complete(self, ctx: Any, incomplete: str) -> Any:
             """Return what a word may become, without importing any command."""
             self.lists_only = True
-            found = super().shell_complete(ctx, incomplete)
+            completions = super().shell_complete(ctx, incomplete)
             self.lists_only = False
-            return found
+            return completions
 
     return Group
 
@@ -153,21 +151,19 @@ class _NamesAllMissing(TyperCommand):
 
     def _complete(self, error: Any, ctx: Any, given: list[str]) -> None:
         """Name everything that is missing in an error."""
-        found, _, _ = self.make_parser(ctx).parse_args(args=given)
+        values, _, _ = self.make_parser(ctx).parse_args(args=given)
         missing: list[Any] = [
-            one
-            for one in self.get_params(ctx)
-            if one.required and one.value_is_missing(one.consume_value(ctx, found)[0])
+            parameter
+            for parameter in self.get_params(ctx)
+            if parameter.required and parameter.value_is_missing(parameter.consume_value(ctx, values)[0])
         ]
         if len(missing) > 1:
-            error.param_type = " and ".join(dict.fromkeys(f"{one.param_type_name}s" for one in missing))
-            error.param_hint = ", ".join(f"'{_name_of(one)}'" for one in missing)
-
-
-def _name_of(parameter: Any) -> str:
-    """Return the long form of an option, or the name of an argument in capitals."""
-    is_option = parameter.param_type_name == "option"
-    return str(max(parameter.opts, key=len) if is_option else parameter.name.upper())
+            names = [
+                max(parameter.opts, key=len) if parameter.param_type_name == "option" else parameter.name.upper()
+                for parameter in missing
+            ]
+            error.param_type = " and ".join(dict.fromkeys(f"{parameter.param_type_name}s" for parameter in missing))
+            error.param_hint = ", ".join(f"'{name}'" for name in names)
 
 
 def _loaded(name: str, place: Place) -> Any:
@@ -175,11 +171,11 @@ def _loaded(name: str, place: Place) -> Any:
     if not attribute:
         return _as_script(name, module, place.summary)
     hide_foreign_bars()
-    found = getattr(importlib.import_module(module), attribute)
-    if not isinstance(found, typer.Typer):
-        function, found = found, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        found.command(name, cls=_NamesAllMissing)(function)
-    command = typer.main.get_command(found)
+    application = getattr(importlib.import_module(module), attribute)
+    if not isinstance(application, typer.Typer):
+        function, application = application, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        application.command(name, cls=_NamesAllMissing)(function)
+    command = typer.main.get_command(application)
     command.name = name
     command.epilog = EXIT_STATUS
     return command
@@ -187,7 +183,7 @@ def _loaded(name: str, place: Place) -> Any:
 
 def _as_script(name: str, module: str, summary: str) -> Any:
     """Return a command that runs a module with all arguments."""
-    found = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     def script(context: typer.Context) -> None:
         before, sys.argv = sys.argv, [module, *context.args]
@@ -197,8 +193,8 @@ def _as_script(name: str, module: str, summary: str) -> Any:
             sys.argv = before
 
     settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    found.command(name, help=summary, context_settings=settings)(script)
-    return typer.main.get_command(found)
+    application.command(name, help=summary, context_settings=settings)(script)
+    return typer.main.get_command(application)
 
 
 def _print_version(wanted: bool) -> None:
@@ -257,7 +253,12 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         return
     hide_foreign_bars()
     try:
-        _check_arguments()
+        for argument in sys.argv[1:]:
+            if _CONTROL.search(argument):
+                # It could be neither printed nor stored, as a result stores the command line.
+                raise ConfigError(
+                    f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name"
+                )
         yield
     except BiasboardError as error:
         _end(f"error: {error}", EXIT_RUN_FAILED if isinstance(error, RunError) else EXIT_ERROR, error)
@@ -275,18 +276,7 @@ def one_line_errors(interrupted: str = "stopped; nothing was written") -> Iterat
         _end(interrupted, EXIT_INTERRUPTED, error)
 
 
-def _check_arguments() -> None:
-    """Check that every argument can be printed and stored.
-
-    Raises:
-        ConfigError: an argument is not UTF-8 or holds a control character.
-    """
-    for argument in sys.argv[1:]:
-        if _CONTROL.search(argument):
-            raise ConfigError(f"argument {argument!a}: is not UTF-8 or holds a control character; choose another name")
-
-
 def _end(line: str, status: int, cause: BaseException) -> None:
     # A name in the message may hold a line break or change the colours of the terminal.
-    print(_CONTROL.sub(lambda sign: ascii(sign[0])[1:-1], line), file=sys.stderr)
+    print(escaped(line), file=sys.stderr)
     raise typer.Exit(status) from cause

@@ -47,19 +47,27 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in signature.parameters.values():
         kind, only = _unwrapped(parameter.annotation)
         if is_dataclass(kind):
-            declared = [one for one in fields(kind) if _DECLARED in one.metadata and (only is None or one.name in only)]
-            chosen[parameter.name] = (kind, [one.name for one in declared])
-            added += [_parameter(kind, one) for one in declared]
+            options = [
+                declared
+                for declared in fields(kind)
+                if _DECLARED in declared.metadata and (only is None or declared.name in only)
+            ]
+            chosen[parameter.name] = (kind, [declared.name for declared in options])
+            added += [_parameter(kind, declared) for declared in options]
         else:
             own.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def wrapped(**values: Any) -> None:
         for name, (kind, names) in chosen.items():
-            given = {one: values.pop(one) for one in names}
+            given = {field_name: values.pop(field_name) for field_name in names}
             # What is left out is None, and the field has its default.
             values[name] = kind(
-                **{one: tuple(it) if isinstance(it, list) else it for one, it in given.items() if it is not None}
+                **{
+                    field_name: tuple(value) if isinstance(value, list) else value
+                    for field_name, value in given.items()
+                    if value is not None
+                }
             )
         command(**values)
 
@@ -80,7 +88,7 @@ def _parameter(kind: Any, declared: Field[Any]) -> inspect.Parameter:
     settings = dict(declared.metadata[_DECLARED])
     flag, default = settings.pop("flag"), settings.pop("default")
     type_of_field = get_type_hints(kind)[declared.name]
-    repeated = next((one for one in (type_of_field, *get_args(type_of_field)) if get_origin(one) is tuple), None)
+    repeated = next((hint for hint in (type_of_field, *get_args(type_of_field)) if get_origin(hint) is tuple), None)
     if repeated is not None:
         # Without values, typer gives None for a default of None and an empty list for another.
         type_of_field = list[get_args(repeated)[0]]  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Shows on standard error what a command is doing and how long it will take.
 
-On a terminal it shows bars. Elsewhere, as in the log of a job, it prints lines: at least one every ten seconds, and for
-quick work at most one.
+On a terminal it shows bars of rich. Elsewhere, as in the log of a job, rich would print nothing before the end, so that
+lines of our own are printed: at least one every ten seconds, and for quick work at most one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.progress import TextColumn as LabelColumn
 from rich.text import Text
 
+from biasboard.ground.plain_text import escaped
+
 LONGEST_SILENCE = 10.0
 """Largest number of seconds between two lines where standard error is no terminal."""
 _LEAST_SECONDS = 2.0
 """Least number of seconds between two lines, so that quick work prints only its last line."""
+
 Report: TypeAlias = Callable[[str, int, int | None], None]
 """Function that is called with the current step, the number of items done, and their total (None if unknown)."""
 
@@ -88,8 +91,7 @@ def note(text: str) -> None:
     """Print a line on standard error, above the bar if one is shown."""
     # A bar replaces sys.stderr while it is shown, and puts above itself what is written there.
     # A text from outside may hold characters that change the colours of the terminal.
-    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
-    print(shown, file=sys.stderr, flush=True)
+    print(escaped(text), file=sys.stderr, flush=True)
 
 
 def silent(description: str, completed: int, total: int | None) -> None:
@@ -185,46 +187,6 @@ def _pace(per_second: float) -> str:
     return f"{per_second:,.1f} items/s" if per_second >= 1 else f"{60 * per_second:.1f} items/min"
 
 
-class _Display(Protocol):
-    """A way of showing all that is being done."""
-
-    def begin(self, work: _Work) -> None:
-        """Show more work."""
-
-    def change(self, work: _Work, label: str, done: int, total: int | None) -> None:
-        """Show the new state of work."""
-
-    def skip(self, work: _Work, n: int) -> None:
-        """Show that some items were done before."""
-
-    def end(self, work: _Work) -> None:
-        """Show no longer work that has ended."""
-
-    def close(self) -> None:
-        """Show nothing any more."""
-
-
-_open: list[_Display] = []
-"""The display of this process while it shows something: work inside other work is shown in the same display."""
-
-
-@contextmanager
-def _shown(work: _Work, silence: float = LONGEST_SILENCE) -> Iterator[_Display]:
-    is_first = not _open
-    if is_first:
-        console = Console(stderr=True)
-        _open.append(_Bars(console) if console.is_terminal else _Lines(silence))
-    display = _open[0]
-    display.begin(work)
-    try:
-        yield display
-    finally:
-        display.end(work)
-        if is_first:
-            _open.clear()
-            display.close()
-
-
 class _Lines:
     """A display that prints a line for every tenth of the items, and whenever nothing was printed for a while."""
 
@@ -232,6 +194,7 @@ class _Lines:
         self._works: list[_Work] = []
         self._silence = silence
         self._printed = time.monotonic()
+        # A call of a library may take minutes, so that a thread watches the time.
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._watch = threading.Thread(target=self._break_silence, name="progress", daemon=True)
         self._watch.start()
@@ -281,7 +244,7 @@ def _tenth(work: _Work) -> int | None:
 
 
 class _Bars:
-    """A display that shows a bar for each work."""
+    """A display that shows a bar for each work, with the methods of :class:`_Lines`."""
 
     def __init__(self, console: Console) -> None:
         self._tasks: dict[_Work, TaskID] = {}
@@ -333,3 +296,24 @@ class _Pace(ProgressColumn):
             so_far = duration(task.finished_time or task.elapsed or 0.0)
             return Text(so_far if speed is None else f"{_pace(speed)}, {so_far}")
         return Text(f"{_pace(speed)}, {duration(left)} left")
+
+
+_open: list[_Lines | _Bars] = []
+"""The display of this process while something is done: work inside other work is shown in the same display."""
+
+
+@contextmanager
+def _shown(work: _Work, silence: float = LONGEST_SILENCE) -> Iterator[_Lines | _Bars]:
+    is_first = not _open
+    if is_first:
+        console = Console(stderr=True)
+        _open.append(_Bars(console) if console.is_terminal else _Lines(silence))
+    display = _open[0]
+    display.begin(work)
+    try:
+        yield display
+    finally:
+        display.end(work)
+        if is_first:
+            _open.clear()
+            display.close()

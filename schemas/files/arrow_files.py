@@ -25,15 +25,10 @@ IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 def arrow_schema(row_type: type) -> pa.Schema:
     """Return the Arrow schema of a dataclass, with one column per field."""
-    images = _image_columns(row_type)
+    images = [name for name, hint in get_type_hints(row_type).items() if hint is EncodedImage]
     # The library datasets shows a column as images if the metadata of the file calls it so.
-    told = json.dumps({"info": {"features": dict.fromkeys(images, FEATURE)}}, sort_keys=True)
-    return pa.schema(_struct_fields(row_type), metadata={"huggingface": told} if images else None)
-
-
-def _image_columns(row_type: type) -> list[str]:
-    """Return the names of the columns that hold images."""
-    return [name for name, hint in get_type_hints(row_type).items() if hint is EncodedImage]
+    features = json.dumps({"info": {"features": dict.fromkeys(images, FEATURE)}}, sort_keys=True)
+    return pa.schema(_struct_fields(row_type), metadata={"huggingface": features} if images else None)
 
 
 def _struct_fields(row_type: type) -> list[pa.Field]:
@@ -112,7 +107,7 @@ def n_rows(path: Path) -> int:
     """Return the number of rows of a file, without reading them.
 
     Raises:
-        DataError: the file is not a readable parquet file.
+        DataError: the file is missing or is not a readable parquet file.
     """
     with _opened(path) as file:
         return int(file.metadata.num_rows)
@@ -122,7 +117,7 @@ def metadata(path: Path) -> pq.FileMetaData:
     """Return what a file tells about its rows and columns, without reading them.
 
     Raises:
-        DataError: the file is not a readable parquet file.
+        DataError: the file is missing or is not a readable parquet file.
     """
     with _opened(path) as file:
         return file.metadata
@@ -130,6 +125,8 @@ def metadata(path: Path) -> pq.FileMetaData:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; build the dataset or run the model again")
     try:
         with pq.ParquetFile(path) as file:
             yield file
@@ -139,12 +136,6 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = (str(error).splitlines() or ["no message"])[0]
         raise DataError(f"{path}: not a readable parquet file (truncated?): {reason}; make it again") from error
-
-
-def _check_rows(path: Path, file: pq.ParquetFile) -> None:
-    n_rows = file.metadata.num_rows
-    if n_rows > MOST_ROWS:
-        raise DataError(f"{path}: {n_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
 
 
 def _check_size(path: Path, file: pq.ParquetFile, groups: Sequence[int]) -> int:
@@ -173,7 +164,7 @@ def read_table(path: Path, row_type: type) -> pa.Table:
     """Read the columns of a row type, and no others.
 
     Raises:
-        DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
+        DataError: the file is missing, is truncated, is too large, lacks a column, or holds a column of another type.
     """
     with _opened(path) as file:
         _check_columns(path, file, row_type)
@@ -184,7 +175,7 @@ def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
     """Yield the columns of a row type, one row group of the file after the other.
 
     Raises:
-        DataError: the file is truncated, a row group is too large, a column is missing or has another type.
+        DataError: the file is missing or truncated, a row group is too large, a column is missing or has another type.
     """
     with _opened(path) as file:
         _check_columns(path, file, row_type)
@@ -194,7 +185,9 @@ def read_row_groups(path: Path, row_type: type) -> Iterator[pa.Table]:
 
 def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
     """Check that a file has the columns of a row type, and not too many rows."""
-    _check_rows(path, file)
+    n_rows = file.metadata.num_rows
+    if n_rows > MOST_ROWS:
+        raise DataError(f"{path}: {n_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
     wanted, schema = arrow_schema(row_type), file.schema_arrow
     missing = [name for name in wanted.names if name not in schema.names]
     if missing:
@@ -225,13 +218,16 @@ def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_ty
     return pa.Table.from_batches(batches, schema=batches[0].schema if batches else wanted).select(wanted.names)
 
 
-def read(path: Path, row_type: type) -> list[dict[str, Any]]:
-    """Return the fields of each row of a file by name.
+def check_texts(path: Path, table: pa.Table) -> None:
+    """Check the bytes of all texts, which Arrow takes as they come.
 
     Raises:
-        DataError: the file is truncated, is too large, lacks a column, or holds a column of another type.
+        DataError: a text is not UTF-8.
     """
-    return values_of(read_table(path, row_type), where=str(path))
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: holds text that is not UTF-8: {error}; make it again") from error
 
 
 def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:

@@ -6,17 +6,17 @@ parquet file. All word errors alike: file, field, value, remedy.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import typing
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
@@ -61,29 +61,18 @@ _GREW = (Manifest, Result, AnswerKey, Register)
 the columns of a parquet file are always complete."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of document: its type, and what follows from it."""
-
-    document_type: type[Document]
-    place: str
-    """Path of its JSON Schema, or of the code of a plug-in that has none, to which messages point."""
-
-    @property
-    def adapter(self) -> TypeAdapter[Any]:
-        """What converts and checks."""
-        return adapter_of(self.document_type)
-
-
 @cache
-def kinds() -> Mapping[type[Document], Kind]:
-    """Return all kinds of documents by their types, with those of the item shapes."""
-    names = {document_type: f"schemas/documents/{name}.schema.json" for document_type, name in _FILES.items()}
+def schema_paths() -> Mapping[type[Document], str]:
+    """Return where the JSON Schema of each document lies, or the code of an item shape that has none.
+
+    Messages point there.
+    """
+    paths = {document_type: f"schemas/documents/{name}.schema.json" for document_type, name in _FILES.items()}
     for shape in item_shapes().values():
-        place = f"schemas/items/{shape.name}.schema.json"
-        is_published = Path(__file__).parents[2].joinpath(place).is_file()
-        names[shape.row_type] = place if is_published else f"schemas/items/{shape.name}.py"
-    return {document_type: Kind(document_type, place) for document_type, place in names.items()}
+        path = f"schemas/items/{shape.name}.schema.json"
+        is_published = Path(__file__).parents[2].joinpath(path).is_file()
+        paths[shape.row_type] = path if is_published else f"schemas/items/{shape.name}.py"
+    return paths
 
 
 Check: TypeAlias = Generator[str, None, T]
@@ -161,16 +150,15 @@ def errors(value: JsonValue, document_type: type[Document]) -> Iterator[str]:
 
 
 def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iterator[str]]:
-    kind = kinds()[document_type]
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
         return None, iter(["holds NaN or an infinity; write null and a reason"])
     try:
         # From text, because there a list can be a tuple and an object a dataclass, while a "1" stays no number.
-        document = cast(D, kind.adapter.validate_json(text))
+        document = cast(D, adapter_of(document_type).validate_json(text))
     except ValidationError as error:
-        return None, _worded(error, kind)
+        return None, _worded(error, document_type)
     return document, problems_of(document)
 
 
@@ -187,21 +175,22 @@ def from_row(row: Mapping[str, Any], row_type: type[D]) -> tuple[D | None, Itera
     try:
         document = from_values(row, row_type)
     except ValidationError as error:
-        return None, _worded(error, kinds()[row_type])
+        return None, _worded(error, row_type)
     return document, problems_of(document)
-
-
-_OVER_COLUMNS = {Record: "schemas.files.record_checks", TextScore: "schemas.files.score_checks"}
-"""Modules with the rules of documents that are looked at over whole columns."""
 
 
 def problems_of(document: Document) -> Iterator[str]:
     """Return the lines for the rules that join several fields and that a document breaks."""
-    if type(document) not in _OVER_COLUMNS:
-        return document.problems()
-    # Loading pyarrow takes as long as many a command needs in all.
-    module = importlib.import_module(_OVER_COLUMNS[type(document)])
-    return cast(Iterator[str], module.problems_of(document))
+    # Rows that come by the million have their rules over columns. These load pyarrow, which other documents do without.
+    if isinstance(document, Record):
+        from schemas.files import record_checks
+
+        return record_checks.problems_of(document)
+    if isinstance(document, TextScore):
+        from schemas.files import score_checks
+
+        return score_checks.problems_of(document)
+    return document.problems()
 
 
 def check(document: Document, *, where: str) -> None:
@@ -210,23 +199,23 @@ def check(document: Document, *, where: str) -> None:
     Raises:
         DataError: the document breaks a rule.
     """
-    kind = kinds()[type(document)]
+    adapter = adapter_of(type(document))
     try:
         # A document is built without any check, so that it can hold values of wrong types.
-        kind.adapter.validate_json(kind.adapter.dump_json(document, **_dumped(document)))
+        adapter.validate_json(adapter.dump_json(document, **_settings_of_dump(document)))
     except ValidationError as error:
-        raise DataError(f"{where}: {next(_worded(error, kind))}") from None
+        raise DataError(f"{where}: {next(_worded(error, type(document)))}") from None
     for problem in problems_of(document):
         raise DataError(f"{where}: {problem}")
 
 
 def dump(document: Document) -> dict[str, JsonValue]:
     """Return a document as a JSON value: tuples become lists, minus infinity ``-inf``, and bytes Base64."""
-    adapter = kinds()[type(document)].adapter
-    return cast(dict[str, JsonValue], adapter.dump_python(document, mode="json", **_dumped(document)))
+    adapter = adapter_of(type(document))
+    return cast(dict[str, JsonValue], adapter.dump_python(document, mode="json", **_settings_of_dump(document)))
 
 
-def _dumped(document: Document) -> dict[str, Any]:
+def _settings_of_dump(document: Document) -> dict[str, Any]:
     return {"exclude_defaults": isinstance(document, _GREW), "warnings": False}
 
 
@@ -264,50 +253,51 @@ _TYPES = {
 """What JSON calls the types that a value can lack."""
 
 
-def _worded(error: ValidationError, kind: Kind) -> Iterator[str]:
-    """Yield a line for each error, the shallow ones first; all missing fields of one object are one."""
-    found = error.errors(include_url=False)
-    # A list whose entries are wrong is said to be too short as well: the deeper error says more.
-    explained = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
-    found = [one for one in found if one["loc"] not in explained]
-    found.sort(key=lambda one: (len(one["loc"]), [(isinstance(step, int), step) for step in one["loc"]]))
+def _worded(error: ValidationError, document_type: type[Document]) -> Iterator[str]:
+    """Yield a line for each fault, the shallow ones first; all missing fields of one object are one."""
+    faults = error.errors(include_url=False)
+    # A list whose entries are wrong is said to be too short as well: the deeper fault says more.
+    explained = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
+    faults = [fault for fault in faults if fault["loc"] not in explained]
+    faults.sort(key=lambda fault: (len(fault["loc"]), [(isinstance(step, int), step) for step in fault["loc"]]))
     missing: dict[tuple[str | int, ...], list[str]] = {}
-    for one in found:
-        if one["type"] == "missing":
-            missing.setdefault(one["loc"][:-1], []).append(repr(one["loc"][-1]))
+    for fault in faults:
+        if fault["type"] == "missing":
+            missing.setdefault(fault["loc"][:-1], []).append(repr(fault["loc"][-1]))
     for parents, names in missing.items():
-        yield f"{_place(parents)}: field {', '.join(sorted(names))} is missing; add it ({kind.place})"
-    for one in found:
-        if one["type"] != "missing":
-            yield _words_of(one["type"], one["loc"], one["input"], one["msg"], one.get("ctx", {}), kind)
+        schema = schema_paths()[document_type]
+        yield f"{_place(parents)}: field {', '.join(sorted(names))} is missing; add it ({schema})"
+    for fault in faults:
+        if fault["type"] != "missing":
+            yield _words_of(fault, document_type)
 
 
-def _words_of(
-    error_type: str, steps: tuple[str | int, ...], value: object, message: str, context: Mapping[str, Any], kind: Kind
-) -> str:
-    if error_type == "json_invalid":
+def _words_of(fault: ErrorDetails, document_type: type[Document]) -> str:
+    fault_type, steps, context, message = fault["type"], fault["loc"], fault.get("ctx", {}), fault["msg"]
+    if fault_type == "json_invalid":
         # The text is ours, made from a value that was read: only its depth can be wrong.
         return "nested too deeply; flatten it"
-    place, found, remedy = _place(steps), shown(value), f"correct it ({kind.place})"
-    match error_type:
+    schema = schema_paths()[document_type]
+    place, value, remedy = _place(steps), shown(fault["input"]), f"correct it ({schema})"
+    match fault_type:
         case "unexpected_keyword_argument":
-            have = ", ".join(field.name for field in fields(_type_at(kind.document_type, steps[:-1])))
-            return f"{_place(steps[:-1])}: field {shown(steps[-1])} is not in {kind.place}; remove it, have: {have}"
+            have = ", ".join(field.name for field in fields(_type_at(document_type, steps[:-1])))
+            return f"{_place(steps[:-1])}: field {shown(steps[-1])} is not in {schema}; remove it, have: {have}"
         case "literal_error":
             # The library lists them in quotation marks, the last after "or".
             have = context["expected"].replace(" or ", ", ").replace("'", "")
-            return f"{place}: {found} is not allowed; have: {have}"
+            return f"{place}: {value} is not allowed; have: {have}"
         case "string_pattern_mismatch":
-            return f"{place}: {found} does not match {context['pattern']!r}; {remedy}"
+            return f"{place}: {value} does not match {context['pattern']!r}; {remedy}"
         case "not_a_number":
             return f"{place}: {message}"
         case "finite_number":
             return f"{place}: holds NaN or an infinity; write null and a reason"
-        case "string_too_short" | "too_short" if not value:
-            return f"{place}: {found} should be non-empty; {remedy}"
-        case _ if error_type in _TYPES:
-            return f"{place}: {found} is not of type {_TYPES[error_type]}; {remedy}"
-    return f"{place}: {found} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
+        case "string_too_short" | "too_short" if not fault["input"]:
+            return f"{place}: {value} should be non-empty; {remedy}"
+        case _ if fault_type in _TYPES:
+            return f"{place}: {value} is not of type {_TYPES[fault_type]}; {remedy}"
+    return f"{place}: {value} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
 
 
 _SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")

@@ -19,8 +19,9 @@ from biasboard.ground.columns import Column
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
 from schemas.documents.record import Record
-from schemas.files import arrow_files, contract
+from schemas.files import arrow_files, tables
 from schemas.files.arrow_files import arrow_schema
+from schemas.files.contract import Check
 from schemas.files.record_checks import broken_rows
 from schemas.files.record_columns import RecordColumns
 
@@ -59,8 +60,6 @@ def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
         DataError: the file is missing, is truncated or too large, lacks a column, holds a column of another type, or
             holds text that is not UTF-8.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; build the dataset or run the model again")
     n_parts, first_row, n_bytes = 0, 1, 0
     waiting: list[pa.Table] = []
     for table in _tables_by_config(path):
@@ -84,10 +83,7 @@ def _tables_by_config(path: Path) -> Iterator[pa.Table]:
     for table in arrow_files.read_row_groups(path, Record):
         if not table.num_rows:
             continue
-        try:
-            table.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise DataError(f"{path}: holds text that is not UTF-8: {error}; make it again") from error
+        arrow_files.check_texts(path, table)
         codes = Column(table.column("config")).coded.codes
         starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
@@ -99,15 +95,13 @@ def _config(table: pa.Table) -> str | None:
     return name
 
 
-def row_problems(path: Path, records: RecordColumns) -> Iterator[str]:
-    """Yield a line for each rule that a record breaks by itself.
+def row_problems(path: Path, records: RecordColumns) -> Check[bool]:
+    """Yield a line for each rule that a record breaks by itself, and return True if there is none.
 
     Raises:
         DataError: a map has a key twice.
     """
-    for place in broken_rows(records).tolist():
-        (row,) = arrow_files.values_of(records.table.slice(place, 1), where=str(path))
-        yield from contract.lines_of(contract.from_row(row, Record)[1], f"{path}: row {records.first_row + place}")
+    return tables.lines_of_rows(path, records.table, broken_rows(records).tolist(), Record, first_row=records.first_row)
 
 
 def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:

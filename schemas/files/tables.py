@@ -1,35 +1,29 @@
 """Reads and writes rows of dataclasses as typed parquet files.
 
-Rows are checked when they are written and when they are read. The same rows always give the same bytes.
+Rows are checked when they are written and when they are read. The same rows always give the same bytes. Loading pyarrow
+takes as long as many a command needs in all, so that functions load it when they are called.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
-from schemas.documents.base import Document
 from schemas.documents.conversion import as_row
 from schemas.documents.item_shape import Item
 from schemas.files import contract
-from schemas.files.contract import Check, sound
+from schemas.files.contract import Check, D, sound
 
-Row = TypeVar("Row", bound=Document)
-
-
-def _files() -> ModuleType:
-    # Loading pyarrow takes as long as many a command needs in all.
-    return importlib.import_module("schemas.files.arrow_files")
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
+def write_rows(path: Path, rows: Sequence[D], row_type: type[D]) -> None:
     """Write rows to a parquet file atomically.
 
     Args:
@@ -40,21 +34,12 @@ def write_rows(path: Path, rows: Sequence[Row], row_type: type[Row]) -> None:
     Raises:
         DataError: a row breaks a rule; nothing is written.
     """
+    from schemas.files import arrow_files
+
     for number, row in enumerate(rows, start=1):
         contract.check(row, where=f"{path}: row {number}")
     with replacing(path) as temporary:
-        _files().write(temporary, [as_row(row) for row in rows], row_type)
-
-
-def read_values(path: Path, row_type: type[Row]) -> list[dict[str, Any]]:
-    """Read the values of a parquet file by column, one dictionary per row, without checking the rows.
-
-    Raises:
-        DataError: the file is missing, is truncated, lacks a column, or holds a column of another type.
-    """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; build the dataset or run the model again")
-    return cast("list[dict[str, Any]]", _files().read(path, row_type))
+        arrow_files.write(temporary, [as_row(row) for row in rows], row_type)
 
 
 def n_rows(path: Path) -> int:
@@ -63,28 +48,31 @@ def n_rows(path: Path) -> int:
     Raises:
         DataError: the file is missing or is not a readable parquet file.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; build the dataset or run the model again")
-    return int(_files().n_rows(path))
+    from schemas.files import arrow_files
+
+    return arrow_files.n_rows(path)
 
 
-def read_rows(path: Path, row_type: type[Row]) -> list[Row]:
+def read_rows(path: Path, row_type: type[D]) -> list[D]:
     """Read a parquet file and check each row.
 
     Raises:
-        DataError: the file cannot be read (see :func:`read_values`), or a row breaks a rule.
+        DataError: the file is missing, is truncated, lacks a column, or holds a column of another type; or a row breaks
+            a rule.
     """
     return sound(checked_rows(path, row_type))
 
 
-def checked_rows(path: Path, row_type: type[Row]) -> Check[list[Row] | None]:
+def checked_rows(path: Path, row_type: type[D]) -> Check[list[D] | None]:
     """Check a parquet file, and return its rows."""
+    from schemas.files import arrow_files
+
     try:
-        values = read_values(path, row_type)
+        values = arrow_files.values_of(arrow_files.read_table(path, row_type), where=str(path))
     except DataError as error:
         yield str(error)
         return None
-    rows: list[Row] = []
+    rows: list[D] = []
     is_sound = True
     for number, value in enumerate(values, start=1):
         row, problems = contract.from_row(value, row_type)
@@ -92,6 +80,31 @@ def checked_rows(path: Path, row_type: type[Row]) -> Check[list[Row] | None]:
         if is_sound and row is not None:
             rows.append(row)
     return rows if is_sound else None
+
+
+def lines_of_rows(
+    path: Path, table: pa.Table, indices: Iterable[int], row_type: type[D], *, first_row: int = 1
+) -> Check[bool]:
+    """Yield the problems of some rows of a table, and return True if there are none.
+
+    Args:
+        path: Path of the file, for the lines.
+        table: Rows that were read from it.
+        indices: Indices of the rows that break a rule of their columns; only these become objects.
+        row_type: Dataclass of the rows.
+        first_row: Number of the first row of the table in the file.
+
+    Raises:
+        DataError: a map has a key twice.
+    """
+    from schemas.files import arrow_files
+
+    is_sound = True
+    for index in indices:
+        (row,) = arrow_files.values_of(table.slice(index, 1), where=str(path))
+        _, problems = contract.from_row(row, row_type)
+        is_sound &= yield from contract.lines_of(problems, f"{path}: row {first_row + index}")
+    return is_sound
 
 
 def content_sha256(rows: Iterable[Item]) -> str:

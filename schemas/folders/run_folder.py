@@ -2,16 +2,15 @@
 
 All code that reads a run uses this module. What is checked of each file is said once, as a
 :data:`~schemas.files.contract.Check`: what reads a file stops at its first line, and :func:`run_problems` lists all.
+Functions that open parquet files load pyarrow themselves, because commands that only look for runs do without.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
@@ -76,11 +75,11 @@ def find_runs(folder: Path) -> list[Path]:
     Hidden folders, whose names begin with a dot, are skipped, because they are still being written. Links to folders
     are not followed.
     """
-    found = []
-    for place, folders, files in os.walk(folder):
+    runs = []
+    for below, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(place)] if RESULT in files else []
-    return sorted(found)
+        runs += [Path(below)] if RESULT in files else []
+    return sorted(runs)
 
 
 def finished_runs(path: Path) -> list[Path]:
@@ -93,10 +92,10 @@ def finished_runs(path: Path) -> list[Path]:
         DataError: there is no finished run.
     """
     folder = path.parent if path.name == RESULT else path
-    found = [folder] if (folder / RESULT).is_file() else find_runs(folder)
-    if not found:
+    runs = [folder] if (folder / RESULT).is_file() else find_runs(folder)
+    if not runs:
         raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
-    return found
+    return runs
 
 
 def read_result(folder: Path) -> Result:
@@ -105,10 +104,9 @@ def read_result(folder: Path) -> Result:
     Raises:
         DataError: the folder holds no finished run, or its result is invalid.
     """
-    path = folder / RESULT
-    if not path.is_file():
+    if not (folder / RESULT).is_file():
         raise DataError(f"{folder}: no {RESULT} here; name the folder of a finished run")
-    return contract.read(path, Result)
+    return contract.read(folder / RESULT, Result)
 
 
 def read_complete_result(folder: Path) -> Result:
@@ -183,13 +181,12 @@ def record_file_problems(path: Path, together: Callable[[RecordColumns], Iterato
         path: Path of the file.
         together: Function that yields the problems of all rows of a part together; called while all rows are valid.
     """
-    files = _record_files()
+    from schemas.files import record_files
+
     is_sound = True
     try:
-        for records in files.read_parts_unchecked(path):
-            for problem in files.row_problems(path, records):
-                is_sound = False
-                yield problem
+        for records in record_files.read_parts_unchecked(path):
+            is_sound &= yield from record_files.row_problems(path, records)
             if is_sound:
                 yield from together(records)
     except DataError as error:
@@ -210,10 +207,12 @@ def read_parts(folder: Path, result: Result, *, recount: bool = True) -> Iterato
         DataError: the file is missing or invalid, or the records are not those that the result was computed from.
             What concerns the records together is known only after the last part.
     """
+    from schemas.files import record_files
+
     read_adapters(folder, result)
     path = sound(_checked_file(folder, result.records))
     check = RecordCheck(folder, result, recount=recount)
-    for records in _record_files().read_parts(path):
+    for records in record_files.read_parts(path):
         for problem in check.add(records):
             raise DataError(problem)
         yield records
@@ -240,51 +239,53 @@ class StoredParts:
 
     def __iter__(self) -> Iterator[RecordColumns]:
         """Yield the records of each part; a single config is read once, the parts of a suite again each time."""
+        from schemas.files import record_files
+
         if self._is_suite:
-            return iter(_record_files().read_parts_unchecked(self._path))
+            return record_files.read_parts_unchecked(self._path)
         if self._only is None:
-            self._only = list(_record_files().read_parts_unchecked(self._path))
+            self._only = list(record_files.read_parts_unchecked(self._path))
         return iter(self._only)
 
 
-def read_score_rows(folder: Path, said: ScoresFile) -> list[TextScore]:
+def read_score_rows(folder: Path, file: ScoresFile) -> list[TextScore]:
     """Read and check the scores of the texts of a run.
 
     Args:
         folder: The folder of the run.
-        said: The result's reference to the file.
+        file: The result's reference to the file.
 
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was computed from.
     """
-    return sound(_checked_scores(folder, said))
+    return sound(_checked_scores(folder, file))
 
 
-def _checked_scores(folder: Path, said: ScoresFile) -> Check[list[TextScore] | None]:
-    path = yield from _checked_file(folder, said)
+def _checked_scores(folder: Path, file: ScoresFile) -> Check[list[TextScore] | None]:
+    path = yield from _checked_file(folder, file)
     if path is None:
         return None
     rows = yield from score_file_problems(path)
     if rows is not None:
-        yield from _score_problems(path, said, rows)
+        yield from _score_problems(path, file, rows)
     return rows
 
 
-def read_sums(folder: Path, said: SumsFile) -> list[ClusterSums]:
+def read_sums(folder: Path, file: SumsFile) -> list[ClusterSums]:
     """Read and check the sums that stand in for the texts of a result.
 
     Args:
         folder: The folder of the result.
-        said: The result's reference to the file.
+        file: The result's reference to the file.
 
     Raises:
         DataError: the file is missing or invalid, or its rows are not those that the result was written with.
     """
-    return sound(_checked_sums(folder, said))
+    return sound(_checked_sums(folder, file))
 
 
-def _checked_sums(folder: Path, said: SumsFile) -> Check[list[ClusterSums] | None]:
-    path = yield from _checked_file(folder, said)
+def _checked_sums(folder: Path, file: SumsFile) -> Check[list[ClusterSums] | None]:
+    path = yield from _checked_file(folder, file)
     if path is None:
         return None
     rows = yield from tables.checked_rows(path, ClusterSums)
@@ -315,49 +316,44 @@ def read_corrections(folder: Path, result: Result) -> Corrections | None:
     return None if result.corrections is None else sound(_checked_document(folder, result.corrections, Corrections))
 
 
-def _checked_document(folder: Path, said: FileOfRun, document_type: type[D]) -> Check[D | None]:
-    path = yield from _checked_file(folder, said)
+def _checked_document(folder: Path, file: FileOfRun, document_type: type[D]) -> Check[D | None]:
+    path = yield from _checked_file(folder, file)
     return None if path is None else (yield from contract.checked(path, document_type))
 
 
-def _checked_file(folder: Path, said: FileOfRun) -> Check[Path | None]:
+def _checked_file(folder: Path, file: FileOfRun) -> Check[Path | None]:
     """Compare the hash of a file with that in the result, and its number of rows; return its path if it can be read."""
     try:
-        path = place_of(folder, said)
-        yield from hash_problems(folder, said)
-        if isinstance(said, TableOfRun):
-            yield from _row_problems(folder, said, tables.n_rows(path))
+        path = place_of(folder, file)
+        yield from hash_problems(folder, file)
+        if isinstance(file, TableOfRun) and (n_rows := tables.n_rows(path)) != file.n_rows:
+            yield f"{path}: {n_rows} rows, {RESULT} says {file.n_rows}; {_REMEDIES[type(file)]}"
     except DataError as error:
         yield str(error)
         return None
     return path
 
 
-def place_of(folder: Path, said: FileOfRun) -> Path:
+def place_of(folder: Path, file: FileOfRun) -> Path:
     """Return the path of a file that a result names.
 
     Args:
         folder: The folder of the run.
-        said: The result's reference to the file.
+        file: The result's reference to the file.
 
     Raises:
         DataError: the file is at an https address, outside the folder of the run, or missing.
     """
-    path, field = folder / said.path, _FIELDS[type(said)]
+    path, field = folder / file.path, _FIELDS[type(file)]
     # A link in the folder, as in a snapshot of the Hub, is a file in the folder.
-    if Path(said.path).name != said.path:
+    if Path(file.path).name != file.path:
         raise DataError(
-            f"{folder / RESULT}: {field}.path '{said.path}' is not in this folder; put the file beside the result and "
+            f"{folder / RESULT}: {field}.path '{file.path}' is not in this folder; put the file beside the result and "
             "name it there"
         )
     if not path.is_file():
         raise DataError(f"{path}: no such file, though {RESULT} names it; put it beside the result")
     return path
-
-
-def _record_files() -> ModuleType:
-    # Loading pyarrow takes as long as many a command needs in all.
-    return importlib.import_module("schemas.files.record_files")
 
 
 class RecordCheck:
@@ -377,7 +373,7 @@ class RecordCheck:
         self._tally = Tally()
 
     def add(self, records: RecordColumns) -> Iterator[str]:
-        """Yield a message for each problem of the next part, whose rows are valid by themselves."""
+        """Yield a message for each problem of the next part, each of whose rows is valid."""
         self._tally.add(records)
         yield from self._repeats.add(records)
         signature = self._result.signature
@@ -386,16 +382,16 @@ class RecordCheck:
         others = (~(in_config & columns["split"].coded.is_one_of(*signature.splits))).nonzero()[0].tolist()
         if others:
             first = records[others[0]]
-            said = f"{signature.config}/{'+'.join(signature.splits)}"
+            expected = f"{signature.config}/{'+'.join(signature.splits)}"
             yield (
                 f"{self._path}: row {records.first_row + others[0]}: belongs to {first.config}/{first.split}, the "
-                f"signature says {said}{_and_more(len(others))}; run or import the model again"
+                f"signature says {expected}{_and_more(len(others))}; run or import the model again"
             )
 
     def at_end(self) -> Iterator[str]:
         """Yield a message for each problem of all records together."""
         result, counts, coverage = self._result, self._tally.counts, self._tally.coverage
-        parts = list(dict.fromkeys(one.part for one in coverage))
+        parts = list(dict.fromkeys(entry.part for entry in coverage))
         expected = list(result.signature.parts)
         lost = [name for name in expected if name not in {*parts}]
         for name in lost:
@@ -406,24 +402,24 @@ class RecordCheck:
         if not self._recount:
             return
         for name in Counts.__dataclass_fields__:
-            said, found = getattr(result.counts, name), getattr(counts, name)
-            if said != found:
-                yield f"{self._folder / RESULT}: counts.{name}: {said}, but the records have {found}; rescore the run"
+            stored, counted = getattr(result.counts, name), getattr(counts, name)
+            if stored != counted:
+                yield (
+                    f"{self._folder / RESULT}: counts.{name}: {stored}, but the records have {counted}; rescore the run"
+                )
         if result.coverage and result.coverage != coverage:
             yield f"{self._folder / RESULT}: coverage: is not what the records have; rescore the run"
 
 
 def score_file_problems(path: Path) -> Check[list[TextScore] | None]:
     """Yield the problems of the rows of a file of text scores, and return the rows."""
-    # Loading pyarrow takes as long as many a command needs in all.
-    checked: Check[list[TextScore] | None] = importlib.import_module("schemas.files.score_files").checked_text_scores(
-        path
-    )
-    return checked
+    from schemas.files import score_files
+
+    return score_files.checked_text_scores(path)
 
 
-def _score_problems(path: Path, said: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
-    labels = {scorer.kind: scorer.label for scorer in said.scorers}
+def _score_problems(path: Path, file: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
+    labels = {scorer.kind: scorer.label for scorer in file.scorers}
     lengths: dict[str, int] = {}
     seen: set[tuple[str, str]] = set()
     strange = [
@@ -444,25 +440,20 @@ def _score_problems(path: Path, said: ScoresFile, rows: Sequence[TextScore]) -> 
             yield f"{where}: {len(row.values)} values, the rows before have {lengths[row.kind]}; {RESCORE_TEXTS}"
 
 
-def hash_problems(folder: Path, said: FileOfRun) -> Iterator[str]:
+def hash_problems(folder: Path, file: FileOfRun) -> Iterator[str]:
     """Yield a message if a file is not the one that the result was written with; it need not be readable.
 
     Args:
         folder: The folder of the run.
-        said: The result's reference to the file.
+        file: The result's reference to the file.
     """
-    path = folder / said.path
-    found = sha256_file(path)
-    if found != said.sha256:
+    path = folder / file.path
+    sha256 = sha256_file(path)
+    if sha256 != file.sha256:
         yield (
-            f"{path}: sha256 {found[:12]} is not the {said.sha256[:12]} of {RESULT}; the file was changed after the "
-            f"result was written: {_REMEDIES[type(said)]}"
+            f"{path}: sha256 {sha256[:12]} is not the {file.sha256[:12]} of {RESULT}; the file was changed after the "
+            f"result was written: {_REMEDIES[type(file)]}"
         )
-
-
-def _row_problems(folder: Path, said: TableOfRun, n_rows: int) -> Iterator[str]:
-    if n_rows != said.n_rows:
-        yield f"{folder / said.path}: {n_rows} rows, {RESULT} says {said.n_rows}; {_REMEDIES[type(said)]}"
 
 
 def _and_more(n_rows: int) -> str:

@@ -11,7 +11,7 @@ from typing import get_type_hints
 import pytest
 
 from biasboard import build, evaluate, load_result
-from biasboard.backend_choices import BackendChoices
+from biasboard.api import BackendChoices
 from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from evaluators.backend_options import BackendOptions
 from schemas.files import contract

@@ -225,10 +225,8 @@ def test_a_hostile_document_is_refused_in_one_line_each(change: Break, line: str
 
 def test_no_pattern_means_other_characters_elsewhere() -> None:
     """Engines disagree on which characters are digits, letters and spaces beyond ASCII."""
-    places = [kind.place for kind in contract.kinds().values()]
-    patterns = [
-        text for place in places for text in re.findall(r'"pattern": "(.*)"', (REPOSITORY / place).read_text("utf-8"))
-    ]
+    texts = [(REPOSITORY / path).read_text("utf-8") for path in contract.schema_paths().values()]
+    patterns = [pattern for text in texts for pattern in re.findall(r'"pattern": "(.*)"', text)]
     assert len(patterns) > 50
     assert [pattern for pattern in patterns if re.search(r"\\\\[dwDW]", pattern)] == []
 
