@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -20,16 +20,7 @@ from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-class SourceName(StrEnum):
-    """The values of ``--source``."""
-
-    EMBEDDED = "embedded"
-    TANGO = "tango"
-    REALTOXICITYPROMPTS = "realtoxicityprompts"
-    GSM8K = "gsm8k"
-    GIFI = "gifi"
+SourceName: TypeAlias = Literal["embedded", "tango", "realtoxicityprompts", "gsm8k", "gifi"]
 
 
 class Compat(StrEnum):
@@ -40,7 +31,7 @@ class Compat(StrEnum):
 
 @app.command(epilog=EXIT_STATUS)
 def build(
-    source: Annotated[SourceName, typer.Option(help="Source of the texts.")] = SourceName.EMBEDDED,
+    source: Annotated[SourceName, typer.Option(help="Source of the texts.")] = "embedded",
     input_path: Annotated[
         Path | None,
         typer.Option(
@@ -70,7 +61,7 @@ def build(
     """Build a dataset in which each text appears in eleven pronoun families."""
     with one_line_errors():
         _check(source, input_path, revision, compat)
-        default = BUILDER.source(source.value).default_out
+        default = BUILDER.source(source).default_out
         if compat is not None:
             default = default.with_name(f"{default.name}-compat")
         folder = target_folder(out, default, overwrite=overwrite)
@@ -83,11 +74,11 @@ def build(
 
 
 def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:
-    check_input(BUILDER.source(source.value), path)
-    if compat is not None and source is not SourceName.GIFI:
+    check_input(BUILDER.source(source), path)
+    if compat is not None and source != "gifi":
         raise ConfigError(f"--compat {compat.value}: only --source gifi has published strings; leave it out")
-    if revision is not None and source not in (SourceName.REALTOXICITYPROMPTS, SourceName.GSM8K):
-        raise ConfigError(f"--revision {revision}: --source {source.value} is not read from the Hub; leave it out")
+    if revision is not None and source not in ("realtoxicityprompts", "gsm8k"):
+        raise ConfigError(f"--revision {revision}: --source {source} is not read from the Hub; leave it out")
 
 
 def _draft(
@@ -101,11 +92,11 @@ def _draft(
     if path is None:
         return drafts.embedded(limit=limit)
     match source:
-        case SourceName.TANGO:
+        case "tango":
             return drafts.from_tango(path, limit=limit)
-        case SourceName.GSM8K:
+        case "gsm8k":
             return drafts.from_gsm8k(path, revision, limit=limit, report=report)
-        case SourceName.REALTOXICITYPROMPTS:
+        case "realtoxicityprompts":
             return drafts.from_realtoxicityprompts(path, revision, limit=limit, report=report)
         case _:
             return drafts.from_published(path, compat=compat is not None, limit=limit)

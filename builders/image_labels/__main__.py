@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -23,18 +22,12 @@ from builders.options import DatasetVersion, Out, Overwrite, check_input, target
 from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-class SourceName(StrEnum):
-    """The values of ``--source``."""
-
-    FOLDER = "folder"
-    HUB = "hub"
+SourceName: TypeAlias = Literal["folder", "hub"]
 
 
 @app.command(epilog=EXIT_STATUS)
 def build(
-    source: Annotated[SourceName, typer.Option(help="Source of the images.")] = SourceName.FOLDER,
+    source: Annotated[SourceName, typer.Option(help="Source of the images.")] = "folder",
     input_path: Annotated[
         Path | None,
         typer.Option(
@@ -71,7 +64,7 @@ def build(
             target_folder(out, out, overwrite=overwrite)
         with steps() as report:
             options = Options(Sizes(bias_per_label, pool_per_label, limit), seed, report)
-            if source is SourceName.HUB:
+            if source == "hub":
                 built = drafts.from_hub(path, options, revision=revision)
             else:
                 built = drafts.from_folder(path, options, licence=licence)
@@ -83,10 +76,10 @@ def build(
 
 
 def _checked_input(source: SourceName, path: Path | None, revision: str | None, licence: str | None) -> Path:
-    check_input(BUILDER.source(source.value), path)
+    check_input(BUILDER.source(source), path)
     assert path is not None  # Both sources read files.
-    for option, value, wanted in (("--revision", revision, SourceName.HUB), ("--licence", licence, SourceName.FOLDER)):
-        if value is not None and source is not wanted:
+    for option, value, wanted in (("--revision", revision, "hub"), ("--licence", licence, "folder")):
+        if value is not None and source != wanted:
             raise ConfigError(f"{option} {value}: the {source} source has no use for it; leave it out")
     return path
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -21,20 +20,13 @@ from builders.superni.drafts import Built, Options
 from schemas.documents.dataset import Manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+SourceName: TypeAlias = Literal["embedded", "natural-instructions", "hub"]
 _TASKS_SHOWN = 12
-
-
-class SourceName(StrEnum):
-    """The values of ``--source``."""
-
-    EMBEDDED = "embedded"
-    NATURAL_INSTRUCTIONS = "natural-instructions"
-    HUB = "hub"
 
 
 @app.command(epilog=EXIT_STATUS)
 def build(
-    source: Annotated[SourceName, typer.Option(help="Source of the tasks.")] = SourceName.EMBEDDED,
+    source: Annotated[SourceName, typer.Option(help="Source of the tasks.")] = "embedded",
     input_path: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +61,7 @@ def build(
     with one_line_errors():
         words = tuple(word for entry in tasks or [] for word in _words(entry))
         _check(source, input_path, words, revision, task_info)
-        folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
+        folder = target_folder(out, BUILDER.source(source).default_out, overwrite=overwrite)
         with steps() as report:
             built = _built(source, input_path, Options(words, limit, seed, report), revision, task_info)
             manifest = write_dataset(
@@ -95,8 +87,8 @@ def _words(entry: str) -> list[str]:
 def _check(
     source: SourceName, path: Path | None, tasks: tuple[str, ...], revision: str | None, task_info: Path | None
 ) -> None:
-    check_input(BUILDER.source(source.value), path, {"--revision": revision, "--task-info": task_info})
-    if task_info is not None and source is not SourceName.HUB and tasks != (FILTER,):
+    check_input(BUILDER.source(source), path, {"--revision": revision, "--task-info": task_info})
+    if task_info is not None and source != "hub" and tasks != (FILTER,):
         raise ConfigError(f"--task-info {task_info}: only --tasks filter and --source hub read it; leave it out")
 
 
@@ -105,7 +97,7 @@ def _built(
 ) -> Built:
     if path is None:
         return drafts.from_embedded(options)
-    if source is SourceName.HUB:
+    if source == "hub":
         return drafts.from_hub(path, options, revision=revision, task_info=task_info)
     return drafts.from_natural_instructions(path, options, revision=revision, task_info=task_info)
 

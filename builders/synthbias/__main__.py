@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -22,19 +21,12 @@ from builders.synthbias.generation import source as generated
 from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
 
-
-class SourceName(StrEnum):
-    """The values of ``--source``."""
-
-    EMBEDDED = "embedded"
-    SYNTHBIAS = "synthbias"
-    WINOBIAS = "winobias"
-    GENERATED = "generated"
+SourceName: TypeAlias = Literal["embedded", "synthbias", "winobias", "generated"]
 
 
 def build(
     context: typer.Context,
-    source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = SourceName.EMBEDDED,
+    source: Annotated[SourceName, typer.Option(help="Source of the sentences.")] = "embedded",
     input_path: Annotated[
         Path | None,
         typer.Option(
@@ -73,8 +65,8 @@ def build(
     if context.invoked_subcommand is not None:
         return None
     with one_line_errors():
-        check_input(BUILDER.source(source.value), input_path)
-        folder = target_folder(out, BUILDER.source(source.value).default_out, overwrite=overwrite)
+        check_input(BUILDER.source(source), input_path)
+        folder = target_folder(out, BUILDER.source(source).default_out, overwrite=overwrite)
         with steps() as report:
             draft = _draft(source, input_path, seed=seed, per_cell=per_cell, near=near, limit=limit, report=report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
@@ -93,15 +85,15 @@ def _draft(
     limit: int | None,
     report: Report,
 ) -> Draft[CoreferenceItem]:
-    if (per_cell, near) != (None, None) and source is not SourceName.GENERATED:
+    if (per_cell, near) != (None, None) and source != "generated":
         raise ConfigError("--per-cell and --near-duplicates are for the generated source alone; leave them out")
     if path is None:
         return embedded.draft(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
     if seed is not None:
         raise ConfigError(f"--seed {seed}: only the embedded source has a seed; leave it out")
-    if source is SourceName.SYNTHBIAS:
+    if source == "synthbias":
         return published.draft(path, limit=limit, report=report)
-    if source is SourceName.GENERATED:
+    if source == "generated":
         limits = generated.limits_of(path, per_cell, near)
         return generated.draft(path, limits, limit=limit, report=report)
     return winobias.draft(path, limit=limit)

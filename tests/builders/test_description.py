@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from builders.description import all_builders
 from builders.options import check_input, target_folder
+from tests import commands
 
 
 def test_builders_are_found_by_file_name_and_shared_parts_are_not_listed(repository: Path) -> None:
@@ -35,9 +34,7 @@ def test_every_source_of_synthbias_has_its_own_dataset() -> None:
 
 
 def test_the_command_lists_builders_sources_and_terms(repository: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "builders"], cwd=repository, capture_output=True, text=True, check=True
-    )
+    done = commands.run("-m", "builders", cwd=repository, status=0, fresh=True)
     assert done.stdout.startswith("synthbias: ") or "\nsynthbias: " in done.stdout
     for source in ("embedded", "synthbias", "winobias"):
         assert f"\n  {source} " in done.stdout

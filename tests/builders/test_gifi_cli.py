@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import datasets
@@ -14,12 +13,12 @@ from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.assignment import AssignmentItem
 from schemas.items.word_problem import WordProblemItem
 from schemas.validate import problems
+from tests import commands
 from tests.terminal import without_progress
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "builders.gifi", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return commands.run("-m", "builders.gifi", *arguments, cwd=folder)
 
 
 def test_the_plain_command_builds_four_configs(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -30,8 +27,9 @@ from schemas.files.tables import read_rows
 from schemas.folders.dataset_folder import REJECTS, read_manifest, read_split
 from schemas.items.image import ImageItem
 from schemas.validate import problems
+from tests import commands
 from tests.builders.image_files import cifar_folder, image_folder, noise
-from tests.terminal import REPOSITORY, without_progress
+from tests.terminal import without_progress
 
 SIZES = Sizes(n_bias=2, n_pool=3)
 
@@ -52,10 +50,7 @@ def rules_of(out: Path) -> dict[str, str]:
 
 
 def run(*arguments: str | Path, status: int = 0) -> str:
-    command = [sys.executable, "-m", "builders.image_labels", *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stdout + done.stderr
+    done = commands.run("-m", "builders.image_labels", *arguments, status=status)
     return done.stdout + without_progress(done.stderr)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet
@@ -13,11 +12,11 @@ import pytest
 from builders.synthbias import embedded
 from builders.synthbias.lean import lean_table, measured_leans
 from schemas.files.tables import content_sha256
+from tests import commands
 
 
 def python(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return commands.run("-m", module, *arguments, cwd=folder)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from biasboard.ground.errors import ConfigError
 from builders.synthbias.checks.balance import Balance
 from builders.synthbias.lint import Report, lint
 from builders.synthbias.published_csv import COLUMNS, read_rows
+from tests import commands
 from tests.terminal import without_progress
 
 HE = ("type1", "The cook and the nurse laughed when he arrived.", "cook", "nurse", "he", "ambiguous")
@@ -38,8 +39,7 @@ def found_in(*paths: Path, **headings: str) -> list[tuple[str, str]]:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "builders.synthbias", "lint", *map(str, arguments)]
-    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    return commands.run("-m", "builders.synthbias", "lint", *map(str, arguments))
 
 
 def test_a_sound_file_has_no_findings(tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -21,16 +19,15 @@ from builders.superni.drafts import Options
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem
 from schemas.validate import problems
+from tests import commands
 from tests.builders.superni_files import instances, text_of, write_hub_task, write_old_task, write_task
-from tests.terminal import REPOSITORY, without_progress
+from tests.terminal import without_progress
 
 PUBLISHED = ("task050_multirc_answerability", "task056_multirc_classify_correct_answer")
 
 
-def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "builders.superni", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)} | variables
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return commands.run("-m", "builders.superni", *arguments, cwd=folder)
 
 
 def from_folder(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -177,7 +174,12 @@ def test_a_downloaded_state_of_the_hub_is_built_with_its_commit(tmp_path: Path) 
     (cache / "snapshots" / commit / "README.md").write_text("made")
     for revision in ([], ["--revision", commit]):
         arguments = ["--source", "hub", "--input", "Muennighoff/natural-instructions", "--overwrite", *revision]
-        done = run(tmp_path, *arguments, HF_HUB_CACHE=str(tmp_path / "cache"), HF_HUB_OFFLINE="1")
+        done = commands.run(
+            *("-m", "builders.superni", *arguments),
+            cwd=tmp_path,
+            HF_HUB_CACHE=tmp_path / "cache",
+            HF_HUB_OFFLINE="1",
+        )
         assert (done.returncode, without_progress(done.stderr)) == (0, "")
         (source,) = read_manifest(tmp_path / "out/datasets/superni-hub").sources
         assert (source.revision, source.name) == (commit, PUBLISHED[0])

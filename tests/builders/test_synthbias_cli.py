@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from schemas.folders.dataset_folder import read_manifest
+from tests import commands
 from tests.terminal import without_progress
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "builders.synthbias", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return commands.run("-m", "builders.synthbias", *arguments, cwd=folder)
 
 
 def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import yaml
 from biasboard.ground import strict_json
 from builders.publish.local import read_dataset
 from builders.synthbias.embedded import DATASET_VERSION
+from tests import commands
 
 REPOSITORY = Path(__file__).parents[2]
 BUILDERS = {
@@ -24,14 +24,7 @@ BUILDERS = {
 
 
 def build(builder: str, *words: str, out: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", f"builders.{builder}", *BUILDERS[builder], "--out", str(out), *words],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return commands.run("-m", f"builders.{builder}", *BUILDERS[builder], "--out", out, *words)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -19,15 +19,14 @@ import pytest
 from builders.synthbias.annotation.sentences import Annotated
 from builders.synthbias.annotation.state import State, read_state, render_votes, write_state
 from schemas.folders.dataset_folder import read_manifest
+from tests import commands
 from tests.builders.annotation.made_votes import BALLOTS, unanimous, votes
 
 REPOSITORY = Path(__file__).parents[3]
 
 
 def run(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "builders.synthbias", "annotate", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    return commands.run("-m", "builders.synthbias", "annotate", *arguments, cwd=folder)
 
 
 def done(*arguments: str | Path, folder: Path) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from builders.synthbias.annotation.votes import AnnotatorKind, Question, Status
 from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
+from tests import commands
 
 SAYS = (
     '{"coherent": "yes", "first": "yes", "second": "yes"}',
@@ -31,11 +30,7 @@ SAYS = (
 
 
 def done(*arguments: str | Path) -> str:
-    found = subprocess.run(
-        [sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=200
-    )
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+    return commands.run("-m", *arguments, status=0).stdout
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +84,7 @@ def test_the_model_takes_the_test_and_votes_on_both_sides(state: Path, annotated
 def test_its_votes_decide_nothing_unless_that_is_asked_for(state: Path, dataset: Path) -> None:
     report = done("builders.synthbias", "annotate", "report", dataset, "--state", state, "--json")
     assert json.loads(report)
-    found = subprocess.run(
-        [sys.executable, "-m", "builders.synthbias", "annotate", "decide", str(dataset), "--state", str(state)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 1
+    found = commands.run("-m", "builders.synthbias", "annotate", "decide", dataset, "--state", state, status=1)
     assert "no pair" in found.stderr
 
 
