@@ -30,11 +30,11 @@ _CHUNK_ELEMENTS = 2**24
 """Maximum number of float64 probabilities held in memory at a time."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Draft:
     """A request and the tokens generated for it so far."""
 
-    place: int
+    index: int
     """Index of the request among all requests."""
     request: GenerateRequest
     prompt: list[int]
@@ -43,8 +43,9 @@ class Draft:
     end_ids: frozenset[int]
     tokenizer: ModelTokenizer
     generated: list[int] = field(default_factory=list)
+    response: Response | None = None
+    """The response; None until the text has ended."""
     _numbers: tuple[int, np.ndarray[Any, np.dtype[np.float64]]] | None = field(default=None, repr=False)
-    _response: Response | None = None
 
     @property
     def ids(self) -> list[int]:
@@ -55,11 +56,6 @@ class Draft:
     def n_at_most(self) -> int:
         """The maximum number of tokens that prompt and answer may have together."""
         return len(self.prompt) + self.n_most
-
-    @property
-    def response(self) -> Response | None:
-        """The response; None until the text has ended."""
-        return self._response
 
     def random_numbers(self, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return ``n`` random numbers in [0, 1) for the next token.
@@ -74,16 +70,15 @@ class Draft:
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(self.request.sampling_seed)
 
-    def take(self, token: int | None) -> bool:
-        """Add a token, and return True if the text ends with it.
+    def take(self, token: int | None) -> None:
+        """Add a token, with which the text may end.
 
         Args:
             token: Token id; None if the logits are not finite, which ends the text without an answer.
         """
         if token is None:
-            reason = "a logit is not a number; use --dtype float32 or bfloat16"
-            self._response = Response(status="failed", error=reason)
-            return True
+            self.fail("a logit is not a number; use --dtype float32 or bfloat16")
+            return
         self.generated.append(token)
         if token in self.end_ids:
             self._finish(self._text(self.generated[:-1]), "stop")
@@ -91,14 +86,13 @@ class Draft:
             self._finish(stopped, "stop")
         elif len(self.generated) >= self.n_most:
             self._finish(self._text(self.generated), "length")
-        return self._response is not None
 
     def fail(self, reason: str) -> None:
         """End the text without an answer."""
-        self._response = Response(status="failed", error=reason)
+        self.response = Response(status="failed", error=reason)
 
     def _finish(self, text: str, reason: str) -> None:
-        self._response = Response(
+        self.response = Response(
             status="answered",
             text=text,
             finish_reason=reason,
@@ -112,8 +106,8 @@ class Draft:
         if not any(self.request.stop):
             return None
         text = self._text(self.generated)
-        found = [place for stop in self.request.stop if stop and (place := text.find(stop)) >= 0]
-        return text[: min(found)] if found else None
+        ends = [at for stop in self.request.stop if stop and (at := text.find(stop)) >= 0]
+        return text[: min(ends)] if ends else None
 
     def _text(self, generated: Sequence[int]) -> str:
         anchor = self.prompt[-_N_ANCHOR:]
@@ -125,7 +119,7 @@ class Draft:
         return str(text)
 
 
-def start(place: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer) -> Draft | str:
+def start(index: int, request: GenerateRequest, network: PreTrainedModel, tokenizer: ModelTokenizer) -> Draft | str:
     """Return a draft with nothing generated yet, or an error message if the request cannot be answered."""
     prompt = tokenizer.context_ids(request.prompt)
     room = getattr(network.config.get_text_config(), "max_position_embeddings", None)
@@ -143,7 +137,7 @@ def start(place: int, request: GenerateRequest, network: PreTrainedModel, tokeni
         if len(prompt) >= room:
             return f"the prompt takes {len(prompt)} tokens, the model {room}; nothing is left for an answer"
         n_most = min(n_most, room - len(prompt))
-    return Draft(place, request, prompt, n_most, end_tokens(network, tokenizer), tokenizer)
+    return Draft(index, request, prompt, n_most, end_tokens(network, tokenizer), tokenizer)
 
 
 def end_tokens(network: PreTrainedModel, tokenizer: ModelTokenizer) -> frozenset[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import import_extra
@@ -55,7 +55,33 @@ def wanted_logprobs(
     device = network.device
     rows = torch.tensor([row for row, _ in places], device=device)
     columns = torch.tensor([column for _, column in places], device=device)
-    head: Any = _head(network)
+    with ExitStack() as contexts:
+        logits_at = contexts.enter_context(output_layer_at(network, rows, columns, shape))
+        if not whole_last_layer:
+            contexts.enter_context(last_layer_at(network, rows, columns, shape))
+        logits = logits_at(network(**arguments).logits)
+    index = torch.tensor([places[item.row, item.column] for item in wanted], device=device)
+    tokens = torch.tensor([item.token for item in wanted], device=device)
+    values: list[float] = (_picked(logits, index, tokens)).double().cpu().tolist()
+    return values
+
+
+@contextmanager
+def output_layer_at(
+    network: PreTrainedModel, rows: Tensor, columns: Tensor, shape: tuple[int, ...]
+) -> Iterator[Callable[[Tensor], Tensor]]:
+    """Run the output layer only at some positions, while in this context, if the model makes it accessible.
+
+    Args:
+        network: The model.
+        rows: Row of each position, shape (n,).
+        columns: Column of each position, shape (n,).
+        shape: Numbers of rows and columns of the forward pass.
+
+    Yields:
+        Function that takes the logits of the pass and returns those at the positions, shape (n, vocabulary).
+    """
+    head = _head(network)
     selected = False
 
     def select(_module: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -68,16 +94,10 @@ def wanted_logprobs(
 
     handle = None if head is None else head.register_forward_pre_hook(select)
     try:
-        with nullcontext() if whole_last_layer else last_layer_at(network, rows, columns, shape):
-            logits = network(**arguments).logits
+        yield lambda logits: logits[0] if selected else logits[rows, columns]
     finally:
         if handle is not None:
             handle.remove()
-    logits = logits[0] if selected else logits[rows, columns]
-    index = torch.tensor([places[item.row, item.column] for item in wanted], device=device)
-    tokens = torch.tensor([item.token for item in wanted], device=device)
-    values: list[float] = (_picked(logits, index, tokens)).double().cpu().tolist()
-    return values
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from biasboard.ground.errors import import_extra
 from evaluators.backends.transformers.decoding import Draft, next_tokens
 from evaluators.backends.transformers.head import last_position_only
 from evaluators.backends.transformers.packed import obstacle
-from evaluators.backends.transformers.slots import Slots
+from evaluators.backends.transformers.slots import Slots, prefill
 from evaluators.backends.transformers.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -41,15 +41,14 @@ class SingleDecoder:
         torch = import_extra("torch", "hf")
         kept: dict[str, Any] = {}
         with torch.inference_mode():
-            while True:
+            while draft.response is None:
                 if self._keeps_state is None and draft.generated:
                     self._keeps_state = self._state_is_sound(draft.ids, kept)
                 if not self._keeps_state and draft.generated:
                     logits = plain_logits(self.network, draft.ids)
                 else:
                     logits, kept = self._go_on(draft.ids, kept)
-                if draft.take(next_tokens(self.vocabulary.masked(logits[None]), [draft])[0]):
-                    return
+                draft.take(next_tokens(self.vocabulary.masked(logits[None]), [draft])[0])
 
     def _go_on(self, ids: Sequence[int], kept: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         torch = import_extra("torch", "hf")
@@ -62,15 +61,14 @@ class SingleDecoder:
     def _state_is_sound(self, ids: Sequence[int], kept: dict[str, Any]) -> bool:
         if not kept:
             return False
-        precision = str(self.network.dtype).removeprefix("torch.")
         # Using a state can change it. The test therefore uses a new one, not the one that decoding continues with.
         try:
             _, fresh = self._go_on(ids[:-1], {})
-            found, _ = self._go_on(ids, fresh)
+            reused, _ = self._go_on(ids, fresh)
         # A model that does not support this may raise any exception. It may still work without a state.
         except Exception:
             return False
-        return difference_of(found, plain_logits(self.network, ids)).of_top <= _TOLERANCES.get(precision, 1e-3)
+        return difference_of(reused, plain_logits(self.network, ids)).of_top <= _tolerance(self.network)
 
 
 def plain_logits(network: PreTrainedModel, ids: Sequence[int]) -> Tensor:
@@ -91,62 +89,56 @@ class Sharing(NamedTuple):
     """Largest difference to the log-probability of a token, in nats."""
 
 
-def try_sharing(network: PreTrainedModel, examples: Sequence[Draft]) -> Sharing:
+def try_sharing(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing:
     """Decode a few tokens side by side and alone, and compare their logits.
 
     Args:
         network: The model.
-        examples: Drafts that are about to be decoded, beginning with the one that may become the longest. They are not
-            changed.
+        longest: Draft that may become the longest of those to be decoded. It is not changed.
+        shortest: Draft that stays the shortest.
     """
-    longest = examples[0].n_at_most
-    if reason := obstacle(network, longest) or _obstacle_in_positions(network):
+    config = network.config.get_text_config()
+    reason = obstacle(network, longest.n_at_most)
+    if reason is None and "chunked_attention" in (getattr(config, "layer_types", None) or []):
+        reason = f"{config.model_type} attends to chunks that begin at fixed positions"
+    if reason is not None:
         return Sharing(reason)
     # A model that does not support this may raise any exception. Decoding one by one shows whether it works at all.
     try:
-        return _tried(network, examples)
+        return _tried(network, longest, shortest)
     except Exception as error:
         return Sharing(f"{type(network).__name__} fails on it ({' '.join(str(error).split())[:100]})")
 
 
-def _obstacle_in_positions(network: PreTrainedModel) -> str | None:
-    config = network.config.get_text_config()
-    if "chunked_attention" in (getattr(config, "layer_types", None) or []):
-        return f"{config.model_type} attends to chunks that begin at fixed positions"
-    return None
-
-
-def _tried(network: PreTrainedModel, examples: Sequence[Draft]) -> Sharing:
+def _tried(network: PreTrainedModel, longest: Draft, shortest: Draft) -> Sharing:
     """Compare a long and a short text decoded together with each of them decoded alone."""
-    long, short = (_endless(draft) for draft in (examples[0], examples[-1]))
-    again = _endless(examples[0])
+    long, short, again = _endless(longest), _endless(shortest), _endless(longest)
+    _, cache = prefill(network, [long.prompt])
+    if reason := _obstacle_in_cache(cache, len(long.prompt), longest.n_at_most):
+        return Sharing(reason)
     slots = Slots(network)
-    tolerance = _TOLERANCES.get(str(network.dtype).removeprefix("torch."), 1e-3)
-    found: list[Difference] = []
+    differences: list[Difference] = []
     # The short text joins while the long one is decoded, and then the long one gives up its row to another. Nothing
     # else can happen to a text.
-    for newcomer, leaver in ((long, None), (short, None), (again, long)):
-        if leaver is not None:
-            slots.release([leaver])
-        logits, prefilled = slots.begin([newcomer])
-        if reason := _obstacle_in_cache(prefilled.cache, prefilled.lengths[0], examples[0].n_at_most):
-            return Sharing(reason)
-        found.append(_try(network, newcomer, logits[0]))
-        slots.add([newcomer], prefilled, [0])
-        drafts, logits = slots.step()
-        found.extend(_try(network, draft, row) for draft, row in zip(drafts, logits, strict=True))
-    largest = max((difference.of_top for difference in found), key=lambda value: (value != value, value))
+    for newcomer in (long, short, again):
+        if newcomer is again:
+            slots.release([long])
+        (logits,) = slots.add([newcomer])
+        differences.append(_try(network, newcomer, logits))
+        logits = slots.step()
+        differences.extend(_try(network, draft, row) for draft, row in zip(slots.drafts, logits, strict=True))
+    largest = max((difference.of_top for difference in differences), key=lambda value: (value != value, value))
     # Every comparison with NaN is false. Written with "not", the condition treats NaN as a difference.
-    if not largest <= tolerance:
+    if not largest <= _tolerance(network):
         return Sharing(f"it differs by {largest:.2g} nats from decoding one text at a time on the first requests")
-    return Sharing(None, max(difference.largest for difference in found))
+    return Sharing(None, max(difference.largest for difference in differences))
 
 
 def _endless(draft: Draft) -> Draft:
     """Return a draft of the same text that continues for a few tokens and ends at none of them."""
     prompt = draft.prompt[: max(1, draft.n_at_most - _N_TRIED)]
     request = replace(draft.request, stop=(), temperature=0.0)
-    return Draft(draft.place, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
+    return Draft(draft.index, request, prompt, _N_TRIED + 1, frozenset(), draft.tokenizer)
 
 
 def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> Difference:
@@ -154,6 +146,10 @@ def _try(network: PreTrainedModel, draft: Draft, logits: Tensor) -> Difference:
     expected = plain_logits(network, draft.ids)
     draft.take(int(expected.argmax()))
     return difference_of(logits, expected)
+
+
+def _tolerance(network: PreTrainedModel) -> float:
+    return _TOLERANCES.get(str(network.dtype).removeprefix("torch."), _TOLERANCES["float32"])
 
 
 class Difference(NamedTuple):
@@ -165,13 +161,13 @@ class Difference(NamedTuple):
     """Largest difference of any token."""
 
 
-def difference_of(found: Tensor, expected: Tensor) -> Difference:
+def difference_of(logits: Tensor, expected: Tensor) -> Difference:
     """Compare two computations of the logits of the next token, each of shape (vocabulary,)."""
     torch = import_extra("torch", "hf")
-    ours, theirs = (torch.log_softmax(logits.float(), dim=-1) for logits in (found, expected))
-    top = theirs.topk(min(_N_COMPARED_TOKENS, len(theirs))).indices
+    computed, wanted = (torch.log_softmax(values.float(), dim=-1) for values in (logits, expected))
+    top = wanted.topk(min(_N_COMPARED_TOKENS, len(wanted))).indices
     # Equal values include minus infinity, whose difference is no number.
-    differences = torch.where(ours == theirs, 0.0, (ours - theirs).abs())
+    differences = torch.where(computed == wanted, 0.0, (computed - wanted).abs())
     return Difference(float(differences[top].mean()), float(differences.max()))
 
 
