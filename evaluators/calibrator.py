@@ -15,17 +15,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 CALIBRATIONS = PlugIns(
     "calibrations", "evaluators.calibration", word="calibration", defines="CALIBRATION", suffix="_calibration"
 )
 SMALLEST_PRIOR = 1e-6
 """Smallest number that a correction divides by: a prior over its uniform probability, or the prior itself."""
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class LabelAnswers(NamedTuple):

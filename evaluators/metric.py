@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import N_RESAMPLES, PERCENTILE, FloatArray, interval_of, resample, resampled_sums
-from evaluators.statistics.record_tables import BoolArray, GroupedTable, Statistics, mean
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.statistics.bootstrap import N_RESAMPLES, PERCENTILE, interval_of, resample, resampled_sums
+from evaluators.statistics.record_tables import GroupedTable, Statistics, mean
 from schemas.documents.metric_comparison import TOLERANCE
 from schemas.documents.result import Interval, Metric, within
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from biasboard.ground import strict_json
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import progress
 from biasboard.ground.strict_json import JsonValue
 from evaluators.scorer import TextScorer
-from evaluators.statistics.bootstrap import FloatArray
 from schemas.documents.result import ScoresFile
 from schemas.documents.score import Scorer, ScorerKind, TextScore, text_sha256
 from schemas.files import contract, tables

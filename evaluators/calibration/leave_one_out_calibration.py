@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
-from evaluators.statistics.bootstrap import FloatArray
 
 
 class LeaveOneOutCalibration(Calibration):

@@ -1,6 +1,6 @@
 """Arithmetic on arrays that metrics of several families need; it knows no task, file or model.
 
-* *bootstrap*: intervals by resampling clusters, and the array types that everything shares.
+* *bootstrap*: intervals by resampling clusters.
 * *option_scores*, *option_columns*: probabilities over options from stored log-probabilities, of one exchange or of
   all.
 * *outcomes*, *class_accuracies*: certainty and prediction; how evenly a classifier is right over its classes.

@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.columns import FloatArray, IntArray
 from schemas.documents.result import Interval
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 N_RESAMPLES = 2000
 LEVEL = 0.95

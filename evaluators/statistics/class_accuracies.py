@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio
+from biasboard.ground.columns import FloatArray, IntArray
+from evaluators.statistics.bootstrap import ratio
 
 
 class ClassAccuracies(NamedTuple):

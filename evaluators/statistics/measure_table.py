@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.statistics.bootstrap import FloatArray
+from biasboard.ground.columns import FloatArray
 from evaluators.statistics.record_tables import GroupedTable, Statistics
 
 

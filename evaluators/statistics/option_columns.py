@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.columns import Column
-from evaluators.statistics.bootstrap import FloatArray
-from evaluators.statistics.record_tables import BoolArray
+from biasboard.ground.columns import BoolArray, Column, FloatArray
 from schemas.documents.metric_comparison import TOLERANCE
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray, IntArray
+from biasboard.ground.columns import FloatArray, IntArray
 
 TIE_TOLERANCE = 1e-12
 SUM_TOLERANCE = 1e-9

@@ -10,14 +10,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biasboard.ground.columns import Coded
+from biasboard.ground.columns import BoolArray, Coded, FloatArray, IntArray
 from biasboard.ground.errors import DataError
-from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio, sum_by_cluster
+from evaluators.statistics.bootstrap import ratio, sum_by_cluster
 from schemas.documents.corrections import FittedCorrection
 from schemas.documents.record import ExchangeStatus, Record, RecordStatus
 from schemas.files.record_columns import RecordColumns
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Statistics(NamedTuple):

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from biasboard.ground import strict_json
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_sums import measurement_of
-from evaluators.statistics.bootstrap import FloatArray
 from leaderboard.pages.choice_keys import address, result_id, table_id
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.sections import Section

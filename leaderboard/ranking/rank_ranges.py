@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray
+from biasboard.ground.columns import FloatArray
 
 LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""

@@ -10,12 +10,12 @@ from typing import Any, cast
 import numpy as np
 from pydantic import TypeAdapter
 
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import BiasboardError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.gates import Standing
-from evaluators.statistics.bootstrap import FloatArray
 from leaderboard.verify.entries import Entry, Match, Root
 from leaderboard.verify.examples import Example, Examples, Kind
 from leaderboard.verify.intake import MOST_RESULT_BYTES, check_own_file, check_tables

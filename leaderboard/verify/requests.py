@@ -10,10 +10,9 @@ from typing import cast
 
 import numpy as np
 
-from biasboard.ground.columns import Column
+from biasboard.ground.columns import BoolArray, Column
 from biasboard.ground.errors import DataError
 from evaluators.backend import GenerateRequest, choice_sha256
-from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import Prompt, Task, load_task, prompt_of
 from schemas.documents.metric_comparison import TOLERANCE
 from schemas.documents.record import Exchange, Record

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 from tests.evaluators.reweighting.made import Made
 
 PAPER_RULES = RuleSet("full", 30, "linear")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from biasboard.ground.columns import FloatArray, IntArray
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.gini_calibration import CALIBRATION
 from evaluators.calibrator import Correction, LabelAnswers
 from evaluators.metric_inputs import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.measuring import Measurement
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.class_accuracies import sen_welfare
 from evaluators.statistics.outcomes import predicted_share
 from evaluators.tasks.labels.answers import label_answers

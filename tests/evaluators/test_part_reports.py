@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from biasboard.ground.columns import FloatArray
 from evaluators.calibrator import LabelAnswers
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.statistics.bootstrap import FloatArray
 from evaluators.tasks.labels.parts import part_report
 from evaluators.tasks.labels.table import ConfigTable, Variant
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, TableSource
-from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.record_tables import Statistics, mean
 from leaderboard.ranking.rank_ranges import Candidate, rank

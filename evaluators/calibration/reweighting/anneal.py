@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
+from biasboard.ground.columns import IntArray
 from evaluators.calibration.reweighting.problem import ROUNDING, Candidate, Problem, Score, Solution
 from evaluators.calibration.reweighting.top_two import TopTwo
-from evaluators.statistics.bootstrap import IntArray
 
 _MOVES_PER_CLASS, _LEAST_MOVES = 10, 200
 _SHARE_OF_STEPS = 0.5

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import ROUNDING, Candidate, Counts, Problem, Solution
 from evaluators.calibration.reweighting.rules import ClassRules
 from evaluators.calibration.reweighting.starts import N_STEPS, balanced_log_weights, equalised_log_weights
 from evaluators.calibration.reweighting.top_two import TopTwo
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 _MOST_SWEEPS = 50
 # Relative distance of thresholds below which they are one, so that rounding cannot decide on which side a row is.

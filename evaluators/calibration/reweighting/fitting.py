@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting import anneal, coordinate
 from evaluators.calibration.reweighting.problem import (
     DEFAULT_SCHEDULE,
@@ -25,7 +26,6 @@ from evaluators.calibration.reweighting.problem import (
 )
 from evaluators.calibration.reweighting.rules import GRIDS, MAPS, ClassRules, Grid, MapKind, RuleSet, prepared
 from evaluators.calibration.reweighting.starts import N_STEPS, balanced_log_weights, equalised_log_weights
-from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 
 FEW_ROWS = 50

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting.fitting import FEW_ROWS, Settings, fit_rules
-from evaluators.calibrator import BoolArray, Correction, LabelAnswers, StoredCalibration
-from evaluators.statistics.bootstrap import FloatArray, IntArray, ratio
+from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
+from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
 from evaluators.statistics.outcomes import predicted_share
 

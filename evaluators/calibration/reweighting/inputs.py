@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.statistics.bootstrap import FloatArray, IntArray
+from biasboard.ground.columns import FloatArray, IntArray
 
 _LEAST_CLASSES = 2
 

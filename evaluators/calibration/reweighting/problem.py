@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 ObjectiveName: TypeAlias = Literal["sen", "gini", "cobias", "dcs"]
 OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini", "cobias", "dcs")

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray, IntArray
+from biasboard.ground.columns import FloatArray, IntArray
 
 Grid: TypeAlias = Literal["log", "linear"]
 MapKind: TypeAlias = Literal["weights", "full", "membership"]

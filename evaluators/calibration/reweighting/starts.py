@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import Problem, Score
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.class_accuracies import mean_accuracy
 
 N_STEPS = 400

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray, IntArray, quantiles
+from biasboard.ground.columns import FloatArray, IntArray
+from evaluators.statistics.bootstrap import quantiles
 from evaluators.statistics.class_accuracies import (
     class_accuracies,
     cobias,

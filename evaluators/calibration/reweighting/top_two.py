@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import Counts
-from evaluators.statistics.bootstrap import BoolArray, FloatArray, IntArray
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

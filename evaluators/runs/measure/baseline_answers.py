@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import IntArray
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.baseline import Baseline
-from evaluators.statistics.bootstrap import IntArray
 from evaluators.task import Prompt, Read, Task
 from schemas.documents.record import Exchange, Reading
 from schemas.documents.result import Normalisation

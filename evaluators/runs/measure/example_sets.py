@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.benchmark import Source
 from evaluators.runs.measure.indices import ModelResults
-from evaluators.statistics.bootstrap import FloatArray, IntArray, interval_of, ratio, resample
-from evaluators.statistics.record_tables import BoolArray, mean
+from evaluators.statistics.bootstrap import interval_of, ratio, resample
+from evaluators.statistics.record_tables import mean
 from schemas.documents.result import Interval
 
 _LEAST_SETS = 2

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from biasboard.ground import strict_json
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
@@ -22,7 +23,7 @@ from evaluators.metric import MetricDefinition, Source, TableSource
 from evaluators.metric_inputs import NO_INPUTS
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.statistics.bootstrap import LEVEL, FloatArray, resample
+from evaluators.statistics.bootstrap import LEVEL, resample
 from evaluators.task import Task, load_task, prompt_of
 from schemas.documents.conversion import as_row, from_values
 from schemas.documents.result import Metric, Result, Signature

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from evaluators.benchmark import IndexDefinition, Part, Source, load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, FloatArray, interval_of
+from evaluators.statistics.bootstrap import N_RESAMPLES, NORMAL, interval_of
 from evaluators.task import load_task
 from schemas.documents.result import Interval, Metric, Result, within
 

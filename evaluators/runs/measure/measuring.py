@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plugins import PlugIns
 from evaluators.metric import MetricDefinition, Source, TableSource, compute_all
 from evaluators.metric_inputs import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.correction_files import write_corrections
 from evaluators.scorer import TextScorer
-from evaluators.statistics.bootstrap import N_RESAMPLES, FloatArray, ratio
+from evaluators.statistics.bootstrap import N_RESAMPLES, ratio
 from evaluators.task import load_task
 from evaluators.text_scores import NO_SCORES, TextScores, score_texts, write_scores
 from schemas.documents.corrections import FittedCorrection

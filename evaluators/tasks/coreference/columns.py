@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray
 from evaluators.statistics.option_columns import option_probabilities_of
 from evaluators.statistics.outcomes import TIE_TOLERANCE
-from evaluators.statistics.record_tables import BoolArray
 from evaluators.tasks.coreference.table import UNDETERMINED
 from schemas.documents.metric_comparison import TOLERANCE
 from schemas.documents.result import Normalisation

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluators.statistics.bootstrap import FloatArray, ratio
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.table import CoreferenceTable
 
@@ -33,7 +33,7 @@ def difference_of_means(sums: FloatArray) -> FloatArray:
     return ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])
 
 
-def contrast_statistics(table: CoreferenceTable, values: FloatArray, measured: npt.NDArray[np.bool_]) -> Statistics:
+def contrast_statistics(table: CoreferenceTable, values: FloatArray, measured: BoolArray) -> Statistics:
     """Return the statistics of a mean on pro-stereotypical items minus that on anti-stereotypical items.
 
     Args:

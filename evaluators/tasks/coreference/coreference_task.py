@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from biasboard.ground.columns import BoolArray
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.baseline import Facts
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.tasks.coreference.answers import read_answer
 from evaluators.tasks.coreference.columns import are_right, certain_readings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.bootstrap import NORMAL, FloatArray, ratio, sum_by_cluster
+from evaluators.statistics.bootstrap import NORMAL, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.contrasts import needs_referent, needs_right_answers
 from evaluators.tasks.coreference.table import CoreferenceTable
@@ -61,7 +61,7 @@ def _gaps(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _mean_of_defined(values: FloatArray) -> FloatArray:
     """Return the mean over the occupations with a defined value, shape (...,); nan if there are none."""
-    defined: npt.NDArray[np.bool_] = ~np.isnan(values)
+    defined: BoolArray = ~np.isnan(values)
     total = np.where(defined, values, 0.0).sum(axis=-1)
     return ratio(total, defined.sum(axis=-1).astype(np.float64))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import FloatArray
 from evaluators.tasks.coreference.table import CoreferenceTable
 
 

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import DataError
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.outcomes import certainty, desirability, predicted_share
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from schemas.documents.record import Record
@@ -49,7 +48,7 @@ class CoreferenceTable(GroupedTable):
 
     Rows without a reading are 0.
     """
-    usable: npt.NDArray[np.bool_]
+    usable: BoolArray
     """Mask of the rows with a reading that gives the two occupations any probability, shape (n,)."""
     pair_ids: tuple[str, ...]
     """Id of each row's minimal pair; the item's own id if it has none."""
@@ -88,9 +87,9 @@ class CoreferenceTable(GroupedTable):
         )
 
     @cached_property
-    def scored(self) -> npt.NDArray[np.bool_]:
+    def scored(self) -> BoolArray:
         """The mask of the rows with a reading, shape (n,)."""
-        mask: npt.NDArray[np.bool_] = self.probabilities.sum(axis=1) > 0
+        mask: BoolArray = self.probabilities.sum(axis=1) > 0
         return mask
 
     @cached_property
@@ -115,7 +114,7 @@ class CoreferenceTable(GroupedTable):
         return renormalised
 
     @cached_property
-    def measured(self) -> npt.NDArray[np.bool_]:
+    def measured(self) -> BoolArray:
         """The mask of the rows on which certainty and desirability are defined, shape (n,)."""
         return self.scored if self.has_referent else self.usable
 
@@ -164,7 +163,7 @@ class CoreferenceTable(GroupedTable):
         masculine = np.where(is_masculine[one], one, other)
         return MinimalPairs(masculine, one + other - masculine, len(starts) - len(one))
 
-    def _is_of_gender(self, gender: str) -> npt.NDArray[np.bool_]:
+    def _is_of_gender(self, gender: str) -> BoolArray:
         return self.coded("pronoun_gender").is_one_of(gender)
 
     @cached_property

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.bootstrap import FloatArray, sum_by_cluster
+from evaluators.statistics.bootstrap import sum_by_cluster
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.contrasts import contrast_statistics, difference_of_means, needs_referent
 from evaluators.tasks.coreference.table import CoreferenceTable

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from biasboard.ground.columns import IntArray
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import LabelAnswers
-from evaluators.statistics.bootstrap import IntArray
 from schemas.files.record_columns import RecordColumns
 
 CONTENT_FREE = "content_free"

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from evaluators.statistics import class_accuracies
-from evaluators.statistics.bootstrap import FloatArray, ratio
+from evaluators.statistics.bootstrap import ratio
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))
 """Mean of the absolute value of a standard normal variable."""

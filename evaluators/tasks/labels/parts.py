@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from evaluators.calibrator import LabelAnswers
 from evaluators.part_report import LabelUse, PartReport
-from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.outcomes import predicted_share
 
 _EVALUATED, _PRIOR = "test", "bias"

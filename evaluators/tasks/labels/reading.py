@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray
 from evaluators.metric_inputs import MetricInputs
 from evaluators.part_report import PartReport
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
 from evaluators.statistics.outcomes import predicted_share
-from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import Read, Task
 from evaluators.tasks.labels.answers import label_answers
 from evaluators.tasks.labels.parts import part_report

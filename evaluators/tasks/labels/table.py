@@ -16,13 +16,13 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibrator import Calibration, Correction, LabelAnswers, StoredCalibration, calibrations
 from evaluators.metric import RecordTable
 from evaluators.metric_inputs import NO_INPUTS, MetricInputs
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.outcomes import predicted_share
-from evaluators.statistics.record_tables import BoolArray, Statistics, mean
+from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.labels.answers import BALANCE
 from evaluators.tasks.labels.measures import (
     CLASS_FLOORS,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluators.statistics.bootstrap import FloatArray, IntArray
+from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 
 
 class AnswerPairs(NamedTuple):
@@ -20,15 +20,15 @@ class AnswerPairs(NamedTuple):
     """Row of the second answer in the table, shape (n_pairs,)."""
     cosines: FloatArray
     """Cosine similarity of the two answers, shape (n_pairs,), in [-1, 1]."""
-    differ: npt.NDArray[np.bool_]
+    differ: BoolArray
     """True for pairs in different pronoun families, shape (n_pairs,)."""
-    same_item: npt.NDArray[np.bool_]
+    same_item: BoolArray
     """True for pairs of samples for the same text, shape (n_pairs,)."""
 
 
 def pairs_of(
     vectors: FloatArray,
-    kept: npt.NDArray[np.bool_],
+    kept: BoolArray,
     clusters: IntArray,
     families: npt.NDArray[np.str_],
     items: Sequence[str],

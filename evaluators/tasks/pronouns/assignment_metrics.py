@@ -16,9 +16,10 @@ from functools import partial
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.bootstrap import FloatArray, ratio
-from evaluators.statistics.record_tables import BoolArray, Statistics, mean
+from evaluators.statistics.bootstrap import ratio
+from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.assignment_table import THEY, AssignmentTable
 from evaluators.tasks.pronouns.grouped import FAMILIES
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray
+from biasboard.ground.columns import FloatArray
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.tasks.pronouns.answers import NONE, REFUSED, families_in
 from evaluators.tasks.pronouns.detectors.pronouns import first_family_published

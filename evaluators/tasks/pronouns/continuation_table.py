@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray
-from evaluators.statistics.record_tables import Answer, BoolArray, GroupedTable, answers_of, grouped
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.statistics.record_tables import Answer, GroupedTable, answers_of, grouped
 from evaluators.tasks.pronouns.answer_pairs import AnswerPairs, pairs_of
 from evaluators.tasks.pronouns.answers import REFUSED
 from evaluators.tasks.pronouns.detectors.echo import echo_end

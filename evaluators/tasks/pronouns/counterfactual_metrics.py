@@ -16,9 +16,10 @@ from functools import partial
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
-from evaluators.statistics.record_tables import BoolArray, Statistics, mean
+from evaluators.statistics.bootstrap import ratio, sum_by_cluster
+from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.answer_pairs import AnswerPairs
 from evaluators.tasks.pronouns.continuation_table import GAMMA, ContinuationTable
 from evaluators.tasks.pronouns.neutrality_metrics import lacks_scores

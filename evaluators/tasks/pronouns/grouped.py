@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
-from evaluators.statistics.record_tables import BoolArray, GroupedTable, Statistics
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.statistics.bootstrap import ratio, sum_by_cluster
+from evaluators.statistics.record_tables import GroupedTable, Statistics
 from schemas.lexicon import pronoun_families
 
 FAMILIES: tuple[str, ...] = tuple(pronoun_families())

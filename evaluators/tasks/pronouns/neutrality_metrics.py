@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.scorer import default_of
-from evaluators.statistics.bootstrap import FloatArray, ratio, sum_by_cluster
-from evaluators.statistics.record_tables import BoolArray, Statistics, mean
+from evaluators.statistics.bootstrap import ratio, sum_by_cluster
+from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_table import ContinuationTable
 from schemas.documents.score import ScorerKind
 

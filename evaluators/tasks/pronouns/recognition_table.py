@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray
-from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
+from biasboard.ground.columns import BoolArray, FloatArray
+from evaluators.statistics.record_tables import Answer, answers_of, grouped
 from evaluators.tasks.pronouns.answers import NONE, REFUSED, families_in
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.pronouns import first_family_published

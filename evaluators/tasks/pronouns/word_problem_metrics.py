@@ -18,8 +18,9 @@ from functools import cache, partial
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import NORMAL, FloatArray, IntArray
+from evaluators.statistics.bootstrap import NORMAL
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.grouped import FAMILIES, uniformity, why_not_uniform
 from evaluators.tasks.pronouns.rates import refusal_rate

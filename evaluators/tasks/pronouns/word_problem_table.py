@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import DataError
-from evaluators.statistics.bootstrap import FloatArray
-from evaluators.statistics.record_tables import Answer, BoolArray, answers_of, grouped
+from evaluators.statistics.record_tables import Answer, answers_of, grouped
 from evaluators.tasks.pronouns.answers import NO_NUMBER, REFUSED
 from evaluators.tasks.pronouns.detectors.numbers import TOO_LONG, published_number
 from evaluators.tasks.pronouns.grouped import FamilyTable

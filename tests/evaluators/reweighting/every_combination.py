@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from evaluators.statistics.bootstrap import FloatArray
+from biasboard.ground.columns import FloatArray
 from tests.evaluators.reweighting.made import Made
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
 from evaluators.calibration.reweighting.rules import RuleSet
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 
 
 class Made(NamedTuple):

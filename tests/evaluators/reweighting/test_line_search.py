@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from biasboard.ground.columns import FloatArray
 from evaluators.calibration.reweighting.coordinate import solve
 from evaluators.calibration.reweighting.problem import OBJECTIVES, ObjectiveName
-from evaluators.statistics.bootstrap import FloatArray
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, problem_of, tied
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from biasboard.ground.columns import IntArray
 from evaluators.calibration.reweighting.problem import OBJECTIVES, Counts, DcsWeights, Objective, ObjectiveName
-from evaluators.statistics.bootstrap import IntArray
 from tests.evaluators.reweighting import oracle
 
 guesses = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=4, max_size=40)

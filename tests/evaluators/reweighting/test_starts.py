@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
+from biasboard.ground.columns import FloatArray
 from evaluators.calibration.reweighting.fitting import SOLVERS
 from evaluators.calibration.reweighting.starts import balanced_log_weights, equalised_log_weights
-from evaluators.statistics.bootstrap import FloatArray
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, problem_of
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.problem import Counts
 from evaluators.calibration.reweighting.rules import MAPS, MapKind, RuleSet
 from evaluators.calibration.reweighting.top_two import TopTwo
-from evaluators.statistics.bootstrap import FloatArray, IntArray
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, tied
 

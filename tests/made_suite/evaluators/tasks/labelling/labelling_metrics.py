@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.bootstrap import FloatArray
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.record_tables import mean
 from schemas.files.record_columns import RecordColumns

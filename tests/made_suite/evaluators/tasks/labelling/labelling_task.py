@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from biasboard.ground.columns import BoolArray
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.metric_inputs import MetricInputs
 from evaluators.part_report import LabelUse, PartReport
 from evaluators.statistics.measure_table import MeasureTable
 from evaluators.statistics.option_columns import are_certain_choices
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.statistics.record_tables import BoolArray
 from evaluators.task import ItemFacts, Prompt, Read, Task
 from evaluators.tasks.labelling.labelling_metrics import table_of_items, table_of_parts
 from schemas.documents.record import Exchange, Reading

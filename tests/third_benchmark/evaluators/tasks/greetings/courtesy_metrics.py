@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.bootstrap import FloatArray, ratio
+from evaluators.statistics.bootstrap import ratio
 from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped
 from schemas.documents.record import Record
 
