@@ -15,19 +15,21 @@ import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.plugins import PlugIns
 from biasboard.ground.strict_json import JsonValue
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, Runtime
+from evaluators.backend import ChoiceRequest, Request, Response, Runtime
 from evaluators.task import Prompt
 from schemas.documents.result import Signature
+from schemas.files import contract
 
 HARNESSES = PlugIns("harnesses", "evaluators.harnesses", word="harness", defines="HARNESS")
 FORMAT = "1"
@@ -53,20 +55,6 @@ class Exported:
     tokenizer_sha256: str | None = None
     """SHA-256 of the tokenizer for which borders between context and options were moved; None if none was moved."""
 
-    def as_json(self) -> dict[str, JsonValue]:
-        """Return the facts as JSON, as an export stores them."""
-        signature: dict[str, JsonValue] = {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self.signature).items()
-        }
-        return {
-            "format": self.format,
-            "signature": signature,
-            "limit": self.limit,
-            "n_requests": self.n_requests,
-            "requests_sha256": self.requests_sha256,
-            "tokenizer_sha256": self.tokenizer_sha256,
-        }
-
 
 _EXPORTED = TypeAdapter(Exported)
 
@@ -81,10 +69,10 @@ def exported_facts(value: object, where: str) -> Exported:
     Raises:
         DataError: the facts are of another version, or are none.
     """
-    found = value.get("format") if isinstance(value, dict) else None
-    if found != FORMAT:
+    version = value.get("format") if isinstance(value, dict) else None
+    if version != FORMAT:
         raise DataError(
-            f"{where}: its task was exported in format {found!r}, and this version reads {FORMAT!r}; "
+            f"{where}: its task was exported in format {version!r}, and this version reads {FORMAT!r}; "
             "export and ask again"
         )
     return validated(_EXPORTED, value, f"{where}, the exported facts", "export and ask again")
@@ -138,35 +126,15 @@ class ExportedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedAnswer:
-    """The answer to one question in a log."""
+    """The answer to one question in a log, with the request that the log says was sent."""
 
     where: str
     """File and line or sample, for error messages."""
     question_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedChoice(LoggedAnswer):
-    """The log-probabilities of the options of a question, and the texts that the log says were asked."""
-
-    prompt: str
-    options: tuple[str, ...]
-    option_logprobs: tuple[float, ...]
-    """Log-probability of each option in nats, at most 0; -inf for a probability of zero."""
-
-    @property
-    def asked(self) -> ChoiceRequest:
-        """The request as it was asked."""
-        return ChoiceRequest(prompt=self.prompt, options=self.options, outcomes=())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedText(LoggedAnswer):
-    """The text that answers a question, and the request that the log says was sent."""
-
-    asked: GenerateRequest
-    """Request as it was sent; a log knows neither the number of the sample nor the seed, which are left out."""
+    asked: Request
+    """Request as it was sent, as far as a log knows it: without outcomes, number of the sample and seed."""
     response: Response
+    """Response without the tokens of options, which no log tells."""
 
 
 class OptionTokens(NamedTuple):
@@ -192,23 +160,6 @@ MoveBorders: TypeAlias = Callable[[Sequence[ChoiceRequest]], Sequence[ChoiceRequ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedModel:
-    """The model as a log describes it, without paths of the machine that it ran on."""
-
-    name: str
-    """Name or Hub id by which the harness loaded the model."""
-    revision: str | None
-    """Commit on the Hub; None if the log does not say it."""
-    precision: str | None
-    identity: Mapping[str, str | None]
-    """Everything about the model that the log tells and that can change an answer."""
-    context_tokens: int | None
-    """Largest number of tokens of a context and an option; None if unknown. Longer contexts lost their beginning."""
-    end_id: int | None
-    """Id of the end token of the tokenizer; None if unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessLog:
     """The log of one exported task."""
 
@@ -218,22 +169,19 @@ class HarnessLog:
     """Name of the task in the harness."""
     exported: Exported
     answers: Sequence[LoggedAnswer]
-    model: LoggedModel
+    identity: Mapping[str, str | None]
+    """Everything about the model that the log tells and that can change an answer, without paths of the machine that it
+    ran on. ``commit`` is its commit on the Hub and ``precision`` its data type; None if the log does not say it."""
     runtime: Runtime
     """Device, packages and settings of the harness."""
+    context_tokens: int | None = None
+    """Largest number of tokens of a context and an option; None if unknown. Longer contexts lost their beginning."""
+    end_id: int | None = None
+    """Id of the end token of the tokenizer; None if unknown."""
     doubt: str | None = None
     """Reason why the log is not as the harness wrote it, told if no answer by itself is wrong; None if it is."""
     remarks: Sequence[str] = ()
     """Sentences about how the harness asks that whoever imports the log should know."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundLogs:
-    """The logs in a folder."""
-
-    logs: Sequence[HarnessLog]
-    left_out: Sequence[str] = field(default=())
-    """Names of files with tasks that were not exported by us."""
 
 
 class Harness(ABC):
@@ -250,6 +198,14 @@ class Harness(ABC):
             """One line for ``python -m evaluators list``."""
 
         @property
+        def how_to_ask(self) -> str:
+            """The command that writes logs into a FOLDER, for error messages."""
+
+        @property
+        def log_names(self) -> str:
+            """What a log is called, for error messages: ``file samples_TASK_TIME.jsonl``."""
+
+        @property
         def scores_options(self) -> bool:
             """True if it scores options, for which :meth:`as_scored` says where they begin."""
 
@@ -261,12 +217,12 @@ class Harness(ABC):
         """Return why the harness cannot ask with a prompt so that its answers mean the same; None if it can."""
 
     @abstractmethod
-    def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
-        """Write what the harness needs to ask the questions of some tasks.
+    def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
+        """Write what the harness needs to ask the questions of a task, and return the facts that its logs give back.
 
         Args:
-            tasks: The tasks, whose names differ.
-            folder: An empty folder.
+            task: The task, whose name no other task in the folder has.
+            folder: The folder of the export.
 
         Raises:
             ConfigError: the harness cannot ask a question so that its answer means the same.
@@ -282,20 +238,84 @@ class Harness(ABC):
         """
 
     @abstractmethod
-    def read(self, path: Path) -> FoundLogs:
-        """Read the logs of one model.
+    def is_log(self, path: Path) -> bool:
+        """Return True if a file in a folder of logs has the name of one."""
 
-        Args:
-            path: A log, or a folder with logs.
+    @abstractmethod
+    def read_log(self, path: Path) -> HarnessLog | None:
+        """Read a log; None if its task was not exported by us.
 
         Raises:
-            ConfigError: there is no log of a task that was exported by us.
-            DataError: a log is damaged, or its tasks were asked in another way than they were exported.
+            ConfigError: the file is no log.
+            DataError: the log is damaged, or its task was asked in another way than it was exported.
         """
 
     def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
         """Return a request with the border between context and options where the harness puts it; by default, ours."""
         return request
+
+    def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
+        """Write what the harness needs to ask the questions of some tasks, and a manifest with the facts of each.
+
+        Args:
+            tasks: The tasks, whose names differ.
+            folder: An empty folder.
+
+        Raises:
+            ConfigError: the harness cannot ask a question so that its answer means the same.
+        """
+        facts: dict[str, JsonValue] = {task.name: self.write_task(task, folder) for task in tasks}
+        strict_json.write(folder / "biasboard.json", {"harness": self.name, "tasks": facts})
+
+    def read(self, path: Path) -> tuple[list[HarnessLog], list[str]]:
+        """Return the logs of one model, and the names of those whose tasks were not exported by us.
+
+        Args:
+            path: A log, or a folder with logs.
+
+        Raises:
+            ConfigError: there is no log of a task that was exported by us, a task has several logs, or the logs need
+                not be of one model.
+            DataError: a log is damaged, or its task was asked in another way than it was exported.
+        """
+        if not path.exists():
+            raise ConfigError(
+                f"--input {path}: no such file or folder; ask with {self.how_to_ask}, and name what it wrote"
+            )
+        files = [file for file in sorted(path.rglob("*")) if self.is_log(file)] if path.is_dir() else [path]
+        if not files:
+            raise ConfigError(f"--input {path}: no {self.log_names} here; ask with {self.how_to_ask}")
+        logs, left_out = [], []
+        for file in files:
+            log = self.read_log(file)
+            if log is None:
+                left_out.append(file.name)
+            else:
+                logs.append(log)
+        if not logs:
+            raise ConfigError(
+                f"{path}: {left_out[0]} is the log of a task that biasboard did not export, so that its items are not "
+                f"ours; export the questions with biasboard questions {self.name}, and ask those"
+            )
+        _check_one_model(path, logs)
+        return logs, left_out
+
+
+def _check_one_model(path: Path, logs: Sequence[HarnessLog]) -> None:
+    """Check that the logs in a place that the user named are of one model and of different tasks."""
+    names = defaultdict(list)
+    for log in logs:
+        names[log.task].append(log.name)
+    for task, of_task in names.items():
+        if len(of_task) > 1:
+            raise ConfigError(f"--input {path}: several logs of task {task}: {', '.join(of_task)}; name one of them")
+    first = logs[0]
+    for log in logs:
+        if log.identity != first.identity:
+            raise ConfigError(
+                f"--input {path}: {first.name} and {log.name} need not be of one model, since their evaluations "
+                "differ; name one of the files"
+            )
 
 
 def harness_names() -> tuple[str, ...]:
@@ -328,39 +348,27 @@ def write_questions(task: ExportedTask, rows: Iterable[Mapping[str, JsonValue]],
         for row in rows:
             # Escaped, because a text may hold characters that some readers take for the end of a line.
             file.write(json.dumps(row, allow_nan=False) + "\n")
-    return {**task.exported.as_json(), "file": path.name, "file_sha256": sha256_file(path)}
+    facts = cast(dict[str, JsonValue], contract.plain(asdict(task.exported)))
+    return {**facts, "file": path.name, "file_sha256": sha256_file(path)}
 
 
-def check_logs(path: Path, logs: Sequence[HarnessLog], others: Sequence[str], harness: str) -> None:
-    """Check that there is a log of an exported task, and that all logs are of one model and of different tasks.
+def precision_of(dtype: object) -> str | None:
+    """Return the data type of a model as results name it; None for one that they do not know, such as ``auto``."""
+    name = str(dtype or "").removeprefix("torch.")
+    return name if name in ("float32", "float16", "bfloat16", "float64") else None
+
+
+def argument_fields(shown: Mapping[str, str], hidden: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the arguments of a model as two fields of its identity.
 
     Args:
-        path: The file or folder that the user named.
-        logs: The logs of exported tasks in it.
-        others: Names of the logs of other tasks.
-        harness: Name of the harness.
-
-    Raises:
-        ConfigError: there is none, a task has several logs, or the logs need not be of one model.
+        shown: The arguments that results may show, without paths.
+        hidden: The others, which may be keys or addresses, so that only their hash is kept.
     """
-    if not logs:
-        raise ConfigError(
-            f"{path}: {others[0]} is the log of a task that biasboard did not export, so that its items are not ours; "
-            f"export the questions with biasboard questions {harness}, and ask those"
-        )
-    names = defaultdict(list)
-    for log in logs:
-        names[log.task].append(log.name)
-    for task, of_task in names.items():
-        if len(of_task) > 1:
-            raise ConfigError(f"--input {path}: several logs of task {task}: {', '.join(of_task)}; name one of them")
-    first = logs[0]
-    for log in logs:
-        if log.model.identity != first.model.identity:
-            raise ConfigError(
-                f"--input {path}: {first.name} and {log.name} need not be of one model, since their evaluations "
-                "differ; name one of the files"
-            )
+    return {
+        "arguments": ",".join(f"{name}={without_path(value)}" for name, value in shown.items()) or None,
+        "other_arguments": strict_json.sha256(dict(hidden)) if hidden else None,
+    }
 
 
 def without_path(name: str) -> str:

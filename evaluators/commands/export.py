@@ -52,7 +52,7 @@ def export_command(
         _check_prompt(other, plan)
     borders = None if tokenizer is None else _borders(other, tokenizer)
     with working("writing the questions"):
-        exported = (exported_task(plan, plan.selection.limit, borders) for plan in plans)
+        exported = (exported_task(plan, borders) for plan in plans)
         tasks = list({task.name: task for task in exported}.values())
     with replacing_folder(out) as folder:
         other.write(tasks, folder)

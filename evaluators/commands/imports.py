@@ -12,20 +12,20 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import progress, steps
-from evaluators.backend import Runtime, model_identity
+from evaluators.backend import Runtime
 from evaluators.benchmark import AnswerFile, AnswerImporter, benchmarks
 from evaluators.commands.options import MAX_FAILURES_HELP, NORMALISATION_HELP, normalisation_named
 from evaluators.commands.report import print_next
 from evaluators.harness import harness_names, load_harness
 from evaluators.models.ids import check_model_id
-from evaluators.runs.ask.importing import BACKEND, Imported, ImportOptions, import_file, write_imported
+from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, write_imported
 from evaluators.runs.plan.options import MAX_FAILURE_RATE
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import SCORER_HELP, open_scorers, with_scorers
 from evaluators.task import task_for
 from schemas.documents.dataset import Manifest
-from schemas.documents.result import CORRUPTED, Model, Result
+from schemas.documents.result import CORRUPTED, Result
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
 _TOKENIZER = typer.Option(
@@ -94,7 +94,9 @@ def _import_published(
     folder = dataset or Path("out/datasets") / importer.dataset
     files = importer.files(input_path, model)
     manifest = _manifest(folder, importer)
-    said = _model(files, name or files[0].model)
+    # The files stand for the model, of which nothing else is known.
+    hashes = {file.config: sha256_file(file.path) for file in files}
+    model_of_files = imported_model(check_model_id(name or files[0].model), {"backend": BACKEND} | hashes)
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
     command = with_scorers(command + (f" --name {name}" if name else ""), scorer or ())
     # Read all files before writing anything, so that a broken file leaves nothing behind.
@@ -107,10 +109,22 @@ def _import_published(
     for line in opened.missing:
         print(line)
     results: list[Result] = []
-    with progress(f"importing {said.id}", len(files)) as advance:
+    with progress(f"importing {model_of_files.id}", len(files)) as advance:
         for imported in read:
-            options = ImportOptions(root=out, command=command, scorers=opened.scorers, keep_scores=not scorer)
-            results.append(_write(imported, said, options))
+            settings = dict(imported.answers.notes)
+            if imported.answers.corruption is not None:
+                settings[CORRUPTED] = imported.answers.corruption
+            finished = write_imported(
+                imported.plan,
+                model_of_files,
+                [imported.records],
+                Runtime(settings=settings),
+                root=out,
+                command=command,
+                scorers=opened.scorers,
+                keep_scores=not scorer,
+            )
+            results.append(finished.result)
             advance(1)
             _report(imported, results[-1])
     print(f"wrote {len(read)} runs below {out}")
@@ -139,21 +153,6 @@ def _read(file: AnswerFile, importer: AnswerImporter, dataset: Path, manifest: M
     return import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
 
 
-def _model(files: Sequence[AnswerFile], name: str) -> Model:
-    """Return the model named by the files; its identity is a hash of the files."""
-    identity = {"backend": BACKEND} | {file.config: sha256_file(file.path) for file in files}
-    return Model(
-        id=check_model_id(name),
-        revision=None,
-        backend=BACKEND,
-        precision=None,
-        chat_template_sha256=None,
-        endpoint="replay",
-        identity_sha256=model_identity(identity),
-        identity=dict(identity),
-    )
-
-
 def _report(imported: Imported, result: Result) -> None:
     counts = result.counts
     print(
@@ -162,11 +161,3 @@ def _report(imported: Imported, result: Result) -> None:
     )
     if imported.answers.corruption is not None:
         print(f"  warning: the file looks corrupted: {imported.answers.corruption}")
-
-
-def _write(imported: Imported, model: Model, options: ImportOptions) -> Result:
-    settings = dict(imported.answers.notes)
-    if imported.answers.corruption is not None:
-        settings[CORRUPTED] = imported.answers.corruption
-    runtime = Runtime(device=None, packages={}, settings=settings)
-    return write_imported(imported.plan, model, [imported.records], runtime, options).result

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.progress import steps, working
-from evaluators.backend import Runtime, model_identity
+from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.commands.planning import scorers_of
 from evaluators.commands.report import print_next, report
-from evaluators.harness import CountTokens, Harness, HarnessLog, LoggedChoice, LoggedText
+from evaluators.harness import CountTokens, Harness, HarnessLog
 from evaluators.models.foreign_borders import BorderCounter
 from evaluators.models.ids import check_model_id
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
-from evaluators.runs.ask.importing import BACKEND, ImportOptions, write_imported
-from evaluators.runs.ask.logged_answers import Matched, match_log
+from evaluators.runs.ask.importing import imported_model, write_imported
+from evaluators.runs.ask.logged_answers import match_log
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.questions import plan_again
 from evaluators.scorer import with_scorers
-from schemas.documents.result import Model, Normalisation
+from schemas.documents.record import Record
+from schemas.documents.result import Normalisation
 from schemas.folders.dataset_folder import read_manifest
 
 _ADDED = 32
@@ -48,14 +48,6 @@ class LogChoice:
     """Scorers of the texts; None for the default ones that are installed."""
 
 
-class _Read(NamedTuple):
-    """A log and its records."""
-
-    log: HarnessLog
-    plan: Plan
-    matched: Matched
-
-
 def import_logs(harness: Harness, choice: LogChoice) -> None:
     """Turn the logs of a model into records and results, one run for each task.
 
@@ -70,28 +62,34 @@ def import_logs(harness: Harness, choice: LogChoice) -> None:
     check_model_id(choice.model)
     _check_options(harness, choice)
     with working(f"reading {choice.input}"):
-        found = harness.read(choice.input)
+        logs, left_out = harness.read(choice.input)
     tokenizer = None if choice.tokenizer is None else load_tokenizer(choice.tokenizer)
     # Match all logs before writing anything, so that a wrong answer leaves nothing behind.
-    read = []
+    matched = []
     with steps() as step:
-        for number, log in enumerate(found.logs):
-            step("matching answers", number, len(found.logs))
-            read.append(_read(log, choice, _counter(harness, log, tokenizer)))
-    for name in found.left_out:
+        for number, log in enumerate(logs):
+            step("matching answers", number, len(logs))
+            matched.append(_matched(log, choice, _counter(harness, log, tokenizer)))
+    for name in left_out:
         print(f"left out: {name}, whose task biasboard did not export")
-    scorers = scorers_of([one.plan for one in read], choice.scorers)
+    scorers = scorers_of([plan for plan, *_ in matched], choice.scorers)
     results = []
-    for log, plan, matched in read:
-        options = ImportOptions(
+    for log, (plan, parts, n_missing) in zip(logs, matched, strict=True):
+        runtime = log.runtime
+        if tokenizer is not None:
+            runtime = replace(runtime, settings={**runtime.settings, "tokenizer_sha256": tokenizer.sha256})
+        identity = log.identity
+        finished = write_imported(
+            plan,
+            imported_model(choice.model, identity, revision=identity["commit"], precision=identity["precision"]),
+            parts,
+            runtime,
             root=choice.out,
             command=_command(harness, choice, plan),
             scorers=scorers.scorers,
             keep_scores=not scorers.given,
         )
-        model = _model(log, choice.model)
-        finished = write_imported(plan, model, matched.parts, _runtime(log.runtime, tokenizer), options)
-        print(f"{log.name}: {len(log.answers)} answers, {matched.n_missing} missing")
+        print(f"{log.name}: {len(log.answers)} answers, {n_missing} missing")
         report(finished.folder, finished.result)
         results.append(finished.result)
         for remark in (*log.remarks, *_unchecked(log, tokenizer)):
@@ -114,59 +112,37 @@ def _check_options(harness: Harness, choice: LogChoice) -> None:
 def _counter(harness: Harness, log: HarnessLog, tokenizer: ModelTokenizer | None) -> CountTokens | None:
     if tokenizer is None or not harness.scores_options:
         return None
-    if log.model.end_id is not None and tokenizer.end_id is not None and log.model.end_id != tokenizer.end_id:
+    if log.end_id is not None and tokenizer.end_id is not None and log.end_id != tokenizer.end_id:
         raise ConfigError(
             f"--tokenizer: its end token has the id {tokenizer.end_id}, and {log.name} was made with one of id "
-            f"{log.model.end_id}; name the tokenizer of the model"
+            f"{log.end_id}; name the tokenizer of the model"
         )
     if log.exported.tokenizer_sha256 not in (None, tokenizer.sha256):
         raise ConfigError(f"--tokenizer: {log.name} was exported for another tokenizer; name that one")
-    return BorderCounter(tokenizer, harness.as_scored, log.model.context_tokens)
+    return BorderCounter(tokenizer, harness.as_scored, log.context_tokens)
 
 
-def _read(log: HarnessLog, choice: LogChoice, count: CountTokens | None) -> _Read:
+def _matched(log: HarnessLog, choice: LogChoice, count: CountTokens | None) -> tuple[Plan, list[list[Record]], int]:
+    """Return the plan of a log, the records of its parts, and the number of questions that it does not answer."""
     dataset = choice.dataset or Path("out/datasets") / log.exported.signature.dataset
     plan = plan_again(log.exported, dataset, read_manifest(dataset), choice.normalisation)
-    matched = match_log(log, plan, count)
-    records = [record for part in matched.parts for record in part]
+    parts, n_missing = match_log(log, plan, count)
+    records = [record for part in parts for record in part]
     failed = [record for record in records if record.status == "failed"]
     if len(failed) > choice.max_failure_rate * len(records):
+        if n_missing:
+            remedy = "ask all questions, without a limit in the harness, or export fewer with --limit"
+        elif choice.tokenizer is not None and log.exported.tokenizer_sha256 is None:
+            remedy = "export with --tokenizer, which moves such borders, and ask again"
+        elif any(isinstance(answer.asked, GenerateRequest) for answer in log.answers):
+            remedy = "look into the log, and ask again those questions that failed"
+        else:
+            remedy = "ask again with another model, or take another normalisation"
         raise DataError(
             f"{log.name}: {len(failed)} of {len(records)} items failed, more than --max-failure-rate "
-            f"{choice.max_failure_rate:g} allows: {failed[-1].reason}; {_remedy(log, matched, choice)}; nothing was "
-            "written"
+            f"{choice.max_failure_rate:g} allows: {failed[-1].reason}; {remedy}; nothing was written"
         )
-    return _Read(log, plan, matched)
-
-
-def _remedy(log: HarnessLog, matched: Matched, choice: LogChoice) -> str:
-    if matched.n_missing:
-        return "ask all questions, without a limit in the harness, or export fewer with --limit"
-    if choice.tokenizer is not None and log.exported.tokenizer_sha256 is None:
-        return "export with --tokenizer, which moves such borders, and ask again"
-    if any(isinstance(answer, LoggedText) for answer in log.answers):
-        return "look into the log, and ask again those questions that failed"
-    return "ask again with another model, or take another normalisation"
-
-
-def _model(log: HarnessLog, name: str) -> Model:
-    told = log.model
-    return Model(
-        id=name,
-        revision=told.revision,
-        backend=BACKEND,
-        precision=told.precision,
-        chat_template_sha256=None,
-        endpoint="replay",
-        identity_sha256=model_identity(told.identity),
-        identity=dict(told.identity),
-    )
-
-
-def _runtime(runtime: Runtime, tokenizer: ModelTokenizer | None) -> Runtime:
-    if tokenizer is None:
-        return runtime
-    return replace(runtime, settings={**runtime.settings, "tokenizer_sha256": tokenizer.sha256})
+    return plan, parts, n_missing
 
 
 def _command(harness: Harness, choice: LogChoice, plan: Plan) -> str:
@@ -178,20 +154,22 @@ def _command(harness: Harness, choice: LogChoice, plan: Plan) -> str:
         ("tokenizer", None if choice.tokenizer is None else local_name(choice.tokenizer)),
         ("normalisation", choice.normalisation),
     )
-    told = " ".join(f"--{name} {value}" for name, value in parts if value is not None)
+    options = " ".join(f"--{name} {value}" for name, value in parts if value is not None)
     scorers = choice.scorers if plan.task.reads_scores else None
-    return with_scorers(f"import {harness.name} {told}", scorers or ())
+    return with_scorers(f"import {harness.name} {options}", scorers or ())
 
 
 def _unchecked(log: HarnessLog, tokenizer: ModelTokenizer | None) -> Iterator[str]:
     """Yield what nobody knows about the scored options of a log without the tokenizer."""
-    choices = [answer for answer in log.answers if isinstance(answer, LoggedChoice)]
+    choices = [answer.asked for answer in log.answers if isinstance(answer.asked, ChoiceRequest)]
     if tokenizer is not None or not choices:
         return
     if log.exported.tokenizer_sha256 is None:
         yield _UNCHECKED
-    room = log.model.context_tokens
+    room = log.context_tokens
     if room is not None:
-        sizes = (len(one.prompt.encode()) + max(len(option.encode()) for option in one.options) for one in choices)
+        sizes = (
+            len(asked.prompt.encode()) + max(len(option.encode()) for option in asked.options) for asked in choices
+        )
         if n_long := sum(size + _ADDED > room for size in sizes):
             yield f"{n_long} questions may not have fitted the model's context; --tokenizer FOLDER tells"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluators.harness import ExportedTask, FoundLogs, Harness
-from evaluators.harnesses.inspect_ai.logs import read_logs
-from evaluators.harnesses.inspect_ai.tasks import write_tasks
+from biasboard.ground.strict_json import JsonValue
+from evaluators.harness import ExportedTask, Harness, HarnessLog
+from evaluators.harnesses.inspect_ai.logs import HOW_TO_ASK, read_log
+from evaluators.harnesses.inspect_ai.tasks import write_task
 from evaluators.task import Prompt
+
+_TIMED = re.compile(r"\d{4}-\d\d-\d\dT.*\.json")
 
 
 class InspectAI(Harness):
@@ -17,6 +21,8 @@ class InspectAI(Harness):
 
     name = "inspect-ai"
     summary = "inspect_ai: questions that are answered in text, asked as messages of a chat by its command inspect eval"
+    how_to_ask = HOW_TO_ASK
+    log_names = "log that ends in .eval or .json"
 
     def obstacle(self, prompt: Prompt) -> str | None:
         """Return why a prompt cannot be asked; None for one that is answered in text and makes sense in a chat."""
@@ -24,9 +30,9 @@ class InspectAI(Harness):
             return "scores options, and inspect_ai has log-probabilities of generated tokens only"
         return None if prompt.chat else "is a text to continue, and inspect_ai sends messages of a chat"
 
-    def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
-        """Write a file of Python and the questions as JSON lines for each task; see ``Harness.write``."""
-        write_tasks(tasks, folder)
+    def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
+        """Write a file of Python and the questions as JSON lines."""
+        return write_task(task, folder)
 
     def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
         """Return the command that asks a model the exported questions."""
@@ -34,9 +40,13 @@ class InspectAI(Harness):
         files = " ".join(shlex.quote(f"{folder / task.name}.py@biasboard") for task in tasks)
         return f"inspect eval {files} --model PROVIDER/MODEL --log-dir OUT"
 
-    def read(self, path: Path) -> FoundLogs:
-        """Read the logs of one model; see ``Harness.read``."""
-        return read_logs(path)
+    def is_log(self, path: Path) -> bool:
+        """Return True for an archive, and for JSON with a name that inspect_ai gives to logs: others may lie there."""
+        return path.suffix == ".eval" or _TIMED.fullmatch(path.name) is not None
+
+    def read_log(self, path: Path) -> HarnessLog | None:
+        """Read an archive, or a file of JSON."""
+        return read_log(path)
 
 
 HARNESS = InspectAI()

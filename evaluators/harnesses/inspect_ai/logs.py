@@ -3,65 +3,108 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
-from evaluators.harness import FoundLogs, HarnessLog, check_logs, exported_facts
+from evaluators.backend import Runtime
+from evaluators.harness import (
+    FACTS,
+    HarnessLog,
+    argument_fields,
+    exported_facts,
+    precision_of,
+    validated,
+    without_path,
+)
 from evaluators.harnesses.inspect_ai.archive import AGAIN, Archive
-from evaluators.harnesses.inspect_ai.header import Header, check_asked_plainly, facts_of, read_header
-from evaluators.harnesses.inspect_ai.models import logged_model, logged_runtime
-from evaluators.harnesses.inspect_ai.samples import ReadSample, read_sample
+from evaluators.harnesses.inspect_ai.samples import read_sample
 
-_ASK = "ask with inspect eval --log-dir FOLDER"
+HOW_TO_ASK = "inspect eval --log-dir FOLDER"
+_VERSION = 2
+"""Version of the format of logs."""
 _HEADER = "header.json"
 _START = "_journal/start.json"
 _SAMPLES = "samples/"
-_TIMED = re.compile(r"\d{4}-\d\d-\d\dT.*\.json")
-"""Names that inspect_ai gives to logs in JSON; a folder of logs may hold other JSON."""
+_SHOWN = (
+    *("attn_implementation", "chat_template", "device", "dtype", "enable_thinking", "gguf_file", "max_model_len"),
+    *("model_path", "quantization", "revision", "tokenizer", "tokenizer_path", "torch_dtype"),
+)
+"""Arguments of models that results may show. Others may be keys or addresses, of which only a hash is kept."""
+_LONGEST = 80
+"""Number of characters up to which an argument is shown; a chat template is longer."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _REMARK = (
     "asked as messages of a chat, in a template that the log does not tell: compare the result with those of models "
     "that were asked in a chat"
 )
 
 
-class _Place(NamedTuple):
-    """A sample and its place in a log."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Config:
+    """The settings of an evaluation."""
 
-    where: str
-    value: JsonValue
-
-
-def read_logs(path: Path) -> FoundLogs:
-    """Read the logs of one model; see ``Harness.read``."""
-    logs: list[HarnessLog] = []
-    left_out: list[str] = []
-    for file in _files(path):
-        log = _read_archive(file) if file.suffix == ".eval" else _read_json(file)
-        if log is None:
-            left_out.append(file.name)
-        else:
-            logs.append(log)
-    check_logs(path, logs, left_out, "inspect-ai")
-    return FoundLogs(logs, left_out)
+    epochs: int | None = None
 
 
-def _files(path: Path) -> list[Path]:
-    if not path.exists():
-        raise ConfigError(f"--input {path}: no such file or folder; {_ASK}, and name what it wrote")
-    if not path.is_dir():
-        if path.suffix not in (".eval", ".json"):
-            raise ConfigError(
-                f"--input {path}: is no log, which ends in .eval or .json; {_ASK}, and name what it wrote"
-            )
-        return [path]
-    found = [one for one in sorted(path.rglob("*")) if one.suffix == ".eval" or _TIMED.fullmatch(one.name)]
-    if not found:
-        raise ConfigError(f"--input {path}: no log that ends in .eval or .json here; {_ASK}")
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spec:
+    """The task and the model."""
+
+    run_id: str
+    task: str
+    model: str
+    config: _Config
+    model_args: dict[str, Any] = field(default_factory=dict)
+    model_base_url: str | None = None
+    packages: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A solver of the task."""
+
+    solver: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The solvers of the task and the settings of its calls."""
+
+    steps: tuple[_Step, ...]
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    """The header of a log, as far as it is read."""
+
+    version: int
+    status: str
+    eval: _Spec
+    plan: _Plan
+
+
+_HEADER_TYPE = TypeAdapter(_Header)
+
+
+def read_log(path: Path) -> HarnessLog | None:
+    """Read a log; see ``Harness.read_log``."""
+    if path.suffix == ".eval":
+        return _read_archive(path)
+    if path.suffix == ".json":
+        return _read_json(path)
+    raise ConfigError(
+        f"--input {path}: is no log, which ends in .eval or .json; ask with {HOW_TO_ASK}, and name what it wrote"
+    )
 
 
 def _read_archive(path: Path) -> HarnessLog | None:
@@ -71,40 +114,104 @@ def _read_archive(path: Path) -> HarnessLog | None:
                 f"{path.name}: the evaluation has not ended; wait for it, or finish it with inspect eval-retry, and "
                 "import the log that this writes"
             )
-        header = read_header(archive.read(_HEADER), path.name)
+        header = _read_header(archive.read(_HEADER), path.name)
         names = [name for name in archive.names if name.startswith(_SAMPLES)]
-        return _read(path, header, (_Place(f"{path.name}: {name}", archive.read(name)) for name in names))
+        return _read(path, header, ((f"{path.name}: {name}", archive.read(name)) for name in names))
 
 
 def _read_json(path: Path) -> HarnessLog | None:
-    value = strict_json.read(path)
-    header = read_header(value, path.name)
-    samples = value.get("samples") if isinstance(value, dict) else None
+    log = strict_json.read(path)
+    header = _read_header(log, path.name)
+    samples = log.get("samples") if isinstance(log, dict) else None
     if not isinstance(samples, list):
         raise DataError(f"{path.name}: holds no samples; ask without --no-log-samples, and {AGAIN}")
-    return _read(path, header, (_Place(f"{path.name}: sample {n}", one) for n, one in enumerate(samples, start=1)))
+    return _read(path, header, ((f"{path.name}: sample {n}", sample) for n, sample in enumerate(samples, start=1)))
 
 
-def _read(path: Path, header: Header, samples: Iterator[_Place]) -> HarnessLog | None:
-    """Return a log; None if its task was not exported by us."""
-    facts = facts_of(header)
+def _read(path: Path, header: _Header, samples: Iterable[tuple[str, JsonValue]]) -> HarnessLog | None:
+    """Return a log from its header and its samples, each with its place; None if its task was not exported by us."""
+    facts = (header.eval.metadata or {}).get(FACTS)
     if facts is None:
         return None
     exported = exported_facts(facts, path.name)
-    check_asked_plainly(header, facts, path.name)
-    read = [read_sample(value, where, model=header.eval.model, settings=header.plan.config) for where, value in samples]
+    _check_asked_plainly(header, facts, path.name)
+    read = [
+        read_sample(sample, where, model=header.eval.model, settings=header.plan.config) for where, sample in samples
+    ]
+    n_reasoned = sum(sample.has_reasoning for sample in read)
+    reasoned = f"the texts of {n_reasoned} answers are without the reasoning that inspect_ai keeps apart"
     return HarnessLog(
         name=path.name,
         task=header.eval.task,
         exported=exported,
-        answers=[one.answer for one in read],
-        model=logged_model(header),
-        runtime=logged_runtime(path, header, {one.model for one in read if one.model is not None}),
-        remarks=(_REMARK, *_reasoning(read)),
+        answers=[sample.answer for sample in read],
+        identity=_identity(header.eval),
+        runtime=_runtime(path, header.eval, {sample.model for sample in read if sample.model is not None}),
+        remarks=(_REMARK, reasoned) if n_reasoned else (_REMARK,),
     )
 
 
-def _reasoning(read: Sequence[ReadSample]) -> Iterator[str]:
-    n = sum(one.has_reasoning for one in read)
-    if n:
-        yield f"the texts of {n} answers are without the reasoning that inspect_ai keeps apart"
+def _read_header(value: JsonValue, where: str) -> _Header:
+    """Return the header of a log; ``value`` may also be the whole log."""
+    version = value.get("version") if isinstance(value, dict) else None
+    if version != _VERSION:
+        raise DataError(
+            f"{where}: is a log of version {version!r}, and {_VERSION} is read; convert it with inspect log convert"
+        )
+    return validated(_HEADER_TYPE, value, where, AGAIN)
+
+
+def _check_asked_plainly(header: _Header, facts: object, where: str) -> None:
+    """Check that an evaluation is whole, and that nothing was put around the questions."""
+    if header.status != "success":
+        raise DataError(
+            f"{where}: the evaluation has the status '{header.status}', so that answers are missing; finish it with "
+            "inspect eval-retry, and import the log that this writes"
+        )
+    solvers = [step.solver for step in header.plan.steps]
+    if solvers != ["generate"]:
+        raise DataError(f"{where}: asked with the solvers {solvers}; ask the exported task without --solver")
+    epochs, exported = header.eval.config.epochs or 1, facts.get("epochs") if isinstance(facts, dict) else None
+    if epochs != exported:
+        raise DataError(f"{where}: asked in {epochs} epochs, and exported for {exported!r}; ask again without --epochs")
+
+
+def _identity(spec: _Spec) -> dict[str, str | None]:
+    provider, _, name = spec.model.partition("/")
+    arguments = {name: str(value) for name, value in spec.model_args.items()}
+    shown = {key: arguments[key] for key in _SHOWN if key in arguments and len(arguments[key]) <= _LONGEST}
+    hidden = {key: value for key, value in arguments.items() if key not in shown}
+    if spec.model_base_url is not None:
+        hidden["base_url"] = spec.model_base_url
+    revision = arguments.get("revision", "")
+    commit = revision if _COMMIT.fullmatch(revision) else None
+    return {
+        "backend": "import",
+        "harness": "inspect-ai",
+        "harness_version": spec.packages.get("inspect_ai"),
+        "provider": provider,
+        "model": without_path(name or provider),
+        "commit": commit,
+        "precision": precision_of(arguments.get("dtype") or arguments.get("torch_dtype")),
+        # A provider applies the template of the model, which the log does not tell.
+        "api": "chat",
+        **argument_fields(shown, hidden),
+        # Without a commit, others may have the name too. The evaluation then stands for the model.
+        "evaluation": None if commit is not None else spec.run_id,
+    }
+
+
+def _runtime(path: Path, spec: _Spec, answered: Iterable[str]) -> Runtime:
+    """Return the packages and settings of an evaluation; ``answered`` are the names under which models answered."""
+    settings = {
+        "harness": "inspect-ai",
+        "api": "chat",
+        "log": path.name,
+        "log_sha256": sha256_file(path),
+        "reported_model": ", ".join(sorted({without_path(name) for name in answered})),
+    }
+    return Runtime(
+        device=None,
+        packages=dict(sorted(spec.packages.items())),
+        settings={name: value for name, value in settings.items() if value},
+    )

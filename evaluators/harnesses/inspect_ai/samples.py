@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest, Response
-from evaluators.harness import LoggedText, validated
+from evaluators.harness import LoggedAnswer, validated
 from evaluators.harnesses.inspect_ai.archive import AGAIN
 from evaluators.harnesses.inspect_ai.tasks import SETTINGS
 
@@ -151,7 +151,7 @@ _CALL = TypeAdapter(_Call)
 class ReadSample:
     """The answer in a sample, and who gave it."""
 
-    answer: LoggedText
+    answer: LoggedAnswer
     model: str | None
     """Name under which the model answered; None if there is no answer."""
     has_reasoning: bool
@@ -177,7 +177,7 @@ def read_sample(value: JsonValue, where: str, *, model: str, settings: Mapping[s
         raise DataError(f"{where}: the question was exported for {len(questions)} epochs; ask again without --epochs")
     response = _response(sample)
     asked = _asked(sample, where, model) if response.status != "failed" else _request(sample.input, settings, where)
-    answer = LoggedText(where=where, question_id=questions[sample.epoch - 1], asked=asked, response=response)
+    answer = LoggedAnswer(where=where, question_id=questions[sample.epoch - 1], asked=asked, response=response)
     if response.status == "failed":
         return ReadSample(answer, None, has_reasoning=False)
     (choice,) = sample.output.choices
@@ -210,12 +210,12 @@ def _asked(sample: _Sample, where: str, model: str) -> GenerateRequest:
 
 def _shared_messages(sample: _Sample, call: _Call, where: str) -> Sequence[_Message]:
     pool = () if sample.events_data is None else sample.events_data.messages
-    found: list[_Message] = []
+    messages: list[_Message] = []
     for start, end in call.input_refs or ():
         if not 0 <= start <= end <= len(pool):
             raise DataError(f"{where}: messages {start} to {end} of {len(pool)} are missing; {AGAIN}")
-        found += pool[start:end]
-    return found
+        messages += pool[start:end]
+    return messages
 
 
 def _attached(sample: _Sample, text: str) -> str:
@@ -232,11 +232,11 @@ def _request(prompt: str, settings: Mapping[str, Any], where: str) -> GenerateRe
     others = sorted(name for name, value in settings.items() if value is not None and name not in _HARMLESS)
     if others:
         raise DataError(f"{where}: asked with {', '.join(others)}, which the task does not set; ask again without it")
-    told = {ours: settings.get(theirs) for ours, theirs in SETTINGS.items()}
-    missing = [SETTINGS[name] for name, value in told.items() if value is None and name != "stop"]
+    values = {ours: settings.get(theirs) for ours, theirs in SETTINGS.items()}
+    missing = [SETTINGS[name] for name, value in values.items() if value is None and name != "stop"]
     if missing:
         raise DataError(f"{where}: asked without {', '.join(missing)}, which the task sets; ask the exported task")
-    fields = {**told, "stop": told["stop"] or (), "prompt": prompt}
+    fields = {**values, "stop": values["stop"] or (), "prompt": prompt}
     return validated(_REQUEST, fields, f"{where}, its settings", AGAIN)
 
 

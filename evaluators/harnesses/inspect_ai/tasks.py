@@ -8,36 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import GenerateRequest
 from evaluators.harness import ExportedTask, Question, write_questions
 
-_MANIFEST = "biasboard.json"
 SETTINGS = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop": "stop_seqs"}
 """Names of the settings of a generation in inspect_ai, by ours."""
 
 
-def write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> None:
-    """Write a file of Python and a file of questions for each task, and a manifest, which holds the settings.
-
-    Args:
-        tasks: The tasks, whose names differ.
-        folder: An empty folder.
+def write_task(task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
+    """Write a file of Python and a file of questions, and return the facts with the settings of all questions.
 
     Raises:
-        ConfigError: the questions of a task do not share their settings or their number of samples.
+        ConfigError: the questions do not share their settings or their number of samples.
     """
-    program = Path(__file__).with_name("task_file.txt").read_bytes()
-    described: dict[str, JsonValue] = {}
-    for task in tasks:
-        rows = _rows(task)
-        epochs, settings = _shared(task, rows)
-        facts = write_questions(task, map(_row, rows), folder)
-        described[task.name] = {**facts, "epochs": epochs, "settings": settings}
-        (folder / f"{task.name}.py").write_bytes(program)
-    strict_json.write(folder / _MANIFEST, {"harness": "inspect-ai", "tasks": described})
+    rows = _rows(task)
+    epochs, settings = _shared(task, rows)
+    facts = write_questions(task, map(_row, rows), folder)
+    (folder / f"{task.name}.py").write_bytes(Path(__file__).with_name("task_file.txt").read_bytes())
+    return {**facts, "epochs": epochs, "settings": settings}
 
 
 def _rows(task: ExportedTask) -> list[list[Question]]:
@@ -52,13 +42,13 @@ def _rows(task: ExportedTask) -> list[list[Question]]:
 
 def _shared(task: ExportedTask, rows: Sequence[Sequence[Question]]) -> tuple[int, dict[str, JsonValue]]:
     """Return the number of epochs and the settings of all rows."""
-    found = {len(row) for row in rows}, {_settings(question) for row in rows for question in row}
-    if any(len(values) > 1 for values in found):
+    lengths, distinct = {len(row) for row in rows}, {_settings(question) for question in task.questions}
+    if len(lengths) > 1 or len(distinct) > 1:
         raise ConfigError(
             f"the questions of {task.name} differ in their settings or numbers of samples, which inspect_ai has once "
             "per task; ask them with run"
         )
-    (epochs,), (settings,) = found
+    (epochs,), (settings,) = lengths, distinct
     # An empty list of texts to stop at is left out, since it would be sent to the model.
     return epochs, {name: list(value) if isinstance(value, tuple) else value for name, value in settings if value != ()}
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest
-from evaluators.harness import ExportedTask, FoundLogs, Harness
-from evaluators.harnesses.lm_eval.logs import read_logs
-from evaluators.harnesses.lm_eval.tasks import write_tasks
+from evaluators.harness import ExportedTask, Harness, HarnessLog
+from evaluators.harnesses.lm_eval.logs import HOW_TO_ASK, NAME, read_log
+from evaluators.harnesses.lm_eval.tasks import write_task
 from evaluators.task import Prompt
 
 
@@ -19,6 +20,8 @@ class LmEval(Harness):
     name = "lm-eval"
     scores_options = True
     summary = "lm-evaluation-harness: tasks with options, asked by its command lm_eval run --log_samples"
+    how_to_ask = HOW_TO_ASK
+    log_names = "file samples_TASK_TIME.jsonl"
 
     def obstacle(self, prompt: Prompt) -> str | None:
         """Return why a prompt that is answered in text cannot be asked; None for one that scores options."""
@@ -29,9 +32,9 @@ class LmEval(Harness):
             "be told from whole ones"
         )
 
-    def write(self, tasks: Sequence[ExportedTask], folder: Path) -> None:
-        """Write one task in YAML and its questions as JSON lines for each task; see ``Harness.write``."""
-        write_tasks(tasks, folder)
+    def write_task(self, task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
+        """Write a task in YAML, its questions as JSON lines, and the function that reads them."""
+        return write_task(task, folder)
 
     def usage(self, tasks: Sequence[ExportedTask], folder: Path) -> str:
         """Return the command that asks a model the exported questions."""
@@ -41,9 +44,13 @@ class LmEval(Harness):
             "--log_samples --output_path OUT"
         )
 
-    def read(self, path: Path) -> FoundLogs:
-        """Read the logs of one model; see ``Harness.read``."""
-        return read_logs(path)
+    def is_log(self, path: Path) -> bool:
+        """Return True if a file has the name of a file of samples."""
+        return NAME.fullmatch(path.name) is not None
+
+    def read_log(self, path: Path) -> HarnessLog | None:
+        """Read a file of samples, and the file of results beside it."""
+        return read_log(path)
 
     def as_scored(self, request: ChoiceRequest) -> ChoiceRequest:
         """Return a request with the blanks at the end of its context moved to the options, as the harness does it."""

@@ -8,14 +8,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
-from evaluators.harness import LoggedChoice, validated
+from evaluators.backend import ChoiceRequest, Response
+from evaluators.harness import LoggedAnswer, validated
 
 _AGAIN = "import the file as lm-eval wrote it"
 
@@ -39,16 +40,8 @@ class _Sample:
     """Responses of each call: a log-probability as a text, and whether the option is the greedy continuation."""
 
 
-class ReadSamples(NamedTuple):
-    """The answers in a file of samples."""
-
-    answers: list[LoggedChoice]
-    doubt: str | None
-    """Reason why the file is not as the harness wrote it; None if it is."""
-
-
-def read_samples(path: Path, task_hash: str | None) -> ReadSamples:
-    """Read a file of samples.
+def read_samples(path: Path, task_hash: str | None) -> tuple[list[LoggedAnswer], str | None]:
+    """Return the answers in a file of samples, and why it is not as the harness wrote it; None if it is.
 
     Args:
         path: The file.
@@ -71,16 +64,18 @@ def read_samples(path: Path, task_hash: str | None) -> ReadSamples:
         value: Any = strict_json.loads(line, where=where, remedy=_AGAIN)
         sample = validated(adapter, value, where, _AGAIN)
         answers.append(_answer(sample, where))
-        digest.update(_hashes(value["doc"], answers[-1].prompt, sample.target).encode())
+        # The harness hashes the hashes of document, context and target, one after the other.
+        for text in (json.dumps(value["doc"], indent=2, ensure_ascii=False), answers[-1].asked.prompt, sample.target):
+            digest.update(hashlib.sha256(text.encode()).hexdigest().encode())
     doubt = None
     if digest.hexdigest() != task_hash:
         doubt = (
             f"{path.name}: the file of results has another hash of its samples, so one of both was changed; {_AGAIN}"
         )
-    return ReadSamples(answers, doubt)
+    return answers, doubt
 
 
-def _answer(sample: _Sample, where: str) -> LoggedChoice:
+def _answer(sample: _Sample, where: str) -> LoggedAnswer:
     calls = [_call(sample.arguments, number, where) for number in range(len(sample.arguments))]
     if not calls:
         raise DataError(f"{where}: question {sample.doc.id} was asked without options; {_AGAIN}")
@@ -91,24 +86,28 @@ def _answer(sample: _Sample, where: str) -> LoggedChoice:
         raise DataError(
             f"{where}: question {sample.doc.id} has {len(sample.resps)} responses to {len(calls)} options; {_AGAIN}"
         )
-    return LoggedChoice(
-        where=where,
-        question_id=sample.doc.id,
-        prompt=calls[0][0],
-        options=tuple(option for _, option in calls),
-        option_logprobs=tuple(
-            _logprob(responses, f"{where}: option '{option}' of question {sample.doc.id}")
-            for responses, (_, option) in zip(sample.resps, calls, strict=True)
-        ),
+    logprobs = tuple(
+        _logprob(responses, f"{where}: option '{option}' of question {sample.doc.id}")
+        for responses, (_, option) in zip(sample.resps, calls, strict=True)
     )
+    asked = ChoiceRequest(prompt=calls[0][0], options=tuple(option for _, option in calls), outcomes=())
+    unknown = (None,) * len(calls)
+    response = Response(
+        status="answered",
+        option_logprobs=logprobs,
+        # The harness scores the options alone, without an end token.
+        option_end_logprobs=unknown,
+        option_token_counts=unknown,
+    )
+    return LoggedAnswer(where=where, question_id=sample.doc.id, asked=asked, response=response)
 
 
 def _call(arguments: Mapping[str, Mapping[str, str]], number: int, where: str) -> tuple[str, str]:
     """Return the context and the option of a call of the model."""
-    found = arguments.get(f"gen_args_{number}", {})
-    if found.keys() != {"arg_0", "arg_1"}:
+    call = arguments.get(f"gen_args_{number}", {})
+    if call.keys() != {"arg_0", "arg_1"}:
         raise DataError(f"{where}: gen_args_{number} is not one context and one option; {_AGAIN}")
-    return found["arg_0"], found["arg_1"]
+    return call["arg_0"], call["arg_1"]
 
 
 def _logprob(responses: tuple[tuple[str, str], ...], where: str) -> float:
@@ -124,9 +123,3 @@ def _logprob(responses: tuple[tuple[str, str], ...], where: str) -> float:
     if value > 0:
         raise DataError(f"{where} has {text}, which is above 0 and so no log-probability; {_AGAIN}")
     return value
-
-
-def _hashes(document: object, context: str, target: str) -> str:
-    """Return the hashes of a sample one after the other, as the harness joins them."""
-    texts = (json.dumps(document, indent=2, ensure_ascii=False), context, target)
-    return "".join(hashlib.sha256(text.encode()).hexdigest() for text in texts)

@@ -6,21 +6,18 @@ anything else as a template, in which braces have a meaning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import ChoiceRequest
 from evaluators.harness import FACTS, ExportedTask, Question, write_questions
 
-NO_TARGET = -1
+_NO_TARGET = -1
 """Index that stands for no right option; the harness cannot leave it open."""
-_MANIFEST = "biasboard.json"
 _LOADER = "biasboard_questions"
 
 
@@ -35,46 +32,33 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
 
 
-def write_tasks(tasks: Sequence[ExportedTask], folder: Path) -> None:
-    """Write a YAML file and a file of questions for each task, the function that reads them, and a manifest.
+def write_task(task: ExportedTask, folder: Path) -> dict[str, JsonValue]:
+    """Write a YAML file, a file of questions and the function that reads them; see ``Harness.write_task``."""
+    facts = write_questions(task, [_document(task, question) for question in task.questions], folder)
+    settings = yaml.dump(_settings(task, facts), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    (folder / f"{task.name}.yaml").write_text(settings, encoding="utf-8")
+    # The same function for all tasks of a folder.
+    (folder / f"{_LOADER}.py").write_bytes(Path(__file__).with_name("loader.py").read_bytes())
+    return facts
 
-    Args:
-        tasks: The tasks, whose names differ.
-        folder: An empty folder.
+
+def _document(task: ExportedTask, question: Question) -> dict[str, JsonValue]:
+    """Return a question as a document of the harness.
 
     Raises:
-        ConfigError: the harness would change or refuse the texts of a question.
+        ConfigError: the harness would change or refuse its texts.
     """
-    for task in tasks:
-        for question in task.questions:
-            _check(task, question)
-    (folder / f"{_LOADER}.py").write_bytes(Path(__file__).with_name("loader.py").read_bytes())
-    described: dict[str, JsonValue] = {}
-    for task in tasks:
-        facts = write_questions(task, map(_document, task.questions), folder)
-        described[task.name] = facts
-        settings = yaml.dump(_settings(task, facts), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-        (folder / f"{task.name}.yaml").write_text(settings, encoding="utf-8")
-    strict_json.write(folder / _MANIFEST, {"harness": "lm-eval", "tasks": described})
-
-
-def _check(task: ExportedTask, question: Question) -> None:
     request, where = question.shown, f"question {question.id} of {task.name}"
     assert isinstance(request, ChoiceRequest)
     if not request.prompt.strip():
         raise ConfigError(f"{where} has no text before its options, where lm-eval would put a token; ask it with run")
     if not all(request.options):
         raise ConfigError(f"{where} has an empty option, which lm-eval cannot score; ask it with run")
-
-
-def _document(question: Question) -> dict[str, JsonValue]:
-    shown = question.shown
-    assert isinstance(shown, ChoiceRequest)
     return {
         "id": question.id,
-        "context": shown.prompt,
-        "options": list(shown.options),
-        "target": NO_TARGET if question.target is None else question.target,
+        "context": request.prompt,
+        "options": list(request.options),
+        "target": _NO_TARGET if question.target is None else question.target,
         "request_sha256": question.request.sha256,
     }
 

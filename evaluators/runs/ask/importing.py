@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluators.backend import Runtime
+from evaluators.backend import Runtime, model_identity
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.runs.ask.environment import environment
 from evaluators.runs.ask.pipeline import Finished
@@ -47,22 +46,39 @@ def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Impor
     return Imported(file, plan, answers, records_of(plan, part, answers.requests, answers.responses, chat=False))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
-    """The folder of all runs, and how imported results are written."""
+def imported_model(
+    name: str, identity: Mapping[str, str | None], *, revision: str | None = None, precision: str | None = None
+) -> Model:
+    """Return the model that answered elsewhere.
 
-    root: Path
-    """Folder of all runs."""
-    command: str
-    """The command line that reproduces the import, after ``python -m evaluators``."""
-    scorers: Sequence[TextScorer] = ()
-    """Scorers of the texts, for tasks whose metrics read scores."""
-    keep_scores: bool = True
-    """True to keep all scores of an earlier result, even of other scorers, and score only missing kinds."""
+    Args:
+        name: The id of the model in results.
+        identity: Everything known about the model that can change an answer.
+        revision: The commit of its weights; None if it is unknown.
+        precision: The data type of its weights; None if it is unknown.
+    """
+    return Model(
+        id=name,
+        revision=revision,
+        backend=BACKEND,
+        precision=precision,
+        chat_template_sha256=None,
+        endpoint="replay",
+        identity_sha256=model_identity(identity),
+        identity=dict(identity),
+    )
 
 
 def write_imported(
-    plan: Plan, model: Model, parts: Iterable[Sequence[Record]], runtime: Runtime, options: ImportOptions
+    plan: Plan,
+    model: Model,
+    parts: Iterable[Sequence[Record]],
+    runtime: Runtime,
+    *,
+    root: Path,
+    command: str,
+    scorers: Sequence[TextScorer],
+    keep_scores: bool,
 ) -> Finished:
     """Write imported records and their result, as a run writes them.
 
@@ -71,7 +87,10 @@ def write_imported(
         model: The model that answered elsewhere.
         parts: The records of each part.
         runtime: The device, packages and settings of the answers, as far as they are known.
-        options: The folder of all runs, and how results are written.
+        root: The folder of all runs.
+        command: The command line that reproduces the import, after ``python -m evaluators``.
+        scorers: The scorers of the texts, for tasks whose metrics read scores.
+        keep_scores: True to keep all scores of an earlier result, even of other scorers, and score only missing kinds.
 
     Raises:
         DataError: a record is invalid; nothing is written.
@@ -81,7 +100,7 @@ def write_imported(
     origin = Origin(
         model=model,
         signature=plan.signature,
-        command=f"python -m evaluators {options.command}",
+        command=f"python -m evaluators {command}",
         usage=Usage(
             n_requests=sum(len(record.exchanges) for part in records for record in part),
             n_attempts=0,
@@ -92,7 +111,7 @@ def write_imported(
         ),
         environment=environment([runtime]),
     )
-    folder = run_folder(options.root, plan.signature, model)
+    folder = run_folder(root, plan.signature, model)
     with held(folder):
-        scoring = scoring_after(folder, options.scorers, keep=options.keep_scores)
+        scoring = scoring_after(folder, scorers, keep=keep_scores)
         return Finished(folder, finish_run(folder, write_parts(folder, records), origin, scoring))

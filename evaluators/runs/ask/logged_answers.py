@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
-from evaluators.harness import (
-    AskedRequest,
-    CountTokens,
-    HarnessLog,
-    LoggedAnswer,
-    LoggedChoice,
-    LoggedText,
-    OptionTokens,
-)
+from evaluators.harness import AskedRequest, CountTokens, HarnessLog, LoggedAnswer, OptionTokens
 from evaluators.runs.measure.records import records_of, whole
 from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.runs.plan.questions import question_id, requests_sha256
@@ -24,19 +15,10 @@ from schemas.documents.record import Record
 
 _SHOWN = 40
 """Number of characters of two texts that are shown where they differ."""
-_UNANSWERED = Response(status="failed", error="the log has no answer to it")
 
 
-class Matched(NamedTuple):
-    """The records of a log."""
-
-    parts: list[list[Record]]
-    n_missing: int
-    """Number of questions that the log does not answer."""
-
-
-def match_log(log: HarnessLog, plan: Plan, count: CountTokens | None) -> Matched:
-    """Return one record per item of a plan from the answers in a log.
+def match_log(log: HarnessLog, plan: Plan, count: CountTokens | None) -> tuple[list[list[Record]], int]:
+    """Return one record per item of each part of a plan, and the number of questions that the log does not answer.
 
     Args:
         log: The log.
@@ -59,10 +41,17 @@ def match_log(log: HarnessLog, plan: Plan, count: CountTokens | None) -> Matched
     parts = []
     asked: list[tuple[str, Request]] = []
     for part in plan.parts:
-        found = _answers_of(part, answers, log)
-        asked += found.asked
-        n_missing += sum(answer is None for of_item in found.answers for answer in of_item)
-        parts.append(records_of(plan, part, part.requests, _responses(part, found.answers, count), chat=False))
+        of_part: list[list[LoggedAnswer | None]] = []
+        for (_, item), requests in zip(part.items, part.requests, strict=True):
+            keys = [question_id(part, item.item_id, number) for number in range(len(requests))]
+            asked += zip(keys, requests, strict=True)
+            of_part.append([answers.pop(key, None) for key in keys])
+            for request, logged in zip(requests, of_part[-1], strict=True):
+                if logged is None:
+                    n_missing += 1
+                else:
+                    _check_asked(logged, request, log)
+        parts.append(records_of(plan, part, part.requests, _responses(part, of_part, count), chat=False))
     if answers:
         other = next(iter(answers.values()))
         raise DataError(
@@ -76,88 +65,57 @@ def match_log(log: HarnessLog, plan: Plan, count: CountTokens | None) -> Matched
         )
     if log.doubt is not None:
         raise DataError(log.doubt)
-    return Matched(parts, n_missing)
+    return parts, n_missing
 
 
-class _Found(NamedTuple):
-    """The questions of a part and their answers."""
-
-    asked: list[tuple[str, Request]]
-    """Id and request of each question."""
-    answers: list[list[LoggedAnswer | None]]
-    """The answers of each item; None where the log has none."""
-
-
-def _answers_of(part: PlannedPart, answers: dict[str, LoggedAnswer], log: HarnessLog) -> _Found:
-    """Take the answers to the questions of a part out of those of a log."""
-    is_moved = log.exported.tokenizer_sha256 is not None
-    found = _Found([], [])
-    for (_, item), requests in zip(part.items, part.requests, strict=True):
-        of_item = []
-        for number, request in enumerate(requests):
-            key = question_id(part, item.item_id, number)
-            found.asked.append((key, request))
-            answer = answers.pop(key, None)
-            if answer is not None:
-                _check_asked(answer, request, log.name, is_moved=is_moved)
-            of_item.append(answer)
-        found.answers.append(of_item)
-    return found
-
-
-def _check_asked(answer: LoggedAnswer, request: Request, name: str, *, is_moved: bool) -> None:
+def _check_asked(answer: LoggedAnswer, request: Request, log: HarnessLog) -> None:
     """Check that an answer is to the request that our task makes."""
-    where = f"{answer.where}: question {answer.question_id}"
-    if isinstance(answer, LoggedChoice) and isinstance(request, ChoiceRequest):
-        _check_choice(answer, request, where, is_moved=is_moved)
-    elif isinstance(answer, LoggedText) and isinstance(request, GenerateRequest):
-        _check_text(answer, request, where)
+    where, asked = f"{answer.where}: question {answer.question_id}", answer.asked
+    if isinstance(asked, ChoiceRequest) and isinstance(request, ChoiceRequest):
+        _check_choice(asked, request, where, is_moved=log.exported.tokenizer_sha256 is not None)
+    elif isinstance(asked, GenerateRequest) and isinstance(request, GenerateRequest):
+        _check_text(asked, request, where)
     elif isinstance(request, ChoiceRequest):
-        raise DataError(f"{where} offers options here, and {name} has texts; export and ask again")
+        raise DataError(f"{where} offers options here, and {log.name} has texts; export and ask again")
     else:
-        raise DataError(f"{where} asks for a text here, and {name} has log-probabilities; export and ask again")
+        raise DataError(f"{where} asks for a text here, and {log.name} has log-probabilities; export and ask again")
 
 
-def _check_choice(answer: LoggedChoice, request: ChoiceRequest, where: str, *, is_moved: bool) -> None:
+def _check_choice(asked: ChoiceRequest, request: ChoiceRequest, where: str, *, is_moved: bool) -> None:
     """Check the texts of a choice, whose border is where it is in our task or further in front."""
-    shift = request.prompt[len(answer.prompt) :] if is_moved and request.prompt.startswith(answer.prompt) else ""
-    _check_prompt(answer.prompt + shift, request.prompt, where, answer.prompt)
-    if answer.options != tuple(shift + option for option in request.options):
+    shift = request.prompt[len(asked.prompt) :] if is_moved and request.prompt.startswith(asked.prompt) else ""
+    if asked.prompt + shift != request.prompt:
+        raise _other_words(asked, request, where)
+    if asked.options != tuple(shift + option for option in request.options):
         raise DataError(
-            f"{where} was asked with the options {list(answer.options)}, and the task offers {list(request.options)}; "
+            f"{where} was asked with the options {list(asked.options)}, and the task offers {list(request.options)}; "
             "import the log as the harness wrote it"
         )
 
 
-def _check_text(answer: LoggedText, request: GenerateRequest, where: str) -> None:
+def _check_text(asked: GenerateRequest, request: GenerateRequest, where: str) -> None:
     """Check the prompt and the settings of a generation; its sample follows from the id of the question."""
-    asked = replace(answer.asked, sample=request.sample, seed=request.seed)
-    if asked.sha256 == request.sha256:
+    if replace(asked, sample=request.sample, seed=request.seed).sha256 == request.sha256:
         return
-    _check_prompt(asked.prompt, request.prompt, where, asked.prompt)
-    told = [
+    if asked.prompt != request.prompt:
+        raise _other_words(asked, request, where)
+    differing = [
         f"{name} {getattr(asked, name)!r} instead of {getattr(request, name)!r}"
         for name in ("max_tokens", "temperature", "top_p", "stop")
         if getattr(asked, name) != getattr(request, name)
     ]
-    raise DataError(f"{where} was asked with {', '.join(told)}; ask again with the settings of the exported task")
+    raise DataError(f"{where} was asked with {', '.join(differing)}; ask again with the settings of the exported task")
 
 
-def _check_prompt(shown: str, ours: str, where: str, told: str) -> None:
-    if shown != ours:
-        raise DataError(
-            f"{where} was asked in other words: {_difference(told, ours)}; name the dataset that was exported, and ask "
-            "without templates or examples"
-        )
-
-
-def _difference(told: str, ours: str) -> str:
-    """Return where two texts begin to differ, and how they go on."""
-    pairs = enumerate(zip(told, ours, strict=False))
-    place = next((place for place, (one, other) in pairs if one != other), min(len(told), len(ours)))
-    return (
-        f"from character {place + 1} on it has {told[place : place + _SHOWN]!r}, and the task asks "
-        f"{ours[place : place + _SHOWN]!r}"
+def _other_words(asked: Request, request: Request, where: str) -> DataError:
+    """Return the error about two prompts: where they begin to differ, and how they go on."""
+    there, here = asked.prompt, request.prompt
+    pairs = enumerate(zip(there, here, strict=False))
+    start = next((index for index, (left, right) in pairs if left != right), min(len(there), len(here)))
+    return DataError(
+        f"{where} was asked in other words: from character {start + 1} on it has {there[start : start + _SHOWN]!r}, "
+        f"and the task asks {here[start : start + _SHOWN]!r}; name the dataset that was exported, and ask without "
+        "templates or examples"
     )
 
 
@@ -169,7 +127,7 @@ def _responses(
         AskedRequest(request, answer.asked)
         for requests, of_item in zip(part.requests, answers, strict=True)
         for request, answer in zip(requests, of_item, strict=True)
-        if isinstance(answer, LoggedChoice) and isinstance(request, ChoiceRequest)
+        if answer is not None and isinstance(answer.asked, ChoiceRequest) and isinstance(request, ChoiceRequest)
     ]
     tokens = iter([None] * len(pairs) if count is None else count(pairs))
     return [[_response(answer, tokens) for answer in of_item] for of_item in answers]
@@ -177,20 +135,13 @@ def _responses(
 
 def _response(answer: LoggedAnswer | None, tokens: Iterator[OptionTokens | str | None]) -> Response:
     """Return the response that an answer holds; ``tokens`` are those of the choices that follow."""
-    if isinstance(answer, LoggedText):
+    if answer is None:
+        return Response(status="failed", error="the log has no answer to it")
+    if isinstance(answer.asked, GenerateRequest):
         return whole(answer.response)
-    return _of_choice(answer, next(tokens)) if isinstance(answer, LoggedChoice) else _UNANSWERED
-
-
-def _of_choice(answer: LoggedChoice, tokens: OptionTokens | str | None) -> Response:
-    if isinstance(tokens, str):
-        return Response(status="failed", error=tokens)
-    n = len(answer.options)
-    return Response(
-        status="answered",
-        option_logprobs=answer.option_logprobs,
-        # A harness scores the options alone, without an end token.
-        option_end_logprobs=(None,) * n,
-        option_token_counts=(None,) * n if tokens is None else tokens.counts,
-        n_moved_tokens=None if tokens is None else tokens.n_moved,
-    )
+    counted = next(tokens)
+    if counted is None:
+        return answer.response
+    if isinstance(counted, str):
+        return Response(status="failed", error=counted)
+    return replace(answer.response, option_token_counts=counted.counts, n_moved_tokens=counted.n_moved)

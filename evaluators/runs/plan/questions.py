@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from evaluators.runs.plan.plan import Plan, PlannedPart
 from evaluators.runs.plan.selection import select, shape_listed
 from evaluators.task import prompt_of, task_for
 from schemas.documents.dataset import Manifest
-from schemas.documents.result import Normalisation, Signature
+from schemas.documents.result import Normalisation
 
 
 def question_id(part: PlannedPart, item_id: str, number: int) -> str:
@@ -33,12 +34,11 @@ class Borders(NamedTuple):
     tokenizer_sha256: str
 
 
-def exported_task(plan: Plan, limit: int | None, borders: Borders | None) -> ExportedTask:
+def exported_task(plan: Plan, borders: Borders | None) -> ExportedTask:
     """Return the questions of a plan.
 
     Args:
         plan: The items, and how they are asked.
-        limit: The largest number of items per config with which they were selected; None if there was no limit.
         borders: Function that moves borders; None to leave every text as the task asks it.
 
     Raises:
@@ -68,7 +68,7 @@ def exported_task(plan: Plan, limit: int | None, borders: Borders | None) -> Exp
         exported=Exported(
             format=FORMAT,
             signature=signature,
-            limit=limit,
+            limit=plan.selection.limit,
             n_requests=len(found),
             requests_sha256=requests_sha256([(key, request) for key, request, *_ in found]),
             tokenizer_sha256=None if borders is None else borders.tokenizer_sha256,
@@ -99,39 +99,37 @@ def plan_again(exported: Exported, dataset: Path, manifest: Manifest, normalisat
         ConfigError: the task or prompt does not exist here.
         DataError: the dataset, task or prompt is another one than was exported.
     """
-    told = exported.signature
+    asked = exported.signature
     for name, here in (("dataset", manifest.name), ("dataset_version", manifest.version)):
-        _compare(name, getattr(told, name), here, manifest)
-    if told.config not in {*manifest.configs, *(suite.name for suite in manifest.suites)}:
-        raise DataError(f"config '{told.config}' was asked, which dataset '{manifest.name}' lacks; name another folder")
-    task = task_for(shape_listed(manifest, told.config), told.task)
-    prompt = prompt_of(task, told.prompt)
+        _compare(name, getattr(asked, name), here, manifest)
+    if asked.config not in {*manifest.configs, *(suite.name for suite in manifest.suites)}:
+        raise DataError(
+            f"config '{asked.config}' was asked, which dataset '{manifest.name}' lacks; name another folder"
+        )
+    task = task_for(shape_listed(manifest, asked.config), asked.task)
+    prompt = prompt_of(task, asked.prompt)
     selection = select(
         dataset,
         manifest,
-        told.config,
-        splits=told.splits,
-        parts=told.parts,
+        asked.config,
+        splits=asked.splits,
+        parts=asked.parts,
         limit=exported.limit,
         support=task.support_splits,
     )
     plan = Plan(selection, task, prompt, normalisation)
-    _check_signature(told, plan.signature, manifest)
+    current = asdict(plan.signature)
+    for name, value in asdict(asked).items():
+        # The normalisation is chosen when the log is imported.
+        if name != "normalisation":
+            _compare(name, value, current[name], manifest)
     return plan
 
 
-def _check_signature(told: Signature, here: Signature, manifest: Manifest) -> None:
-    """Check that two signatures agree in everything but the normalisation, which is chosen afterwards."""
-    ours = asdict(here)
-    for name, value in asdict(told).items():
-        if name != "normalisation":
-            _compare(name, value, ours[name], manifest)
-
-
-def _compare(name: str, told: object, here: object, manifest: Manifest) -> None:
-    if told != here:
+def _compare(name: str, asked: object, here: object, manifest: Manifest) -> None:
+    if asked != here:
         raise DataError(
-            f"the log answers items with {name} {told}, and here it is {here} (dataset '{manifest.name}' "
+            f"the log answers items with {name} {asked}, and here it is {here} (dataset '{manifest.name}' "
             f"{manifest.version}); name the dataset that was exported, or export and ask again"
         )
 
@@ -139,17 +137,12 @@ def _compare(name: str, told: object, here: object, manifest: Manifest) -> None:
 def _questions(plan: Plan, move: MoveBorders | None) -> Iterator[tuple[str, Request, Request | None, int | None]]:
     """Yield id, request, request as it is shown, and target of each question."""
     for part in plan.parts:
-        choices = [one for requests in part.requests for one in requests if isinstance(one, ChoiceRequest)]
+        choices = [request for request in chain.from_iterable(part.requests) if isinstance(request, ChoiceRequest)]
         moved: Iterator[ChoiceRequest | None] = iter(choices if move is None else move(choices))
         for (_, item), requests in zip(part.items, part.requests, strict=True):
             target = plan.task.facts(item).target
             for number, request in enumerate(requests):
                 shown = next(moved) if isinstance(request, ChoiceRequest) else request
-                yield question_id(part, item.item_id, number), request, shown, _index(request, target)
-
-
-def _index(request: Request, target: str | None) -> int | None:
-    """Return the index of the option that stands for the target; None if the request offers none that does."""
-    if target is None or target not in request.outcomes:
-        return None
-    return request.outcomes.index(target)
+                # A prompt may leave out the option that is right.
+                right = None if target is None or target not in request.outcomes else request.outcomes.index(target)
+                yield question_id(part, item.item_id, number), request, shown, right
