@@ -67,10 +67,10 @@ def targets(path: Path) -> list[Path]:
     """
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
-    found = [path] if path.is_file() else list(_targets_below(path))
-    if not found:
+    below = [path] if path.is_file() else list(_targets_below(path))
+    if not below:
         raise DataError(f"{path}: nothing to validate here; looked for: {KNOWN_FILES}")
-    return found
+    return below
 
 
 def _targets_below(folder: Path) -> Iterator[Path]:
@@ -109,8 +109,8 @@ def _item_file_problems(path: Path) -> Iterator[str]:
     manifest = yield from contract.checked(folder / MANIFEST, Manifest)
     if manifest is None:
         return
-    place = path.absolute().relative_to(folder).as_posix()
-    entry = next((entry for entry in manifest.splits if entry.path == place), None)
+    name = path.absolute().relative_to(folder).as_posix()
+    entry = next((entry for entry in manifest.splits if entry.path == name), None)
     if entry is None:
         yield f"{path}: not in the splits of {folder / MANIFEST}; have: {', '.join(e.path for e in manifest.splits)}"
         return
@@ -127,16 +127,16 @@ def validate(
     limit: Annotated[int, typer.Option(min=1, help="Stop after this many problems.")] = 100,
 ) -> None:
     """Check datasets, runs and results against the contract; exit with 1 if anything is wrong."""
-    found: list[Path] = []
+    checked: list[Path] = []
     unusable: list[str] = []
     for path in paths:
         try:
-            found.extend(targets(path))
+            checked.extend(targets(path))
         except DataError as error:
             unusable.append(str(error))
     n_shown = 0
     with steps() as step:
-        lines = itertools.chain(unusable, _problems_of(found, step))
+        lines = itertools.chain(unusable, _problems_of(checked, step))
         for line in itertools.islice(lines, limit):
             n_shown += 1
             typer.echo(line)
@@ -144,17 +144,17 @@ def validate(
         rest = f" and more; show them with --limit {10 * limit}" if next(lines, None) is not None else ""
         typer.echo(f"error: {_n(n_shown, 'problem')}{rest}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"{_n(len(found), 'dataset, run or file', 'datasets, runs and files')} checked, no problems", err=True)
+    typer.echo(f"{_n(len(checked), 'dataset, run or file', 'datasets, runs and files')} checked, no problems", err=True)
 
 
-def _problems_of(found: Sequence[Path], step: Report) -> Iterator[str]:
-    for number, target in enumerate(found):
-        step("checking", number, len(found))
+def _problems_of(checked: Sequence[Path], step: Report) -> Iterator[str]:
+    for number, target in enumerate(checked):
+        step("checking", number, len(checked))
         yield from problems(target)
 
 
-def _n(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {many or one + 's'}"
+def _n(count: int, singular: str, plural: str | None = None) -> str:
+    return f"{count} {singular}" if count == 1 else f"{count} {plural or singular + 's'}"
 
 
 if __name__ == "__main__":

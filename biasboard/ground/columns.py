@@ -30,8 +30,9 @@ class Coded(NamedTuple):
 
     def is_one_of(self, *wanted: str) -> BoolArray:
         """Return the mask of the rows whose text is one of the given ones."""
-        known = np.array([text in wanted for text in self.texts] + [False])
-        return cast(BoolArray, known[self.codes])
+        # The last entry is that of the code -1, of a row without a text.
+        is_wanted = np.array([text in wanted for text in self.texts] + [False])
+        return cast(BoolArray, is_wanted[self.codes])
 
 
 class Lists(NamedTuple):
@@ -81,10 +82,10 @@ class Column:
         encoded = self.array.dictionary_encode()
         texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
         order = np.argsort(texts)
-        places = np.empty(len(order) + 1, dtype=np.int64)
-        places[order], places[-1] = np.arange(len(order)), -1
+        ranks = np.empty(len(order) + 1, dtype=np.int64)
+        ranks[order], ranks[-1] = np.arange(len(order)), -1
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return Coded(places[codes], tuple(texts[order].tolist()))
+        return Coded(ranks[codes], tuple(texts[order].tolist()))
 
     @cached_property
     def text_lengths(self) -> IntArray:
@@ -93,8 +94,8 @@ class Column:
 
     def matches(self, pattern: str) -> BoolArray:
         """Return the mask of the rows whose text matches a regular expression, shape (n,); False without a text."""
-        found = pc.match_substring_regex(self.array, pattern).fill_null(False)
-        return cast(BoolArray, found.to_numpy(zero_copy_only=False).astype(np.bool_))
+        mask = pc.match_substring_regex(self.array, pattern).fill_null(False)
+        return cast(BoolArray, mask.to_numpy(zero_copy_only=False).astype(np.bool_))
 
     @cached_property
     def numbers(self) -> FloatArray:

@@ -58,10 +58,10 @@ def hub_obstacle(
     from huggingface_hub import constants, try_to_load_from_cache
 
     try:
-        found = [try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) for file in needed]
+        cached = [try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) for file in needed]
     except ValueError:  # The name is no id; the client says what is wrong with it.
         return None
-    is_here = any(isinstance(path, str) for path in found)
+    is_here = any(isinstance(path, str) for path in cached)
     if hub_is_off():
         reason = f"it is neither a folder nor downloaded, and HF_HUB_OFFLINE is set; {_OFFLINE_REMEDY}"
         return None if is_here else reason
@@ -85,13 +85,13 @@ def _fault(endpoint: str) -> str | None:
         return None  # Only the client speaks this protocol, so only it can tell.
     faults: list[str | None] = []
     # Looking up a name has no time limit of its own.
-    thread = threading.Thread(target=lambda: faults.append(_asked(endpoint)), daemon=True)
+    thread = threading.Thread(target=lambda: faults.append(_request_fault(endpoint)), daemon=True)
     thread.start()
     thread.join(_SECONDS)
     return faults[0] if faults else _NO_ANSWER
 
 
-def _asked(endpoint: str) -> str | None:
+def _request_fault(endpoint: str) -> str | None:
     request = urllib.request.Request(endpoint, method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS):

@@ -72,10 +72,10 @@ def place_labels(
     centres = [(across(point.x), down(point.y)) for point in points]
     # Marks and intervals, and behind them a place for each label.
     taken = np.zeros((4 * len(points), 4))
-    for place, ((x, y), point) in enumerate(zip(centres, points, strict=True)):
-        taken[3 * place] = _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
-        taken[3 * place + 1] = _Box(across(point.x_interval[0]), y - _LINE, across(point.x_interval[1]), y + _LINE)
-        taken[3 * place + 2] = _Box(x - _LINE, down(point.y_interval[1]), x + _LINE, down(point.y_interval[0]))
+    for index, ((x, y), point) in enumerate(zip(centres, points, strict=True)):
+        taken[3 * index] = _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
+        taken[3 * index + 1] = _Box(across(point.x_interval[0]), y - _LINE, across(point.x_interval[1]), y + _LINE)
+        taken[3 * index + 2] = _Box(x - _LINE, down(point.y_interval[1]), x + _LINE, down(point.y_interval[0]))
     n_taken = 3 * len(points)
     plane = _Box(0, 0, width, height)
     places = []
@@ -150,5 +150,5 @@ def _overlaps(boxes: FloatArray, others: FloatArray) -> FloatArray:
     """Return the area that each box shares with each other one, shape (n, m)."""
     widths = np.minimum(boxes[:, None, 2], others[:, 2]) - np.maximum(boxes[:, None, 0], others[:, 0])
     heights = np.minimum(boxes[:, None, 3], others[:, 3]) - np.maximum(boxes[:, None, 1], others[:, 1])
-    found: FloatArray = np.maximum(widths, 0.0) * np.maximum(heights, 0.0)
-    return found
+    areas: FloatArray = np.maximum(widths, 0.0) * np.maximum(heights, 0.0)
+    return areas

@@ -90,27 +90,27 @@ class PlugIns:
 def _modules(plug_ins: PlugIns) -> Mapping[str, str]:
     """Return the modules of plug-ins by their names, sorted."""
     added_folders()
-    places: dict[str, tuple[str, str]] = {}
+    origins: dict[str, tuple[str, str]] = {}
     for name, module, place in (*_files(plug_ins), *_installed(plug_ins)):
-        first = places.setdefault(name, (module, place))
+        first = origins.setdefault(name, (module, place))
         if first != (module, place):
             raise ConfigError(f"{plug_ins.word} '{name}' is in {first[1]} and in {place}; rename one of them")
-    return {name: module for name, (module, _) in sorted(places.items())}
+    return {name: module for name, (module, _) in sorted(origins.items())}
 
 
 def _files(plug_ins: PlugIns) -> Iterator[tuple[str, str, str]]:
     """Yield name, module and place of each plug-in that is a file."""
     package = importlib.import_module(plug_ins.package)
-    for place in package.__path__:
+    for folder in package.__path__:
         if not plug_ins.suffix:
-            for module in pkgutil.iter_modules([place]):
+            for module in pkgutil.iter_modules([folder]):
                 if not module.name.startswith("_"):
-                    yield module.name, f"{plug_ins.package}.{module.name}", place
+                    yield module.name, f"{plug_ins.package}.{module.name}", folder
             continue
         for pattern in (f"*{plug_ins.suffix}.py", f"*/*{plug_ins.suffix}.py"):
-            for path in Path(place).glob(pattern):
+            for path in Path(folder).glob(pattern):
                 if not path.name.startswith("_"):
-                    inner = path.relative_to(place).with_suffix("").parts
+                    inner = path.relative_to(folder).with_suffix("").parts
                     yield path.stem.removesuffix(plug_ins.suffix), ".".join((plug_ins.package, *inner)), str(path)
 
 
@@ -175,7 +175,7 @@ def installed_folders() -> list[Path]:
     """Return the folders of the installed packages, also of editable ones, whose entry points name plug-ins."""
     packages = {point.module.partition(".")[0] for point in _entry_points()} - set(ALL_PACKAGES)
     specs = (importlib.util.find_spec(package) for package in sorted(packages))
-    return [Path(place) for spec in specs if spec for place in spec.submodule_search_locations or ()]
+    return [Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]
 
 
 def search_path(package: str, own: Iterable[str]) -> list[str]:

@@ -82,8 +82,8 @@ def loads(text: str, *, where: str, remedy: str | None = None) -> JsonValue:
         raise DataError(f"{where}: not strict JSON: nested too deeply; {remedy or 'flatten it'}") from error
     except ValueError as error:
         way_out = remedy or getattr(error, "remedy", None)
-        told = f"{where}: not strict JSON: {error}"
-        raise DataError(told if way_out is None else f"{told}; {way_out}") from error
+        message = f"{where}: not strict JSON: {error}"
+        raise DataError(message if way_out is None else f"{message}; {way_out}") from error
     return value
 
 

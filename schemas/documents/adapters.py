@@ -10,7 +10,17 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.documents.base import NAME_PATTERN, Count, Distinct, Document, Positive, SemanticVersion, Sha256, Version
+from schemas.documents.base import (
+    NAME_PATTERN,
+    Count,
+    Distinct,
+    Document,
+    Positive,
+    SemanticVersion,
+    Sha256,
+    Version,
+    repeated,
+)
 
 SCHEMA_VERSION: Final = "1.0"
 
@@ -142,7 +152,7 @@ class Adapters(Document):
             ("context", [adapter.name for adapter in self.adapters]),
             ("path", [adapter.path for adapter in self.adapters]),
         ):
-            for value in sorted({value for value in values if values.count(value) > 1}):
+            for value in sorted(repeated(values)):
                 yield f"adapters: {name} {value} stands twice; keep one adapter for each context"
         for adapter in self.adapters:
             if len(adapter.item_ids) != self.hyperparameters.n_items:

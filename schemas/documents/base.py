@@ -15,8 +15,9 @@ millions of rows say it over whole columns (:mod:`schemas.files.record_checks`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Annotated, Any, TypeAlias
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from annotated_types import Ge, Le, Lt
 from pydantic import (
@@ -30,6 +31,8 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+H = TypeVar("H", bound=Hashable)
 
 
 class Document:
@@ -92,6 +95,15 @@ def shown(value: object) -> str:
     """Return a value as a message shows it: in one line, and not all of a long one."""
     text = "null" if value is None else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def repeated(values: Iterable[H]) -> dict[H, int]:
+    """Return the values that stand more than once, in order, each with its number.
+
+    >>> repeated(["a", "b", "a"])
+    {'a': 2}
+    """
+    return {value: n for value, n in Counter(values).items() if n > 1}
 
 
 class Distinct:

@@ -6,7 +6,6 @@ recomputes the metrics of a result therefore applies the stored corrections, and
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,7 +14,7 @@ from annotated_types import Ge, Le, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.documents.base import Count, Document, Text
+from schemas.documents.base import Count, Document, Text, repeated
 
 SCHEMA_VERSION = "1.0"
 
@@ -48,8 +47,7 @@ class Corrections(Document):
 
     @override
     def problems(self) -> Iterator[str]:
-        keys = Counter((entry.config, entry.calibration) for entry in self.corrections)
-        for config, calibration in (key for key, n in keys.items() if n > 1):
+        for config, calibration in repeated((entry.config, entry.calibration) for entry in self.corrections):
             yield f"corrections: config {config} has calibration {calibration} twice; rescore the run"
         for entry in self.corrections:
             where = f"corrections: {entry.calibration} of config {entry.config}"

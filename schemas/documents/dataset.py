@@ -23,6 +23,7 @@ from schemas.documents.base import (
     Sha256,
     Text,
     Version,
+    repeated,
 )
 
 SCHEMA_VERSION: Final = "1.0"
@@ -148,12 +149,10 @@ class Manifest(Document):
         if self.redistributable and not all(source.redistributable for source in self.sources):
             names = ", ".join(source.name for source in self.sources if not source.redistributable)
             yield f"redistributable: true, but the licence of {names} forbids it; set false and fill in publish_refusal"
-        places = [(entry.config, entry.split) for entry in self.splits]
-        if len(set(places)) < len(places):
+        if repeated((entry.config, entry.split) for entry in self.splits):
             yield "splits: two entries have the same config and split; keep one file for each"
-        for path, n in Counter(entry.path for entry in self.files).items():
-            if n > 1:
-                yield f"files: '{path}' is listed {n} times; list it once"
+        for path, n in repeated(entry.path for entry in self.files).items():
+            yield f"files: '{path}' is listed {n} times; list it once"
         shapes = {entry.config: entry.item_shape for entry in self.splits}
         for name, n in Counter(suite.name for suite in self.suites).items():
             if n > 1 or name in shapes:

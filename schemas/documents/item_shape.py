@@ -54,12 +54,12 @@ def item_shapes() -> Mapping[str, ItemShape]:
         ConfigError: two shapes have one name or one dataclass.
     """
     loaded = {name: _load(name) for name in SHAPES.names()}
-    found: dict[str, ItemShape] = dict(loaded)
+    by_name: dict[str, ItemShape] = dict(loaded)
     for shape in loaded.values():
         for other in shape.also_called:
-            if found.setdefault(other, shape) is not shape:
+            if by_name.setdefault(other, shape) is not shape:
                 raise ConfigError(
-                    f"item shapes {found[other].name} and {shape.name} are both called '{other}'; rename one"
+                    f"item shapes {by_name[other].name} and {shape.name} are both called '{other}'; rename one"
                 )
     for shape in loaded.values():
         same = [other.name for other in loaded.values() if other.row_type is shape.row_type]
@@ -67,7 +67,7 @@ def item_shapes() -> Mapping[str, ItemShape]:
             raise ConfigError(
                 f"item shapes {' and '.join(same)} have one dataclass; give the second name in also_called"
             )
-    return found
+    return by_name
 
 
 def _load(name: str) -> ItemShape:

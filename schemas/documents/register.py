@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from annotated_types import Ge
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.documents.base import NAME_PATTERN, Count, Day, Document, Positive, Sha256
+from schemas.documents.base import NAME_PATTERN, Count, Day, Document, Positive, Sha256, repeated
 
 SCHEMA_VERSION: Final = "1.0"
 
@@ -76,9 +75,8 @@ class Register(Document):
 
     @override
     def problems(self) -> Iterator[str]:
-        for place, n in Counter(entry.place for entry in self.results).items():
-            if n > 1:
-                yield f"results: {place} stands {n} times; keep one decision about it"
+        for place, n in repeated(entry.place for entry in self.results).items():
+            yield f"results: {place} stands {n} times; keep one decision about it"
         for entry in self.results:
             yield from (f"results: {entry.place}: {problem}" for problem in entry.problems())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final, Literal, TypeAlias
@@ -13,7 +12,18 @@ from pydantic import StringConstraints
 from typing_extensions import override
 
 from biasboard.ground import strict_json
-from schemas.documents.base import Count, Distinct, Document, Name, Positive, SemanticVersion, Sha256, Text, Version
+from schemas.documents.base import (
+    Count,
+    Distinct,
+    Document,
+    Name,
+    Positive,
+    SemanticVersion,
+    Sha256,
+    Text,
+    Version,
+    repeated,
+)
 from schemas.documents.score import Scorer
 
 SCHEMA_VERSION: Final = "1.0"
@@ -27,7 +37,7 @@ Normalisation: TypeAlias = Literal[
 ]
 # Whoever sends a result chooses these texts; the limits keep a page from being filled with one of them.
 _ModelName: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-_Told: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+_ShortText: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _Settings: TypeAlias = Annotated[
     dict[Annotated[str, StringConstraints(max_length=200)], Annotated[str, StringConstraints(max_length=20000)]],
     MaxLen(500),
@@ -96,10 +106,10 @@ class Signature(Document):
 
     def sha256(self) -> str:
         """Return the SHA-256 of the signature; results with the same hash are grouped together."""
-        told = {**asdict(self), "splits": list(self.splits), "parts": list(self.parts)}
+        values = {**asdict(self), "splits": list(self.splits), "parts": list(self.parts)}
         # Fields that came later are left out where they say nothing, so that older signatures keep their hashes.
         optional = {"parts": bool(self.parts), "examples_sha256": self.examples_sha256 is not None}
-        return strict_json.sha256({name: value for name, value in told.items() if optional.get(name, True)})
+        return strict_json.sha256({name: value for name, value in values.items() if optional.get(name, True)})
 
     @override
     def problems(self) -> Iterator[str]:
@@ -213,8 +223,8 @@ class Metric(Document):
         """The upper end of a scale that shows the value and its interval: the maximum, or the first number above."""
         if self.maximum is not None:
             return self.maximum
-        told = [self.value or 0.0, self.ideal or 0.0, 0.0 if self.interval is None else self.interval.high]
-        return float(math.floor(max(told))) + 1.0
+        shown = [self.value or 0.0, self.ideal or 0.0, 0.0 if self.interval is None else self.interval.high]
+        return float(math.floor(max(shown))) + 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,10 +247,10 @@ class Usage(Document):
 class Environment(Document):
     """The software and hardware that produced the answers."""
 
-    biasboard: _Told
-    python: _Told
-    platform: _Told
-    device: _Told | None
+    biasboard: _ShortText
+    python: _ShortText
+    platform: _ShortText
+    device: _ShortText | None
     packages: _Settings
     settings: _Settings
     """Settings of the backend that may change the last digits, such as ``option_scoring`` and ``batch_invariant``."""
@@ -369,11 +379,9 @@ class Result(Document):
             yield from (f"metrics: {name}: {problem}" for problem in metric.problems())
         if self.withheld is not None and self.scores is not None:
             yield "scores: belong to texts that are withheld; leave them out, or submit the complete run again"
-        for kind, n in sorted(Counter(scorer.kind for scorer in self.scorers).items()):
-            if n > 1:
-                yield f"scores.scorers: names {n} scorers of kind {kind}; keep one"
-        places = Counter((metric.name, *sorted(metric.group.items())) for metric in self.metrics)
-        for key in (key for key, n in places.items() if n > 1):
+        for kind, n in sorted(repeated(scorer.kind for scorer in self.scorers).items()):
+            yield f"scores.scorers: names {n} scorers of kind {kind}; keep one"
+        for key in repeated((metric.name, *sorted(metric.group.items())) for metric in self.metrics):
             yield f"metrics: {key} stands twice; keep one"
 
     def _coverage_problems(self) -> Iterator[str]:
@@ -382,8 +390,7 @@ class Result(Document):
         if bool(self.coverage) != bool(self.signature.parts):
             yield "coverage: a suite has counts of each of its parts, and a single config has none; rescore the run"
             return
-        places = [(entry.part, entry.split) for entry in self.coverage]
-        if len(set(places)) < len(places):
+        if repeated((entry.part, entry.split) for entry in self.coverage):
             yield "coverage: two entries have the same part and split; rescore the run"
         for name in Counts.__dataclass_fields__ if self.coverage else ():
             total = sum(getattr(entry.counts, name) for entry in self.coverage)

@@ -71,19 +71,19 @@ class Reweighting(Document):
         if len(set(self.classes)) < n:
             yield f"classes: {n} columns have {len(set(self.classes))} names; give each column its own"
         if self.has_integer_classes:
-            for place, name in enumerate(self.classes):
+            for index, name in enumerate(self.classes):
                 if not re.fullmatch(r"-?[0-9]+", name):
                     remedy = "name whole numbers, or say false"
-                    yield f"classes.{place}: '{name}', and has_integer_classes is true; {remedy}"
-        for place, (rule, weight) in enumerate(zip(self.rules, self.weights, strict=False)):
+                    yield f"classes.{index}: '{name}', and has_integer_classes is true; {remedy}"
+        for index, (rule, weight) in enumerate(zip(self.rules, self.weights, strict=False)):
             reason = ""
             if weight is None and rule is None:
-                reason = f"null, and rules.{place} is null too"
+                reason = f"null, and rules.{index} is null too"
             elif weight is None and rule is not None and rule > 18:
-                reason = f"null, and rules.{place} is {rule}, no membership function"
+                reason = f"null, and rules.{index} is {rule}, no membership function"
             elif weight is not None and rule is not None and rule < 19:
-                reason = f"{weight}, and rules.{place} is {rule}, a membership function"
+                reason = f"{weight}, and rules.{index} is {rule}, a membership function"
             elif weight is None and self.map == "weights":
                 reason = "null, and the map is 'weights'"
             if reason:
-                yield f"weights.{place}: {reason}; fit the rules again"
+                yield f"weights.{index}: {reason}; fit the rules again"

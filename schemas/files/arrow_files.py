@@ -188,34 +188,34 @@ def _check_columns(path: Path, file: pq.ParquetFile, row_type: type) -> None:
     n_rows = file.metadata.num_rows
     if n_rows > MOST_ROWS:
         raise DataError(f"{path}: {n_rows:,} rows, more than the {MOST_ROWS:,} of any file; make it again")
-    wanted, schema = arrow_schema(row_type), file.schema_arrow
-    missing = [name for name in wanted.names if name not in schema.names]
+    expected, schema = arrow_schema(row_type), file.schema_arrow
+    missing = [name for name in expected.names if name not in schema.names]
     if missing:
         raise DataError(
             f"{path}: column {', '.join(missing)} is missing; have: {', '.join(schema.names)}; "
-            f"rows of {row_type.__name__} need: {', '.join(wanted.names)}"
+            f"rows of {row_type.__name__} need: {', '.join(expected.names)}"
         )
-    for field in wanted:
+    for field in expected:
         if schema.names.count(field.name) > 1:
             raise DataError(f"{path}: column {field.name} stands twice; keep one")
-        found = schema.field(field.name).type
-        if found != field.type:
+        stored = schema.field(field.name).type
+        if stored != field.type:
             raise DataError(
-                f"{path}: column {field.name} is of type {found}, not {field.type}; write it with schemas.files.tables"
+                f"{path}: column {field.name} is of type {stored}, not {field.type}; write it with schemas.files.tables"
             )
 
 
 def _read_groups(path: Path, file: pq.ParquetFile, groups: Sequence[int], row_type: type) -> pa.Table:
-    wanted = arrow_schema(row_type)
+    expected = arrow_schema(row_type)
     n_bytes = 0
     batches = []
     at_a_time = _check_size(path, file, groups)
-    for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=wanted.names):
+    for batch in file.iter_batches(at_a_time, row_groups=list(groups), columns=expected.names):
         n_bytes += batch.nbytes
         if n_bytes > MOST_BYTES:
             raise too_large(path)
         batches.append(batch)
-    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else wanted).select(wanted.names)
+    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else expected).select(expected.names)
 
 
 def check_texts(path: Path, table: pa.Table) -> None:

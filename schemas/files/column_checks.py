@@ -43,8 +43,8 @@ def breaks_a_type(columns: Mapping[str, Column], row_type: Any) -> BoolArray:
         columns: Column of each field, of the Arrow type that follows from the annotation.
         row_type: Document of the rows.
     """
-    found: BoolArray = np.logical_or.reduce([_broken(columns[name], hint) for name, hint in _hints(row_type).items()])
-    return found
+    broken: BoolArray = np.logical_or.reduce([_broken(columns[name], hint) for name, hint in _hints(row_type).items()])
+    return broken
 
 
 @cache
@@ -62,25 +62,25 @@ def _broken(column: Column, hint: Any) -> BoolArray:
         hint, *constraints = get_args(hint)
     if get_origin(hint) is Literal:
         return ~column.coded.is_one_of(*get_args(hint))
-    found: BoolArray = ~column.known
+    broken: BoolArray = ~column.known
     if get_origin(hint) is tuple:
         is_broken = _broken(column.lists.values, get_args(hint)[0])
         # The owners of all values take longer than the rest, and nearly all files are sound.
         if is_broken.any():
-            found[column.lists.owners[is_broken]] = True
+            broken[column.lists.owners[is_broken]] = True
     elif get_origin(hint) is dict:
         key, value = get_args(hint)
         if key is not str:
             raise TypeError(f"no check of columns knows the keys {key}; add it")
-        found |= _broken_maps(column, value)
+        broken |= _broken_maps(column, value)
     elif is_dataclass(hint):
-        found |= breaks_a_type(column.fields, hint)
+        broken |= breaks_a_type(column.fields, hint)
     elif hint is float:
         may_be_infinite = any(isinstance(constraint, AllowInfNan) for constraint in constraints)
-        found |= np.isnan(column.numbers) if may_be_infinite else ~np.isfinite(column.numbers)
+        broken |= np.isnan(column.numbers) if may_be_infinite else ~np.isfinite(column.numbers)
     for constraint in constraints:
-        found |= _outside(column, constraint)
-    return found
+        broken |= _outside(column, constraint)
+    return broken
 
 
 _CONVERSIONS = (AllowInfNan, BeforeValidator, PlainSerializer, WithJsonSchema)
@@ -113,7 +113,7 @@ def _broken_maps(column: Column, hint: Any) -> BoolArray:
     owners, keys, values = column.entries
     width = len(keys.coded.texts) + 1
     cells = np.sort(owners * width + keys.coded.codes)
-    found = np.zeros(len(column), dtype=np.bool_)
-    found[owners[_broken(values, hint)]] = True
-    found[cells[1:][cells[1:] == cells[:-1]] // width] = True
-    return found
+    broken = np.zeros(len(column), dtype=np.bool_)
+    broken[owners[_broken(values, hint)]] = True
+    broken[cells[1:][cells[1:] == cells[:-1]] // width] = True
+    return broken

@@ -34,18 +34,18 @@ def find_json(text: str) -> JsonValue:
     {'a': [1, 2]}
     """
     problem = "is no JSON"
-    for place, part in enumerate(_parts(text)):
+    for number, part in enumerate(_parts(text)):
         try:
             value: JsonValue = json.loads(part, object_pairs_hook=_object, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            problem = _words(error) if place == 0 else problem
+            problem = _words(error) if number == 0 else problem
             continue
         if isinstance(value, dict | list):
             return value
-    found = _first_value(text)
-    if found is None:
+    first = _first_value(text)
+    if first is None:
         raise NoJsonError(problem)
-    return found
+    return first
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -68,10 +68,10 @@ def _first_value(text: str) -> JsonValue | None:
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         raise ValueError("an object has one name twice")
-    return found
+    return value
 
 
 def _refuse(name: str) -> JsonValue:

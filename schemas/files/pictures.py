@@ -121,7 +121,8 @@ def _stored(data: bytes) -> bytes:
     most = 0xFFFF
     blocks = [data[start : start + most] for start in range(0, len(data), most)]
     lengths = [
-        struct.pack("<BHH", number == len(blocks), len(one), len(one) ^ most) for number, one in enumerate(blocks, 1)
+        struct.pack("<BHH", number == len(blocks), len(block), len(block) ^ most)
+        for number, block in enumerate(blocks, 1)
     ]
     body = b"".join(length + block for length, block in zip(lengths, blocks, strict=True))
     return b"\x78\x01" + body + struct.pack(">I", zlib.adler32(data))

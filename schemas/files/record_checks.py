@@ -34,8 +34,8 @@ def _differs_from_status(records: RecordColumns) -> BoolArray:
 def _other_target(records: RecordColumns) -> BoolArray:
     target, reference = records.columns["target"], records.columns["reference"]
     differs = pc.not_equal(target.array, reference.array).fill_null(True).to_numpy(zero_copy_only=False)
-    found: BoolArray = target.known & differs
-    return found
+    is_other: BoolArray = target.known & differs
+    return is_other
 
 
 def _other_outcomes(records: RecordColumns) -> BoolArray:
@@ -47,14 +47,14 @@ def _other_outcomes(records: RecordColumns) -> BoolArray:
     for k in np.unique(lengths[follows[~differs]]).tolist():
         of_length = np.flatnonzero((lengths[follows] == k) & ~differs)
         here, before = (
-            np.sort(codes[starts[places][:, None] + np.arange(k)], axis=1)
-            for places in (follows[of_length], follows[of_length] - 1)
+            np.sort(codes[starts[exchanges][:, None] + np.arange(k)], axis=1)
+            for exchanges in (follows[of_length], follows[of_length] - 1)
         )
         differs[of_length] = (here != before).any(axis=1)
     # Lists that differ may still be one set, where an outcome stands twice. There are few such, if any.
     is_other = [
-        {*codes[starts[place] : starts[place + 1]]} != {*codes[starts[place - 1] : starts[place]]}
-        for place in follows[differs].tolist()
+        {*codes[starts[exchange] : starts[exchange + 1]]} != {*codes[starts[exchange - 1] : starts[exchange]]}
+        for exchange in follows[differs].tolist()
     ]
     return _marked(records.owners[follows[differs][np.array(is_other, dtype=np.bool_)]], len(records))
 
@@ -116,14 +116,14 @@ def _scores_options_of_text(fields: ExchangeColumns) -> BoolArray:
 
 def _lengths_differ(fields: ExchangeColumns) -> BoolArray:
     lengths = {name: fields[name].lists.lengths for name in (*_PER_OPTION, *_PER_ANSWER, "options", "option_is_bound")}
-    found = np.zeros(len(lengths["options"]), dtype=np.bool_)
+    differs = np.zeros(len(lengths["options"]), dtype=np.bool_)
     for name in _PER_OPTION:
-        found |= lengths[name] != lengths["options"]
+        differs |= lengths[name] != lengths["options"]
     is_answered = fields["status"].coded.is_one_of("answered")
     for name in _PER_ANSWER:
-        found |= is_answered & (lengths[name] != lengths["options"])
-    found |= (lengths["option_is_bound"] > 0) & (lengths["option_is_bound"] != lengths["options"])
-    return found & fields["kind"].coded.is_one_of("choice")
+        differs |= is_answered & (lengths[name] != lengths["options"])
+    differs |= (lengths["option_is_bound"] > 0) & (lengths["option_is_bound"] != lengths["options"])
+    return differs & fields["kind"].coded.is_one_of("choice")
 
 
 def _words_of_lengths(exchange: Exchange) -> str:
@@ -144,12 +144,12 @@ EXCHANGE_CHECKS: tuple[ColumnCheck[ExchangeColumns, Exchange], ...] = (
 
 def broken_rows(records: RecordColumns) -> IntArray:
     """Return the indices of the records that break a rule, in order."""
-    found = breaks_a_type(records.columns, Record)
+    broken = breaks_a_type(records.columns, Record)
     for check in RECORD_CHECKS:
-        found |= check.broken(records)
+        broken |= check.broken(records)
     for exchange_check in EXCHANGE_CHECKS:
-        found |= _marked(records.owners[exchange_check.broken(records.exchanges)], len(records))
-    return np.flatnonzero(found)
+        broken |= _marked(records.owners[exchange_check.broken(records.exchanges)], len(records))
+    return np.flatnonzero(broken)
 
 
 def problems_of(record: Record) -> Iterator[str]:
@@ -159,11 +159,11 @@ def problems_of(record: Record) -> Iterator[str]:
         if check.broken(records).any():
             yield check.words(record)
     for exchange_check in EXCHANGE_CHECKS:
-        for place in np.flatnonzero(exchange_check.broken(records.exchanges)).tolist():
-            yield f"exchanges[{place}]: {exchange_check.words(record.exchanges[place])}"
+        for index in np.flatnonzero(exchange_check.broken(records.exchanges)).tolist():
+            yield f"exchanges[{index}]: {exchange_check.words(record.exchanges[index])}"
 
 
-def _marked(places: IntArray, n: int) -> BoolArray:
-    found = np.zeros(n, dtype=np.bool_)
-    found[places] = True
-    return found
+def _marked(indices: IntArray, n: int) -> BoolArray:
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[indices] = True
+    return mask

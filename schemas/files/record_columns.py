@@ -48,39 +48,37 @@ class RecordColumns(Sequence[Record]):
         Raises:
             DataError: together they take too much memory.
         """
-        found: list[RecordColumns] = []
+        kept: list[RecordColumns] = []
         n_bytes = 0
         for part in parts:
-            found.append(part)
+            kept.append(part)
             n_bytes += part.table.nbytes
             if n_bytes > MOST_BYTES:
                 raise DataError(
                     f"its records take more than {MOST_BYTES >> 30} GiB of memory together; a task that reads suites "
                     "with a suite_table of its own takes them part by part"
                 )
-        if len(found) == 1:
-            return found[0]
-        schema = found[0].table.schema if found else arrow_schema(Record)
-        return cls(pa.concat_tables([part.table for part in found]) if found else schema.empty_table())
+        if not kept:
+            return cls(arrow_schema(Record).empty_table())
+        return kept[0] if len(kept) == 1 else cls(pa.concat_tables([part.table for part in kept]))
 
     def __len__(self) -> int:
         """Return the number of records."""
         return int(self.table.num_rows)
 
     @overload
-    def __getitem__(self, place: int) -> Record: ...
+    def __getitem__(self, index: int) -> Record: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Record]: ...
+    def __getitem__(self, index: slice) -> Sequence[Record]: ...
 
-    def __getitem__(self, place: int | slice) -> Record | Sequence[Record]:
+    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
         """Return one record or several."""
-        if isinstance(place, slice):
-            return self._rows[place]
+        if isinstance(index, slice):
+            return self._rows[index]
         if "_rows" in vars(self):
-            return self._rows[place]
-        at = range(len(self))[place]
-        return _made(self.table.slice(at, 1))[0]
+            return self._rows[index]
+        return _made(self.table.slice(range(len(self))[index], 1))[0]
 
     def __iter__(self) -> Iterator[Record]:
         """Yield every record."""
@@ -119,11 +117,11 @@ class RecordColumns(Sequence[Record]):
             table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), array)
         return RecordColumns(table, self.first_row)
 
-    def rows(self, places: IntArray) -> list[Record]:
-        """Return the records at some places; many at a time are made faster than one by one."""
+    def rows(self, indices: IntArray) -> list[Record]:
+        """Return some records by their indices; many at a time are made faster than one by one."""
         if "_rows" in vars(self):
-            return [self._rows[place] for place in places.tolist()]
-        return _made(self.table.take(pa.array(places)))
+            return [self._rows[index] for index in indices.tolist()]
+        return _made(self.table.take(pa.array(indices)))
 
     @cached_property
     def _rows(self) -> list[Record]:

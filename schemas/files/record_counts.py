@@ -71,15 +71,15 @@ class Tally:
         flags = columns["truncated"].flags.astype(np.int64)
         # A row without a text has the code -1, which is the last place.
         cells = np.ravel_multi_index((configs.codes, splits.codes, statuses.codes, flags), shape, mode="wrap")
-        places, firsts, counts = np.unique(cells, return_index=True, return_counts=True)
+        distinct, firsts, counts = np.unique(cells, return_index=True, return_counts=True)
         order = np.argsort(firsts)
         for (config, split, status, flag), n in zip(
-            np.transpose(np.unravel_index(places[order], shape)).tolist(), counts[order].tolist(), strict=True
+            np.transpose(np.unravel_index(distinct[order], shape)).tolist(), counts[order].tolist(), strict=True
         ):
             key = ((*configs.texts, "None")[config], (*splits.texts, "None")[split])
-            found = self._n.setdefault(key, Counter())
-            found[(*statuses.texts, "None")[status]] += n
-            found[_TRUNCATED] += n * flag
+            counter = self._n.setdefault(key, Counter())
+            counter[(*statuses.texts, "None")[status]] += n
+            counter[_TRUNCATED] += n * flag
 
     @property
     def counts(self) -> Counts:
@@ -90,13 +90,14 @@ class Tally:
     def coverage(self) -> tuple[SplitCounts, ...]:
         """The counts of each split of each part, in the order in which they came."""
         return tuple(
-            SplitCounts(part=part, split=split, counts=_as_counts(found)) for (part, split), found in self._n.items()
+            SplitCounts(part=part, split=split, counts=_as_counts(counter))
+            for (part, split), counter in self._n.items()
         )
 
 
-def _as_counts(found: Counter[str]) -> Counts:
-    by_status = {name: found[name] for name in ("scored", "refused", "unparsed", "failed")}
-    return Counts(items=sum(by_status.values()), truncated=found[_TRUNCATED], **by_status)
+def _as_counts(counter: Counter[str]) -> Counts:
+    by_status = {name: counter[name] for name in ("scored", "refused", "unparsed", "failed")}
+    return Counts(items=sum(by_status.values()), truncated=counter[_TRUNCATED], **by_status)
 
 
 def count(records: RecordColumns) -> Counts:

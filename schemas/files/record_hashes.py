@@ -34,8 +34,8 @@ def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
     owners, keys, values = records.columns["groups"].entries
     texts = values.texts
     for code, key in enumerate(keys.coded.texts):
-        places = np.flatnonzero(keys.coded.codes == code).tolist()
-        digest.update(strict_json.canonical([key, owners[places].tolist(), [texts[place] for place in places]]))
+        entries = np.flatnonzero(keys.coded.codes == code).tolist()
+        digest.update(strict_json.canonical([key, owners[entries].tolist(), [texts[entry] for entry in entries]]))
     if with_options:
         digest.update(records.first_exchanges.tobytes())
         _add_options(digest, records)
@@ -45,11 +45,7 @@ def items_sha256(records: RecordColumns, *, with_options: bool = False) -> str:
 def requests_sha256(records: RecordColumns) -> str:
     """Return a hash of what was asked of the model in a part, and of what is known about it without the model."""
     digest = hashlib.sha256(records.owners.tobytes())
-    for name in ("kind", "request_sha256", "prompt"):
-        _add(digest, records.exchanges[name])
-    samples = records.exchanges["sample"]
-    digest.update(samples.known.tobytes() + samples.integers.tobytes())
-    _add_options(digest, records)
+    _add_requests(digest, records, ("kind", "request_sha256", "prompt"))
     lengths = records.exchanges["option_byte_counts"].lists
     digest.update(lengths.offsets.tobytes() + lengths.values.integers.tobytes())
     return digest.hexdigest()
@@ -58,11 +54,7 @@ def requests_sha256(records: RecordColumns) -> str:
 def asked_sha256(records: RecordColumns) -> str:
     """Return a hash of the requests of a part, and of which prompts are hidden: a reading may depend on the text."""
     digest = hashlib.sha256(records.owners.tobytes() + records.exchanges["prompt"].known.tobytes())
-    for name in ("kind", "request_sha256"):
-        _add(digest, records.exchanges[name])
-    samples = records.exchanges["sample"]
-    digest.update(samples.known.tobytes() + samples.integers.tobytes())
-    _add_options(digest, records)
+    _add_requests(digest, records, ("kind", "request_sha256"))
     return digest.hexdigest()
 
 
@@ -88,19 +80,35 @@ def item_hashes(records: Sequence[Record], *, with_requests: bool) -> npt.NDArra
     Returns:
         One hash per row, shape (n, 32).
     """
-    hashes = [hashlib.sha256(strict_json.canonical(_told(record, with_requests))).digest() for record in records]
+    hashes = [hashlib.sha256(strict_json.canonical(_facts(record, with_requests))).digest() for record in records]
     return np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), 32)
 
 
-def _told(record: Record, with_requests: bool) -> JsonValue:
+def _facts(record: Record, with_requests: bool) -> JsonValue:
     facts: list[JsonValue] = [record.item_id, record.config, record.split, record.cluster, record.pair_id]
     facts += [record.target, record.reference, dict(record.groups)]
     if with_requests:
         facts += [
-            [one.kind, one.request_sha256, one.prompt is None, one.sample, list(one.outcomes), list(one.options)]
-            for one in record.exchanges
+            [
+                exchange.kind,
+                exchange.request_sha256,
+                exchange.prompt is None,
+                exchange.sample,
+                list(exchange.outcomes),
+                list(exchange.options),
+            ]
+            for exchange in record.exchanges
         ]
     return facts
+
+
+def _add_requests(digest: hashlib._Hash, records: RecordColumns, fields: Sequence[str]) -> None:
+    """Add some fields of the exchanges, the numbers of samples and the options."""
+    for name in fields:
+        _add(digest, records.exchanges[name])
+    samples = records.exchanges["sample"]
+    digest.update(samples.known.tobytes() + samples.integers.tobytes())
+    _add_options(digest, records)
 
 
 def _add_options(digest: hashlib._Hash, records: RecordColumns) -> None:

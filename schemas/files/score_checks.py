@@ -34,11 +34,12 @@ def _fits_no_kind(columns: Mapping[str, Column]) -> BoolArray:
         "toxicity": is_single & (lowest >= 0) & (highest <= 1),
         "embedding": (lists.lengths > 1) & (np.abs(lengths - 1) <= _TOLERANCE),
     }
-    found: BoolArray = np.logical_or.reduce([columns["kind"].coded.is_one_of(kind) & fits[kind] for kind in fits])
-    return ~found
+    kinds = columns["kind"].coded
+    is_sound: BoolArray = np.logical_or.reduce([kinds.is_one_of(kind) & fits[kind] for kind in fits])
+    return ~is_sound
 
 
-_WANTED: Mapping[ScorerKind, str] = {
+_EXPECTED: Mapping[ScorerKind, str] = {
     "sentiment": "one value in [-1, 1], or three probabilities that sum to 1",
     "toxicity": "one value in [0, 1]",
     "embedding": "a vector of length 1",
@@ -47,7 +48,7 @@ _WANTED: Mapping[ScorerKind, str] = {
 
 def _words_of_values(score: TextScore) -> str:
     values = ", ".join(f"{value:.6g}" for value in score.values[:3]) + (", ..." if len(score.values) > 3 else "")
-    return f"values: {values} is not {_WANTED[score.kind]}, as {score.kind} needs; score the texts again"
+    return f"values: {values} is not {_EXPECTED[score.kind]}, as {score.kind} needs; score the texts again"
 
 
 SCORE_CHECKS: tuple[ColumnCheck[Mapping[str, Column], TextScore], ...] = (
@@ -63,7 +64,7 @@ def problems_of(score: TextScore) -> Iterator[str]:
 
 def broken_scores(columns: Mapping[str, Column]) -> BoolArray:
     """Return the mask of the scores that break a rule."""
-    found = breaks_a_type(columns, TextScore)
+    broken = breaks_a_type(columns, TextScore)
     for check in SCORE_CHECKS:
-        found |= check.broken(columns)
-    return found
+        broken |= check.broken(columns)
+    return broken

@@ -43,9 +43,9 @@ def without_texts(records: RecordColumns, *, with_prompts: bool) -> RecordColumn
     texts, prompts = (records.exchanges[name].texts for name in ("text", "prompt"))
     reasons: Sequence[str | None] = records.columns["reason"].texts
     has_text = {owner for owner, text in zip(records.owners.tolist(), texts, strict=True) if text is not None}
-    told = [REASON if reason is not None and place in has_text else reason for place, reason in enumerate(reasons)]
+    shown = [REASON if reason is not None and index in has_text else reason for index, reason in enumerate(reasons)]
     return records.replaced(
-        {"reason": told},
+        {"reason": shown},
         {
             "text": [None if text is None else hashed(text) for text in texts],
             "prompt": prompts if with_prompts else [None] * len(prompts),

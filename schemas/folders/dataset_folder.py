@@ -63,9 +63,9 @@ def dataset_problems(folder: Path) -> Iterator[str]:
         path = folder / file.path
         if not path.is_file():
             yield f"{path}: no such file, {MANIFEST} lists it; build the dataset again"
-        elif (found := sha256_file(path)) != file.sha256:
+        elif (sha256 := sha256_file(path)) != file.sha256:
             yield (
-                f"{path}: sha256 {found[:12]} is not the {file.sha256[:12]} of {MANIFEST}; "
+                f"{path}: sha256 {sha256[:12]} is not the {file.sha256[:12]} of {MANIFEST}; "
                 "the file was changed after the build: build the dataset again"
             )
     if manifest.content_sha256 != strict_json.sha256([entry.content_sha256 for entry in manifest.splits]):
@@ -96,20 +96,20 @@ def _checked_split(folder: Path, entry: SplitEntry) -> Check[list[Item] | None]:
     if n_rows != entry.n_items:
         yield f"{path}: {n_rows} rows, {MANIFEST} says {entry.n_items}; build the dataset again"
     items = yield from tables.checked_rows(path, row_type)
-    if items is not None and (found := tables.content_sha256(items)) != entry.content_sha256:
+    if items is not None and (sha256 := tables.content_sha256(items)) != entry.content_sha256:
         yield (
-            f"{path}: content sha256 {found[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
+            f"{path}: content sha256 {sha256[:12]} is not the {entry.content_sha256[:12]} of {MANIFEST}; "
             "the items were changed after the build: build the dataset again"
         )
     return items
 
 
 def _flag_problems(path: Path, manifest: Manifest, items: Sequence[Item]) -> Iterator[str]:
-    known = {flag.rule for flag in manifest.flags}
+    listed = {flag.rule for flag in manifest.flags}
     for number, item in enumerate(items, start=1):
         for flag in item.flags:
-            if flag not in known:
-                have = ", ".join(sorted(known)) or "none"
+            if flag not in listed:
+                have = ", ".join(sorted(listed)) or "none"
                 yield f"{path}: row {number}: flags: '{flag}' is not in the flags of {MANIFEST}; have: {have}"
 
 
@@ -118,9 +118,9 @@ def _reject_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     rejects = yield from tables.checked_rows(path, Reject)
     if rejects is None:
         return
-    found = Counter(reject.rule for reject in rejects)
-    listed = {entry.rule: entry.n for entry in manifest.rejects}
-    for rule in sorted({*found, *listed}):
-        said = listed.get(rule, 0)
-        if found[rule] != said:
-            yield f"{path}: {found[rule]} rows of rule '{rule}', {MANIFEST} says {said}; build the dataset again"
+    counted = Counter(reject.rule for reject in rejects)
+    listed = Counter({entry.rule: entry.n for entry in manifest.rejects})
+    for rule in sorted({*counted, *listed}):
+        if counted[rule] != listed[rule]:
+            n, remedy = counted[rule], "build the dataset again"
+            yield f"{path}: {n} rows of rule '{rule}', {MANIFEST} says {listed[rule]}; {remedy}"

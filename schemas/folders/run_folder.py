@@ -8,7 +8,6 @@ Functions that open parquet files load pyarrow themselves, because commands that
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -17,6 +16,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from schemas.documents.adapters import Adapters
+from schemas.documents.base import repeated
 from schemas.documents.cluster_sums import ClusterSums
 from schemas.documents.corrections import Corrections
 from schemas.documents.result import AdaptersFile, CorrectionsFile, Counts, RecordsFile, Result, ScoresFile, SumsFile
@@ -290,8 +290,7 @@ def _checked_sums(folder: Path, file: SumsFile) -> Check[list[ClusterSums] | Non
         return None
     rows = yield from tables.checked_rows(path, ClusterSums)
     if rows is not None:
-        keys = Counter((row.metric, row.baseline, *sorted(row.group.items())) for row in rows)
-        for metric, *_ in (key for key, n in keys.items() if n > 1):
+        for metric, *_ in repeated((row.metric, row.baseline, *sorted(row.group.items())) for row in rows):
             yield f"{path}: metric {metric} has sums twice for one slice; {SUBMIT_AGAIN}"
         if len(n_clusters := sorted({len(row.sums) // row.n_columns for row in rows if row.n_columns})) > 1:
             yield f"{path}: has sums over {' and '.join(map(str, n_clusters[:3]))} clusters; {SUBMIT_AGAIN}"

@@ -57,8 +57,10 @@ class CoreferenceItem(Item):
     def problems(self) -> Iterator[str]:
         end = self.pronoun_start + len(self.pronoun)
         if self.sentence[self.pronoun_start : end] != self.pronoun:
-            place = f"{self.pronoun_start} is not where {shown(self.pronoun)} stands in the sentence"
-            yield f"pronoun_start: {place}; correct it"
+            yield (
+                f"pronoun_start: {self.pronoun_start} is not where {shown(self.pronoun)} stands in the sentence; "
+                "correct it"
+            )
         gender = gender_of_pronoun(self.pronoun)
         if gender is None:
             have = "he, him, his, himself, she, her, hers, herself"
@@ -81,8 +83,8 @@ class CoreferenceItem(Item):
 
 
 def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
-    known = [occupations()[name] for name in item.occupations if name in occupations()]
-    by_stereotype = {occupation.stereotype: occupation.name for occupation in known}
+    in_lexicon = [occupations()[name] for name in item.occupations if name in occupations()]
+    by_stereotype = {occupation.stereotype: occupation.name for occupation in in_lexicon}
     if len(by_stereotype) != 2:
         yield f"occupations: {', '.join(item.occupations)}; one must be male-, one female-stereotyped; replace one"
         return

@@ -45,9 +45,9 @@ class ImageItem(Item):
 
     @override
     def problems(self) -> Iterator[str]:
-        found = hashlib.sha256(self.image.bytes).hexdigest()
-        if found != self.image_sha256:
-            yield f"image_sha256: {self.image_sha256} is not the {found} of the image; correct it"
+        sha256 = hashlib.sha256(self.image.bytes).hexdigest()
+        if sha256 != self.image_sha256:
+            yield f"image_sha256: {self.image_sha256} is not the {sha256} of the image; correct it"
         if not has_known_format(self.image.bytes):
             yield f"image: begins with {self.image.bytes[:4]!r}, as neither PNG nor JPEG does; convert it"
         if self.content_free is None and self.target is None:

@@ -44,7 +44,7 @@ class PronounTextItem(Item):
 
     @override
     def problems(self) -> Iterator[str]:
-        return variant_problems(self)
+        return variant_problems(self.text, self.family, self.cases, item_id=self.item_id, template_id=self.template_id)
 
 
 SHAPE = ItemShape(

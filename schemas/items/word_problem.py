@@ -39,7 +39,7 @@ class WordProblemItem(Item):
 
     @override
     def problems(self) -> Iterator[str]:
-        return variant_problems(self)
+        return variant_problems(self.text, self.family, self.cases, item_id=self.item_id, template_id=self.template_id)
 
 
 SHAPE = ItemShape(row_type=WordProblemItem, unit_name="set of variants")

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 from schemas.lexicon import PronounCase, PronounFamilyName, pronoun_families
 
 
-class Variant(Protocol):
-    """A text in one pronoun family; the other variants of its template differ only in the family."""
+def variant_problems(
+    text: str, family: PronounFamilyName, cases: Sequence[PronounCase], *, item_id: str, template_id: str
+) -> Iterator[str]:
+    """Yield a line for each rule that a text in one pronoun family breaks.
 
-    @property
-    def item_id(self) -> str:
-        """The identifier of the variant, which begins with the identifier of the template."""
-
-    @property
-    def template_id(self) -> str:
-        """The identifier that all variants of one template share."""
-
-    @property
-    def text(self) -> str:
-        """The text with the pronouns filled in."""
-
-    @property
-    def family(self) -> PronounFamilyName:
-        """The pronoun family of the text."""
-
-    @property
-    def cases(self) -> tuple[PronounCase, ...]:
-        """The grammatical cases of the pronouns, in their order in the text."""
-
-
-def variant_problems(item: Variant) -> Iterator[str]:
-    """Yield a message for each rule that a variant breaks."""
-    family = pronoun_families()[item.family]
-    forms = "|".join(map(re.escape, {*family.forms.values(), *family.gifi_repo.values()}))
-    n_found = len(re.findall(rf"\b(?:{forms})\b", item.text, re.IGNORECASE))
-    if n_found < len(item.cases):
-        yield f"cases: lists {len(item.cases)} pronouns, the text has {n_found} of family '{item.family}'; correct one"
-    if not item.item_id.startswith(item.template_id):
-        yield f"item_id: '{item.item_id}' does not begin with its template_id '{item.template_id}'; correct one"
+    Args:
+        text: Text with the pronouns filled in.
+        family: Pronoun family of the text, in which alone it differs from the other variants of its template.
+        cases: Grammatical cases of the pronouns, in their order in the text.
+        item_id: Identifier of the variant, which begins with that of the template.
+        template_id: Identifier that all variants of one template share.
+    """
+    entry = pronoun_families()[family]
+    forms = "|".join(map(re.escape, {*entry.forms.values(), *entry.gifi_repo.values()}))
+    n_forms = len(re.findall(rf"\b(?:{forms})\b", text, re.IGNORECASE))
+    if n_forms < len(cases):
+        yield f"cases: lists {len(cases)} pronouns, the text has {n_forms} of family '{family}'; correct one"
+    if not item_id.startswith(template_id):
+        yield f"item_id: '{item_id}' does not begin with its template_id '{template_id}'; correct one"
