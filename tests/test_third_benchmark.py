@@ -29,7 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch", reason="the extra hf is not installed")
     out = tmp_path_factory.mktemp("third")
     dataset, runs = out / "datasets" / "greetings", out / "runs"
-    run("-m", "builders.greetings", dataset)
+    run("-m", "biasboard", "build", "greetings", "--out", dataset)
     asked = ("-m", "evaluators", "run", "--dataset", dataset, "--out", runs)
     run(*asked, "--backend", "baseline", "--model", "all")
     model = save_tiny_llama(out / "tiny-llama")

@@ -24,7 +24,7 @@ BUILDER = Builder(
             dataset="image-labels",
             summary="a folder of images, with one folder for each label (default)",
             input="a folder with one folder of PNG or JPEG files for each label, or with train/ and test/ of such",
-            licence="unknown",
+            licence="that of the images",
             redistributable=True,
         ),
         BuilderSource(

@@ -1,12 +1,15 @@
-"""Builds the dataset: ``python -m builders.greetings FOLDER``."""
+"""Builds the dataset: ``biasboard build greetings``."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import typer
+
+from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit, write_dataset
+from builders.options import Out, Overwrite, target_folder
 from schemas.documents.dataset import Source
 from schemas.items.greeting import GreetingItem
 
@@ -59,5 +62,17 @@ DRAFT = Draft(
     card=CARD,
 )
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command(epilog=EXIT_STATUS)
+@one_line_errors()
+def build(out: Out = None, overwrite: Overwrite = False) -> Path:
+    """Build sixteen greetings, eight for each dress."""
+    folder = target_folder(out, Path("out/datasets/greetings"), overwrite=overwrite)
+    write_dataset(DRAFT, folder, overwrite=overwrite)
+    return folder
+
+
 if __name__ == "__main__":
-    write_dataset(DRAFT, Path(sys.argv[1]))
+    app()
