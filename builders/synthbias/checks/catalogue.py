@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from builders.synthbias.checks import (
-    case_agreement,
-    claims,
-    occupations,
-    pairs,
-    persons,
-    pronouns,
-    repetition,
-    wording,
-)
+# "from builders.synthbias.checks import ..." would be a circle, since the package imports this module.
+import builders.synthbias.checks.case_agreement as case_agreement
+import builders.synthbias.checks.claims as claims
+import builders.synthbias.checks.occupations as occupations
+import builders.synthbias.checks.pairs as pairs
+import builders.synthbias.checks.persons as persons
+import builders.synthbias.checks.pronouns as pronouns
+import builders.synthbias.checks.repetition as repetition
+import builders.synthbias.checks.wording as wording
 from builders.synthbias.checks.check import ENTRIES, Check, Finding, SentenceCheck
 from builders.synthbias.checks.collection import Collection
 from builders.synthbias.checks.profiles import Profile
