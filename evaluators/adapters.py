@@ -30,7 +30,7 @@ class AdapterSet:
     """The adapters of a folder."""
 
     folder: Path
-    told: Adapters
+    document: Adapters
     sha256: str
     """SHA-256 of ``adapters.json``."""
 
@@ -47,7 +47,7 @@ class AdapterSet:
     @cached_property
     def by_name(self) -> Mapping[str, TrainedAdapter]:
         """The adapters by the name of their context."""
-        return {adapter.name: adapter for adapter in self.told.adapters}
+        return {adapter.name: adapter for adapter in self.document.adapters}
 
     def folder_of(self, name: str | None) -> Path:
         """Return the folder of an adapter, whose files are those that the list names.
@@ -71,17 +71,17 @@ class AdapterSet:
         Raises:
             ConfigError: the adapters were trained for another model, tokenizer or chat template.
         """
-        base = self.told.base
+        base = self.document.base
         if base.identity_sha256 != base_identity(identity):
             raise ConfigError(
                 f"{self.path}: was trained for model {base.id} ({base.revision[:19]}), and --model names another one "
                 f"({identity[:80]}); name that model, or train adapters for this one with finetune"
             )
-        for name, theirs, ours in (
+        for name, trained_with, asked_with in (
             ("--tokenizer", base.tokenizer_sha256, tokenizer_sha256),
             ("--chat", base.chat_template_sha256, chat_template_sha256),
         ):
-            if theirs != ours:
+            if trained_with != asked_with:
                 raise ConfigError(f"{self.path}: was trained with another {name}; give the same one as to finetune")
 
     def check_contexts(self, manifest: Manifest, task: str, configs: Iterable[str], prompt: str) -> None:
@@ -90,24 +90,24 @@ class AdapterSet:
         Raises:
             ConfigError: the adapters were trained on another dataset or for another task, or one is missing.
         """
-        data = self.told.data
-        for name, theirs, ours in (
+        data = self.document.data
+        for name, trained_on, asked in (
             ("dataset", data.name, manifest.name),
             ("version", data.version, manifest.version),
             ("content_sha256", data.content_sha256, manifest.content_sha256),
             ("task", data.task, task),
         ):
-            if theirs != ours:
+            if trained_on != asked:
                 raise ConfigError(
-                    f"{self.path}: was trained on {name} {theirs[:40]}, and {name} {ours[:40]} is asked; name that "
-                    "dataset with --dataset, or train other adapters with finetune"
+                    f"{self.path}: was trained on {name} {trained_on[:40]}, and {name} {asked[:40]} is asked; name "
+                    "that dataset with --dataset, or train other adapters with finetune"
                 )
         for config in configs:
             adapter = self.by_name.get(adapter_name(config, prompt))
             if adapter is None:
                 raise ConfigError(
                     f"{self.path}: has no adapter for config '{config}' with prompt '{prompt}'; train it with: python "
-                    f"-m evaluators finetune --dataset out/datasets/{manifest.name} --model {self.told.base.id} "
+                    f"-m evaluators finetune --dataset out/datasets/{manifest.name} --model {self.document.base.id} "
                     f"--config {config} --prompt {prompt} --out {self.folder}"
                 )
             for file in (WEIGHTS, SETTINGS):
@@ -146,7 +146,7 @@ def open_adapters(folder: str) -> AdapterSet:
 
 
 def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
-    """Return the folder of an adapter, whose files have the hashes that are told of them.
+    """Return the folder of an adapter, whose files have the hashes that were noted after the training.
 
     Args:
         root: Folder of ``adapters.json``.
@@ -156,13 +156,13 @@ def checked_folder(root: Path, adapter: TrainedAdapter) -> Path:
         ConfigError: a file is missing or was changed.
     """
     folder = root / adapter.path
-    for name, said in ((WEIGHTS, adapter.weights_sha256), (SETTINGS, adapter.settings_sha256)):
+    for name, noted in ((WEIGHTS, adapter.weights_sha256), (SETTINGS, adapter.settings_sha256)):
         path = folder / name
         if not path.is_file():
             raise ConfigError(f"{path}: no such file; remove the folder and train the adapter again with finetune")
-        if (found := sha256_file(path)) != said:
+        if (sha256 := sha256_file(path)) != noted:
             raise ConfigError(
-                f"{path}: sha256 {found[:12]} is not the {said[:12]} that was noted after the training; remove the "
+                f"{path}: sha256 {sha256[:12]} is not the {noted[:12]} that was noted after the training; remove the "
                 "folder and train the adapter again with finetune"
             )
     return folder
@@ -178,14 +178,14 @@ def trained_items(folder: Path, result: Result) -> Mapping[str, frozenset[str]]:
     Raises:
         DataError: the list of the adapters is missing or damaged, or lacks a config of the result.
     """
-    told = read_adapters(folder, result)
-    if told is None:
+    document = read_adapters(folder, result)
+    if document is None:
         return {}
     prompt = result.signature.prompt
-    found = {one.config: frozenset(one.item_ids) for one in told.adapters if one.prompt == prompt}
+    items = {adapter.config: frozenset(adapter.item_ids) for adapter in document.adapters if adapter.prompt == prompt}
     for config in result.signature.configs:
-        if config not in found:
+        if config not in items:
             raise DataError(
                 f"{folder / ADAPTERS}: has no adapter for config '{config}' with prompt '{prompt}'; run the model again"
             )
-    return {config: found[config] for config in result.signature.configs}
+    return {config: items[config] for config in result.signature.configs}

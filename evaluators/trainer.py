@@ -13,9 +13,6 @@ from evaluators.backend import BACKENDS, ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from schemas.documents.adapters import BaseModel, Hyperparameters, adapter_name
 
-_TRAINS = "transformers"
-"""Name of the backend that trains."""
-
 
 class Lesson(NamedTuple):
     """An item to train on."""
@@ -24,7 +21,7 @@ class Lesson(NamedTuple):
     request: ChoiceRequest
     """The question about the item, as it is asked in an evaluation."""
     option: int
-    """Place of the right option."""
+    """Index of the right option."""
 
 
 class Context(NamedTuple):
@@ -38,6 +35,11 @@ class Context(NamedTuple):
     def name(self) -> str:
         """The name of the context and of its adapter."""
         return adapter_name(self.config, self.prompt)
+
+    @property
+    def item_ids(self) -> tuple[str, ...]:
+        """The ids of the items on which the adapter is trained, in order."""
+        return tuple(lesson.item_id for lesson in self.lessons)
 
 
 class Likelihoods(NamedTuple):
@@ -95,6 +97,6 @@ def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperpara
         ConfigError: the model cannot be loaded or has no layers to train, or an option cannot be used.
         MissingExtraError: a library is not installed.
     """
-    module = BACKENDS.load(_TRAINS)
-    trainer: Trainer = module.open_trainer(model, options, hyperparameters)
+    # The only backend that trains.
+    trainer: Trainer = BACKENDS.load("transformers").open_trainer(model, options, hyperparameters)
     return trainer

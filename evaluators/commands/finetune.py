@@ -71,10 +71,10 @@ def _finetune(
     with working(f"opening {options.name or model}"):
         trainer = open_trainer(model, options, hyperparameters)
     manifest = plans[0].selection.manifest
-    known_as = trainer.base.id.replace("/", "__")
-    folder = out or Path("out/adapters") / f"{manifest.name}@{manifest.version}" / known_as
-    found = finetune(plans, trainer, folder)
-    typer.echo(f"{len(found.told.adapters)} adapters: {found.path} (sha256 {found.sha256[:12]})")
+    of_dataset = Path("out/adapters") / f"{manifest.name}@{manifest.version}"
+    folder = out or of_dataset / trainer.base.id.replace("/", "__")
+    adapters = finetune(plans, trainer, folder)
+    typer.echo(f"{len(adapters.document.adapters)} adapters: {adapters.path} (sha256 {adapters.sha256[:12]})")
     named = (("config", choice.configs), ("part", choice.parts), ("prompt", choice.prompts))
     same = [f"--{name} {value}" for name, values in named for value in values]
     same += [] if choice.contexts is None else [f"--contexts {choice.contexts}"]

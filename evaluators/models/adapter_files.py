@@ -35,7 +35,7 @@ class ChosenAdapters(NamedTuple):
     def rank(self) -> int:
         """The largest rank of an adapter; 0 if there is none."""
         if self.of_contexts is not None:
-            return self.of_contexts.told.hyperparameters.rank
+            return self.of_contexts.document.hyperparameters.rank
         return 0 if self.single is None else self.single.rank
 
     def model_id(self, files: ModelFiles) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from biasboard.ground.errors import ConfigError, RunError
-from evaluators.stores.reading import open_store
+from evaluators.stores.reading import is_begun, open_store
 from evaluators.stores.store import STORE, check_format, has_heads, store_errors
 from schemas.documents.result import Model
 
@@ -87,7 +87,7 @@ def check_cache(path: Path) -> None:
     """
     if path.is_dir():
         raise ConfigError(f"--cache {path} is a folder; name a file, such as {path / 'answers.sqlite'}")
-    if path.is_file() and path.stat().st_size:
+    if is_begun(path):
         with open_store(path, leave_no_trace=True):
             pass
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from evaluators.backend import Response, Runtime
 from evaluators.stores.store import (
+    BUSY_SECONDS,
     check_format,
     request_columns,
     response_adapter,
+    rows_of,
     runtime_adapter,
     store_errors,
     stored_request,
 )
 from schemas.documents.result import Model
 
-_VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
-_BUSY_SECONDS = 60
-
 
 @contextmanager
 def open_store(
-    path: Path, *, leave_no_trace: bool = False, busy_seconds: float = _BUSY_SECONDS
+    path: Path, *, leave_no_trace: bool = False, busy_seconds: float = BUSY_SECONDS
 ) -> Iterator[sqlite3.Connection]:
     """Open a store that other processes may be using, and read it as it is at one moment.
 
@@ -55,7 +54,12 @@ def open_store(
         yield connection
 
 
-def known(path: Path, keys: Iterable[bytes], *, busy_seconds: float = _BUSY_SECONDS) -> set[bytes]:
+def is_begun(path: Path) -> bool:
+    """Return True if something was written to the file of a store, which SQLite creates empty."""
+    return path.is_file() and path.stat().st_size > 0
+
+
+def known(path: Path, keys: Iterable[bytes], *, busy_seconds: float = BUSY_SECONDS) -> set[bytes]:
     """Return those of the keys that a store holds a response to.
 
     If there is no store, the result is empty. No file is created.
@@ -68,10 +72,10 @@ def known(path: Path, keys: Iterable[bytes], *, busy_seconds: float = _BUSY_SECO
     Raises:
         RunError: the file is not a store.
     """
-    if not path.is_file() or not path.stat().st_size:
+    if not is_begun(path):
         return set()
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        return {key for (key,) in _rows_of(connection, "key", list(keys))}
+        return {key for (key,) in rows_of(connection, "key", list(keys))}
 
 
 class Kept(NamedTuple):
@@ -82,7 +86,7 @@ class Kept(NamedTuple):
     """Each distinct runtime of the model that gave them."""
 
 
-def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = _BUSY_SECONDS) -> Kept:
+def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float = BUSY_SECONDS) -> Kept:
     """Read the responses to some keys of a model from a store that is left as it is.
 
     Args:
@@ -96,7 +100,7 @@ def kept(path: Path, keys: Iterable[bytes], model: Model, *, busy_seconds: float
     """
     decode_response, decode_runtime = response_adapter().validate_json, runtime_adapter().validate_json
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
-        found = {key: decode_response(text) for key, text in _rows_of(connection, "key, response", list(keys))}
+        found = {key: decode_response(text) for key, text in rows_of(connection, "key, response", list(keys))}
         if not found:
             return Kept({}, ())
         rows = connection.execute(
@@ -113,7 +117,7 @@ class Pace(NamedTuple):
     seconds: float
 
 
-def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = _BUSY_SECONDS) -> Pace | None:
+def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = BUSY_SECONDS) -> Pace | None:
     """Return how fast a model gave the answers of a store; None if the store does not tell.
 
     A store adds up the times of all its models, so that it tells nothing about one of several.
@@ -126,7 +130,7 @@ def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = _BUSY
     Raises:
         RunError: the file is not a store.
     """
-    if not path.is_file() or not path.stat().st_size:
+    if not is_begun(path):
         return None
     with open_store(path, leave_no_trace=True, busy_seconds=busy_seconds) as connection:
         models = connection.execute(
@@ -139,15 +143,6 @@ def pace(path: Path, identity_sha256: str | None, *, busy_seconds: float = _BUSY
         return None
     # Answers that were taken over from another store took no time here; one request may be sent as several.
     return Pace(min(models[0][1], n_sent or models[0][1]), seconds)
-
-
-def _rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> list[tuple[bytes, ...]]:
-    rows: list[tuple[bytes, ...]] = []
-    for start in range(0, len(keys), _VARIABLES):
-        part = keys[start : start + _VARIABLES]
-        marks = ",".join("?" * len(part))
-        rows += connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part).fetchall()
-    return rows
 
 
 def read_answers(path: Path) -> dict[str, Response]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS choices (
 ) WITHOUT ROWID;
 """
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
-_BUSY_SECONDS = 60
+BUSY_SECONDS = 60
 _PATIENCE = 0.05
 """Longest wait for a commit before the run asks on, as a share of the time in which the responses came."""
 _UNHURRIED = 1e-3
@@ -85,7 +85,7 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
 class ResponseStore:
     """A file of the responses of one run, or of many runs and models; a context manager."""
 
-    def __init__(self, path: Path, model: Model, *, busy_seconds: float = _BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, model: Model, *, busy_seconds: float = BUSY_SECONDS) -> None:
         """Open the store, or create it if it does not exist.
 
         Args:
@@ -235,15 +235,9 @@ class ResponseStore:
         return self._thread.submit(self._read, list(keys)).result()
 
     def _read(self, wanted: list[bytes]) -> dict[bytes, Response]:
-        found: dict[bytes, Response] = {}
         decode = response_adapter().validate_json
         with store_errors(self.path):
-            for start in range(0, len(wanted), _VARIABLES):
-                part = wanted[start : start + _VARIABLES]
-                marks = ",".join("?" * len(part))
-                rows = self._connection.execute(f"SELECT key, response FROM responses WHERE key IN ({marks})", part)
-                found.update((key, decode(text)) for key, text in rows)
-        return found
+            return {key: decode(text) for key, text in rows_of(self._connection, "key, response", wanted)}
 
     def totals(self) -> Totals:
         """Return the totals of what was sent so far."""
@@ -332,6 +326,14 @@ def check_format(connection: sqlite3.Connection) -> int:
         formats = " and ".join(map(str, _READABLE))
         raise sqlite3.DatabaseError(f"written in format {found}, this version reads {formats}")
     return int(found) if n_tables else _FORMAT
+
+
+def rows_of(connection: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """Yield columns of the stored responses to some keys."""
+    for start in range(0, len(keys), _VARIABLES):
+        part = keys[start : start + _VARIABLES]
+        marks = ",".join("?" * len(part))
+        yield from connection.execute(f"SELECT {columns} FROM responses WHERE key IN ({marks})", part)
 
 
 def has_heads(connection: sqlite3.Connection) -> bool:

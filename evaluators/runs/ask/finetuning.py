@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -51,28 +51,32 @@ def finetune(plans: Sequence[Plan], trainer: Trainer, out: Path) -> AdapterSet:
     """
     setup = _setup(plans[0], trainer)
     with held(out):
-        _take_setup(out, setup)
-        known = _known(out)
-        n_known = 0
+        _check_folder(out, setup)
+        adapters = _complete(out)
+        n_complete = 0
+        # All contexts are checked before the first is trained, so that a refusal costs no training.
         for context in _contexts(plans, trainer):
-            if context.name in known:
-                _check_items(out, known[context.name], context)
-                n_known += 1
-            else:
+            adapter = adapters.get(context.name)
+            if adapter is None:
                 trainer.check([context])
+            elif adapter.item_ids != context.item_ids:
+                folder = out / adapter.path
+                raise ConfigError(f"{folder}: was trained on other items; remove the folder and train it again")
+            else:
+                n_complete += 1
         strict_json.write(out / _SETUP, setup)
         for unfinished in out.glob("*/.*"):
             shutil.rmtree(unfinished, ignore_errors=True)
         n_contexts = sum(len(plan.selection.parts) for plan in plans)
-        with progress("training adapters", n_contexts, done=n_known) as advance:
+        with progress("training adapters", n_contexts, done=n_complete) as advance:
             for context in _contexts(plans, trainer):
-                if context.name not in known:
+                if context.name not in adapters:
                     advance(0, part=context.name)
-                    adapter, seconds = _trained(out, context, trainer)
-                    note(_line(adapter, seconds))
-                    known[context.name] = adapter
+                    adapters[context.name] = _train(out, context, trainer)
                     advance(1)
-        _write_list(out, setup, known)
+        listed = [contract.plain(asdict(adapters[name])) for name in sorted(adapters)]
+        path = out / ADAPTERS
+        strict_json.write(path, contract.dump(contract.load({**setup, "adapters": listed}, Adapters, where=str(path))))
     return open_adapters(str(out))
 
 
@@ -147,7 +151,7 @@ def _setup(plan: Plan, trainer: Trainer) -> dict[str, JsonValue]:
     }
 
 
-def _take_setup(out: Path, setup: dict[str, JsonValue]) -> None:
+def _check_folder(out: Path, setup: dict[str, JsonValue]) -> None:
     """Check that a folder holds nothing else than adapters of a setup.
 
     Raises:
@@ -159,9 +163,9 @@ def _take_setup(out: Path, setup: dict[str, JsonValue]) -> None:
         if others:
             raise ConfigError(f"{out}: holds {others[0]} and no {_SETUP}; name an empty folder with --out")
         return
-    found = strict_json.read(path)
+    stored = _flat(strict_json.read(path))
     for name, here in _flat(setup).items():
-        there = _flat(found).get(name)
+        there = stored.get(name)
         if there != here:
             raise ConfigError(
                 f"{path}: the adapters in this folder were trained with {name} {there}, and now it is {here}; name "
@@ -175,18 +179,18 @@ def _flat(value: JsonValue, name: str = "") -> dict[str, JsonValue]:
         return {name: value}
     return {
         key: inner
-        for part, one in value.items()
-        for key, inner in _flat(one, f"{name}.{part}" if name else part).items()
+        for field, nested in value.items()
+        for key, inner in _flat(nested, f"{name}.{field}" if name else field).items()
     }
 
 
-def _known(out: Path) -> dict[str, TrainedAdapter]:
+def _complete(out: Path) -> dict[str, TrainedAdapter]:
     """Return the complete adapters of a folder by the names of their contexts.
 
     Raises:
         ConfigError: one was changed afterwards.
     """
-    found = {}
+    adapters = {}
     for path in sorted(out.glob(f"*/*/{_ADAPTER}")):
         try:
             adapter = from_values(strict_json.read(path), TrainedAdapter)
@@ -195,48 +199,28 @@ def _known(out: Path) -> dict[str, TrainedAdapter]:
         if path.parent != out / adapter.name:
             raise ConfigError(f"{path}: is about {adapter.name}; remove the folder and train it again")
         checked_folder(out, adapter)
-        found[adapter.name] = adapter
-    return found
+        adapters[adapter.name] = adapter
+    return adapters
 
 
-def _check_items(out: Path, adapter: TrainedAdapter, context: Context) -> None:
-    """Check that an adapter was trained on the items of its context.
-
-    Raises:
-        ConfigError: it was trained on others.
-    """
-    if adapter.item_ids != tuple(lesson.item_id for lesson in context.lessons):
-        raise ConfigError(f"{out / adapter.path}: was trained on other items; remove the folder and train it again")
-
-
-def _trained(out: Path, context: Context, trainer: Trainer) -> tuple[TrainedAdapter, float]:
-    """Train the adapter of a context, and return it with the seconds that it took."""
+def _train(out: Path, context: Context, trainer: Trainer) -> TrainedAdapter:
+    """Train the adapter of a context, and say what that achieved."""
     start = time.perf_counter()
     with replacing_folder(out / context.name) as folder:
-        likelihoods = trainer.train(context, folder)
+        before, after = trainer.train(context, folder)
         adapter = TrainedAdapter(
             config=context.config,
             prompt=context.prompt,
             path=context.name,
             weights_sha256=sha256_file(folder / WEIGHTS),
             settings_sha256=sha256_file(folder / SETTINGS),
-            item_ids=tuple(lesson.item_id for lesson in context.lessons),
-            logprob_before=likelihoods.before,
-            logprob_after=likelihoods.after,
+            item_ids=context.item_ids,
+            logprob_before=before,
+            logprob_after=after,
         )
         strict_json.write(folder / _ADAPTER, contract.plain(asdict(adapter)))
-    return adapter, time.perf_counter() - start
-
-
-def _line(adapter: TrainedAdapter, seconds: float) -> str:
-    return (
-        f"{adapter.name}: log-probability of a label {adapter.logprob_before:.3f} before and "
-        f"{adapter.logprob_after:.3f} after training on {len(adapter.item_ids)} items, {seconds:.1f} s"
+    note(
+        f"{adapter.name}: log-probability of a label {before:.3f} before and {after:.3f} after training on "
+        f"{len(adapter.item_ids)} items, {time.perf_counter() - start:.1f} s"
     )
-
-
-def _write_list(out: Path, setup: dict[str, JsonValue], known: Mapping[str, TrainedAdapter]) -> None:
-    """Write the list of all adapters of a folder, sorted by config and prompt."""
-    adapters = [contract.plain(asdict(known[name])) for name in sorted(known)]
-    told = contract.load({**setup, "adapters": adapters}, Adapters, where=str(out / ADAPTERS))
-    strict_json.write(out / ADAPTERS, contract.dump(told))
+    return adapter

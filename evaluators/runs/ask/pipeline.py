@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from evaluators.runs.measure.finish import Origin, finish_run, held, scoring_aft
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.records import AskedPart, FailureCount, early_look, records_of, whole
 from evaluators.runs.measure.unread_answers import are_many, is_chat, remedy
-from evaluators.runs.plan.earlier_answers import Found, earlier_answers
+from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.options import RunOptions
 from evaluators.runs.plan.plan import Plan, run_folder
 from evaluators.stores.store import STORE, ResponseStore
@@ -108,34 +108,20 @@ class _Stores(NamedTuple):
     run: ResponseStore
     shared: ResponseStore | None
 
-    def known(self, keys: Sequence[bytes]) -> dict[bytes, Response]:
-        """Return the answers that the run's own store already holds."""
-        return self.run.responses(keys)
-
     def add(self, answers: dict[bytes, tuple[Request, Response]], seconds: float) -> None:
         """Add answers to both stores."""
         self.run.add(answers, seconds)
         if self.shared is not None:
             self.shared.add(answers, seconds)
 
-    def take_over(self, unique: dict[bytes, Request], known: dict[bytes, Response]) -> None:
-        """Copy answers that only the shared store holds into the run's store and into ``known``."""
-        if self.shared is None:
-            return
-        found = self.shared.responses([key for key in unique if key not in known])
-        if found:
-            self.run.add({key: (unique[key], response) for key, response in found.items()})
-            for runtime in self.shared.runtimes():
+    def take_over(
+        self, answers: Mapping[bytes, Response], runtimes: Iterable[Runtime], unique: Mapping[bytes, Request]
+    ) -> None:
+        """Copy answers that lie elsewhere into the run's store, with where they were computed."""
+        if answers:
+            self.run.add({key: (unique[key], response) for key, response in answers.items()})
+            for runtime in runtimes:
                 self.run.note_runtime(runtime)
-            known.update(found)
-
-    def take_earlier(self, found: Found, unique: dict[bytes, Request], known: dict[bytes, Response]) -> None:
-        """Copy answers of other runs into the run's store and into ``known``."""
-        if found.responses:
-            self.run.add({key: (unique[key], response) for key, response in found.responses.items()})
-            for runtime in found.runtimes:
-                self.run.note_runtime(runtime)
-            known.update(found.responses)
 
     def note_runtime(self, runtime: Runtime) -> None:
         """Note in both stores where this session's answers were computed."""
@@ -200,13 +186,18 @@ class _Asking:
             for pair in zip(keys, part.requests, strict=True)
             for key, request in zip(*pair, strict=True)
         }
-        responses = self.stores.known(list(unique))
-        self.stores.take_over(unique, responses)
+        responses = self.stores.run.responses(unique)
+        shared = self.stores.shared
+        if shared is not None:
+            cached = shared.responses([key for key in unique if key not in responses])
+            self.stores.take_over(cached, shared.runtimes() if cached else (), unique)
+            responses |= cached
         missing = [key for key in unique if key not in responses]
-        found = earlier_answers(self.options.root, self.plan.signature, self.backend.model, missing)
-        for line in found.left_out:
+        earlier = earlier_answers(self.options.root, self.plan.signature, self.backend.model, missing)
+        for line in earlier.left_out:
             print(line, file=sys.stderr)
-        self.stores.take_earlier(found, unique, responses)
+        self.stores.take_over(earlier.responses, earlier.runtimes, unique)
+        responses |= earlier.responses
         n_items = sum(len(part.items) for part, _ in asked)
         steps = _Steps(advance, n_items, len(unique), asked)
         steps(len(responses), earlier=True)

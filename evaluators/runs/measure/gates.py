@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -54,29 +54,22 @@ _KNOWN: dict[str, tuple[Reference, ...]] = {}
 """Values of the baselines that this process knows, by the hash of what they depend on."""
 
 
-class _Answered(NamedTuple):
-    """The value of a baseline, without its resamples."""
-
-    baseline: str
-    metric: Metric
-    sums: FloatArray
+_Answered: TypeAlias = tuple[str, Metric, FloatArray]
+"""A baseline, its metric and its sums: a reference without its resamples, which follow from the sums."""
 
 
-def _reference_as_json(reference: _Answered) -> JsonValue:
-    metric = contract.plain(as_row(reference.metric))
-    return {"baseline": reference.baseline, "metric": metric, "sums": reference.sums.tolist()}
+def _as_json(answered: Sequence[_Answered]) -> JsonValue:
+    return [
+        {"baseline": baseline, "metric": contract.plain(as_row(metric)), "sums": sums.tolist()}
+        for baseline, metric, sums in answered
+    ]
 
 
-def _references_from(value: JsonValue | None) -> list[_Answered] | None:
-    """Return references that were remembered; None if there are none."""
-    if not isinstance(value, list):
-        return None
-    found = []
-    for one in value:
-        told = cast(dict[str, Any], one)
-        metric = from_values(told["metric"], Metric)
-        found.append(_Answered(told["baseline"], metric, np.array(told["sums"], dtype=np.float64)))
-    return found
+def _from_json(stored: Any) -> list[_Answered]:
+    return [
+        (entry["baseline"], from_values(entry["metric"], Metric), np.array(entry["sums"], dtype=np.float64))
+        for entry in stored
+    ]
 
 
 class Lead(NamedTuple):
@@ -124,14 +117,14 @@ class Standing:
         if self.passes:
             return None
         lead = next(lead for lead in self.leads if not lead.is_above)
-        told = f"{name} {self.metric.value:.3f}"
+        judgement = f"{name} {self.metric.value:.3f}"
         if self.worst is not None and self.metric.value - self.worst >= _SHOWN:
-            told += f", or {self.worst:.3f} with missing answers as wrong ones,"
+            judgement += f", or {self.worst:.3f} with missing answers as wrong ones,"
         relation = "is not separably above" if lead.high is None or lead.high >= 0 else "is separably below"
-        told += f" {relation} the baseline {lead.baseline} ({lead.value:.3f})"
+        judgement += f" {relation} the baseline {lead.baseline} ({lead.value:.3f})"
         if lead.low is None or lead.high is None:
-            return f"{told}: too few clusters for an interval"
-        return f"{told}: difference {lead.difference:.3f} [{lead.low:.3f}, {lead.high:.3f}]"
+            return f"{judgement}: too few clusters for an interval"
+        return f"{judgement}: difference {lead.difference:.3f} [{lead.low:.3f}, {lead.high:.3f}]"
 
 
 @dataclass(frozen=True)
@@ -154,7 +147,7 @@ class GateCheck:
 
     @cached_property
     def _definition(self) -> MetricDefinition[Any]:
-        return next(one for one in metric_definitions(self.gate.task) if one.name == self.gate.metric)
+        return next(metric for metric in metric_definitions(self.gate.task) if metric.name == self.gate.metric)
 
     @cached_property
     def _source(self) -> Source:
@@ -184,27 +177,29 @@ class GateCheck:
         }
         key = strict_json.sha256(parts)
         if key not in _KNOWN:
-            found = _references_from(memory.get(_REFERENCES, parts))
-            if found is None:
-                found = self._computed_references()
-                memory.put(_REFERENCES, parts, [_reference_as_json(reference) for reference in found])
+            stored = memory.get(_REFERENCES, parts)
+            if isinstance(stored, list):
+                answered = _from_json(stored)
+            else:
+                answered = self._answered()
+                memory.put(_REFERENCES, parts, _as_json(answered))
             _KNOWN[key] = tuple(
-                Reference(one.baseline, one.metric, one.sums, resample(one.sums, self._definition.aggregate))
-                for one in found
+                Reference(baseline, metric, sums, resample(sums, self._definition.aggregate))
+                for baseline, metric, sums in answered
             )
         return _KNOWN[key]
 
-    def _computed_references(self) -> list[_Answered]:
+    def _answered(self) -> list[_Answered]:
         prompt = prompt_of(self._task, self.signature.prompt)
         wanted = "generation" if prompt.scoring == "generation" else prompt.requires
         answers = BaselineAnswers(self._task, prompt, self.signature.normalisation, self.parts)
-        found = []
+        answered = []
         for baseline in self.benchmark.baselines:
             if wanted in baseline.capabilities and baseline.facts <= answers.told:
                 source = self._source_of(answers.of(baseline))
                 sums = source.statistics(self._definition, {}).cluster_sums
-                found.append(_Answered(baseline.name, self._definition.compute(source, {}), sums))
-        return found
+                answered.append((baseline.name, self._definition.compute(source, {}), sums))
+        return answered
 
     def standing(self, references: Sequence[Reference]) -> Standing:
         """Return the standing of the model of these records among some baselines."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -114,48 +113,32 @@ def _first(folder: Path, result: Result, *statuses: str) -> Record | None:
     return None
 
 
-class Read(Protocol):
-    """A finished run whose answers were read."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the run."""
-
-    @property
-    def result(self) -> Result:
-        """The result in it."""
-
-    @property
-    def advice(self) -> str:
-        """A sentence on what may help if answers cannot be read; empty if there is none."""
-
-
 def is_unreadable(result: Result) -> bool:
     """Return True if no answer of a model could be read; baselines may answer as they like."""
     return result.model.endpoint != "baseline" and not result.counts.scored
 
 
-def check_read(finished: Sequence[Read]) -> None:
-    """Check that at least one answer of each finished run could be read.
+def check_read(finished: Sequence[tuple[Path, Result, str]]) -> None:
+    """Check that at least one answer of each finished run could be read; baselines may answer as they like.
 
     Args:
-        finished: The finished runs; baselines may answer as they like.
+        finished: Folder and result of each finished run, with advice on what may help if answers cannot be read.
 
     Raises:
         RunError: no answer of a run could be read. Its result and answers are kept.
     """
-    empty = [run for run in finished if is_unreadable(run.result)]
+    empty = [run for run in finished if is_unreadable(run[1])]
     if not empty:
         return
-    folder, result = empty[0].folder, empty[0].result
+    (folder, result, advice), *others = empty
     counts = result.counts
-    example = _first(folder, result, "unparsed", "refused") or _first(folder, result, "failed")
-    shown_one = "" if example is None else f": {_shown_of(example)}"
-    others = [f"{run.result.signature.config} in {run.folder}" for run in empty[1:]]
+    record = _first(folder, result, "unparsed", "refused") or _first(folder, result, "failed")
+    example = "" if record is None else f": {_shown_of(record)}"
+    also = [f"{other.signature.config} in {path}" for path, other, _ in others]
     raise RunError(
-        f"0 of {counts.items} answers on {result.signature.config} could be read ({_by_status(counts)}){shown_one}; "
-        f"{empty[0].advice or 'try another prompt'}; result and answers are kept in {folder}"
-        + (f"; nor could those on {', '.join(others)}" if others else "")
+        f"0 of {counts.items} answers on {result.signature.config} could be read ({_by_status(counts)}){example}; "
+        f"{advice or 'try another prompt'}; result and answers are kept in {folder}"
+        + (f"; nor could those on {', '.join(also)}" if also else "")
     )
 
 

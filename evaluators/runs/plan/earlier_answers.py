@@ -13,7 +13,7 @@ from typing import NamedTuple
 from biasboard.ground.errors import RunError
 from evaluators.backend import Backend, Request, Response, Runtime
 from evaluators.runs.plan.plan import Plan, PlannedPart, like_runs, run_folder, runs_of_prompt
-from evaluators.stores.reading import Pace, kept, known, pace
+from evaluators.stores.reading import Pace, is_begun, kept, known, pace
 from evaluators.stores.store import STORE
 from schemas.documents.result import Model, Signature
 
@@ -120,30 +120,23 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: StoredAnswers) -
     identity = None if model is None else model.identity_sha256
     total = Pace(0, 0.0)
     in_cache = [stores.cache] if stores.cache is not None and model is not None else []
-    for path in (*_stores(stores.root, plan.signature, name), *in_cache):
+    of_runs = [folder / STORE for folder in like_runs(stores.root, plan.signature, name)]
+    for path in (*of_runs, *in_cache):
         if path in in_cache and total.n_answers:
             break  # The cache holds the same answers again.
         try:
-            found = pace(path, identity, busy_seconds=_BUSY_SECONDS)
+            of_store = pace(path, identity, busy_seconds=_BUSY_SECONDS)
         except RunError:
             continue
-        if found is not None:
-            total = Pace(total.n_answers + found.n_answers, total.seconds + found.seconds)
+        if of_store is not None:
+            total = Pace(total.n_answers + of_store.n_answers, total.seconds + of_store.seconds)
     return total if total.n_answers else None
 
 
 def _askable(root: Path, signature: Signature, model_id: str) -> list[Path]:
     """Return the stores of runs that may hold answers to the same requests, those of the same config first."""
     folders = dict.fromkeys([*like_runs(root, signature, model_id), *runs_of_prompt(root, signature, model_id)])
-    return _existing(folder / STORE for folder in folders)
-
-
-def _stores(root: Path, signature: Signature, model_id: str) -> list[Path]:
-    return _existing(folder / STORE for folder in like_runs(root, signature, model_id))
-
-
-def _existing(stores: Iterable[Path]) -> list[Path]:
-    return [path for path in stores if path.is_file() and path.stat().st_size]
+    return [folder / STORE for folder in folders if is_begun(folder / STORE)]
 
 
 def _without(requests: dict[bytes, Request], answered: set[bytes]) -> dict[bytes, Request]:

@@ -8,14 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import (
-    Backend,
-    GenerateRequest,
-    Request,
-)
+from evaluators.backend import Backend, GenerateRequest, Request
 from evaluators.runs.plan.capabilities import check_capability
 from evaluators.runs.plan.selection import SelectedPart, Selection, SplitItem
 from evaluators.stores.store import store_key
@@ -29,13 +24,6 @@ _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
 _N_KEY = 8
 _KEY = re.compile(f"[0-9a-f]{{{_N_KEY}}}")
-
-
-class _Shown(NamedTuple):
-    """The examples that the prompt about an item shows, and its own place among them if it is one."""
-
-    examples: tuple[Item, ...]
-    place: int | None
 
 
 @dataclass(frozen=True)
@@ -76,7 +64,7 @@ class PlannedPart:
     @cached_property
     def _requests(self) -> Sequence[Sequence[Request]]:
         return [
-            self.task.requests_with(item, self.prompt, self._shown(split, item).examples, self.count_tokens)
+            self.task.requests_with(item, self.prompt, self._shown(split, item)[0], self.count_tokens)
             for split, item in self.items
         ]
 
@@ -85,12 +73,12 @@ class PlannedPart:
         """The facts that the record of each item keeps."""
         return [self.task.facts_with(item, self.prompt, *self._shown(split, item)) for split, item in self.items]
 
-    def _shown(self, split: str, item: Item) -> _Shown:
-        """Return the examples that the prompt about an item shows: all, or all others if it is one of them."""
+    def _shown(self, split: str, item: Item) -> tuple[tuple[Item, ...], int | None]:
+        """Return the examples that the prompt about an item shows, and its place among them, where it is left out."""
         place = self._places.get(item.item_id) if split == self.task.examples_split else None
         if place is None:
-            return _Shown(self.examples, None)
-        return _Shown((*self.examples[:place], *self.examples[place + 1 :]), place)
+            return self.examples, None
+        return (*self.examples[:place], *self.examples[place + 1 :]), place
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -117,13 +105,13 @@ def shown_examples(selected: SelectedPart, task: Task, prompt: Prompt) -> tuple[
     if prompt.example_rule is not None:
         return tuple(task.chosen_examples(pool, prompt))
     first = prompt.n_examples * (prompt.example_set or 0)
-    found = tuple(pool[first : first + prompt.n_examples])
-    if len(found) < prompt.n_examples:
+    examples = tuple(pool[first : first + prompt.n_examples])
+    if len(examples) < prompt.n_examples:
         raise ConfigError(
             f"prompt '{prompt.id}' shows examples {first + 1} to {first + prompt.n_examples} of split "
             f"'{task.examples_split}', of which config '{selected.config}' has {len(pool)}; take another prompt"
         )
-    return found
+    return examples
 
 
 @dataclass(frozen=True)
@@ -295,8 +283,8 @@ def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
 def like_runs(root: Path, signature: Signature, model_id: str) -> list[Path]:
     """Return the existing folders of runs with the config and prompt of a signature, whatever their items, sorted."""
     beginning = _beginning(signature)
-    found = (path for path in model_folder(root, signature, model_id).glob("*/") if path.name.startswith(beginning))
-    return sorted(path for path in found if _KEY.fullmatch(path.name[len(beginning) :]))
+    folders = (path for path in model_folder(root, signature, model_id).glob("*/") if path.name.startswith(beginning))
+    return sorted(path for path in folders if _KEY.fullmatch(path.name[len(beginning) :]))
 
 
 def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path]:
@@ -305,8 +293,8 @@ def runs_of_prompt(root: Path, signature: Signature, model_id: str) -> list[Path
     A config and a suite that contains it are asked the same.
     """
     end = re.compile(rf"-{re.escape(signature.prompt)}-{_KEY.pattern}")
-    found = (path for path in model_folder(root, signature, model_id).glob("*/") if end.search(path.name))
-    return sorted(path for path in found if _KEY.fullmatch(path.name[-_N_KEY:]))
+    folders = (path for path in model_folder(root, signature, model_id).glob("*/") if end.search(path.name))
+    return sorted(path for path in folders if _KEY.fullmatch(path.name[-_N_KEY:]))
 
 
 def _beginning(signature: Signature) -> str:

@@ -254,7 +254,7 @@ def test_the_commands_train_ask_and_verify(model: Path, dataset: Path, tmp_path:
 
 
 def test_the_list_names_what_was_trained(adapters: Path, dataset: Path) -> None:
-    told = open_adapters(str(adapters)).told
+    document = open_adapters(str(adapters)).document
     manifest = json.loads((dataset / "dataset.json").read_text(encoding="utf-8"))
-    assert (told.data.name, told.data.version) == ("tasks", "1.0.0")
-    assert told.data.content_sha256 == manifest["content_sha256"]
+    assert (document.data.name, document.data.version) == ("tasks", "1.0.0")
+    assert document.data.content_sha256 == manifest["content_sha256"]

@@ -126,7 +126,7 @@ def test_one_step_goes_against_the_gradient_of_label_and_end_alone(model: Path, 
     rate, decay = 0.01, 0.03
     told_of = replace(QUICK, epochs=1, accumulation=16, learning_rate=rate, weight_decay=decay)
     plan = planned(dataset, "left", SOME_EXAMPLES)
-    (adapter,) = train(model, [plan], tmp_path, told_of).told.adapters
+    (adapter,) = train(model, [plan], tmp_path, told_of).document.adapters
     (part,) = plan.parts
     network, tokenizer = merged(model, None), transformers.AutoTokenizer.from_pretrained(model)
     losses = []
@@ -330,6 +330,6 @@ def test_options_that_train_nothing_are_refused(model: Path, dataset: Path, tmp_
 def test_a_real_model_learns_the_labels(shared_data: Path, tmp_path: Path) -> None:
     model = shared_data / "models" / "tinystories-656k"
     dataset = twin_dataset(tmp_path / "tasks")
-    found = train(model, [planned(dataset, "left", NO_EXAMPLES)], tmp_path / "out", PUBLISHED).told
+    found = train(model, [planned(dataset, "left", NO_EXAMPLES)], tmp_path / "out", PUBLISHED).document
     assert json.loads((tmp_path / "out" / "setup.json").read_text())["hyperparameters"]["rank"] == 64
     assert all(adapter.logprob_after > adapter.logprob_before for adapter in found.adapters)
