@@ -26,6 +26,7 @@ from schemas.documents.result import Result
 from schemas.documents.submission import Submission
 from schemas.files import contract, tables
 from schemas.files.record_counts import RepeatedItems
+from schemas.files.score_files import checked_text_scores
 from schemas.folders.dataset_folder import MANIFEST, REJECTS, dataset_problems, split_problems
 from schemas.folders.run_folder import (
     ADAPTERS,
@@ -38,14 +39,13 @@ from schemas.folders.run_folder import (
     SUMS,
     record_file_problems,
     run_problems,
-    score_file_problems,
 )
 
 _CHECKS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     MANIFEST: lambda path: contract.checked(path, Manifest),
     RESULT: lambda path: contract.checked(path, Result),
     RECORDS: lambda path: record_file_problems(path, RepeatedItems(path).add),
-    SCORES: score_file_problems,
+    SCORES: checked_text_scores,
     SUMS: lambda path: tables.checked_rows(path, ClusterSums),
     REJECTS: lambda path: tables.checked_rows(path, Reject),
     SUBMISSION: lambda path: contract.checked(path, Submission),

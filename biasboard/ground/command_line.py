@@ -72,7 +72,7 @@ def command_group(
         commands: Place of each command by name.
         itself: Function, perhaps with options of its own, that the application is without a command; None to print the
             help. Its first argument is a ``typer.Context``, and it does nothing if that names a command.
-        is_door: True for the command of the whole project, which also has a version and completes words in a shell.
+        is_door: True for the command of the whole project, which adds ``--version`` and completion in a shell.
     """
     application = typer.Typer(
         cls=_group_of(commands),
@@ -94,7 +94,7 @@ def command_group(
     ) -> None:
         pass
 
-    # typer takes an application with a callback for a group.
+    # typer makes a group only of an application that has a callback, or several commands of its own.
     application.callback()(itself or (door if is_door else group))
     return application
 

@@ -35,7 +35,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.chmod(0o644)
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)  # It is missing after a success.
 
 
 def remove_unfinished(path: Path) -> None:
@@ -59,6 +59,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         if path.exists():
+            # A folder that is not empty cannot be replaced in one step, so that the old one is moved aside first.
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
             path.replace(old / path.name)
             temporary.replace(path)

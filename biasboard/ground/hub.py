@@ -84,7 +84,7 @@ def _fault(endpoint: str) -> str | None:
     if proxies.get(urlsplit(endpoint).scheme, "").startswith("socks"):
         return None  # Only the client speaks this protocol, so only it can tell.
     faults: list[str | None] = []
-    # Looking up a name has no time limit of its own.
+    # Looking up the name of a host has no time limit of its own.
     thread = threading.Thread(target=lambda: faults.append(_request_fault(endpoint)), daemon=True)
     thread.start()
     thread.join(_SECONDS)

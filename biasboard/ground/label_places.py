@@ -37,12 +37,15 @@ class _Box(NamedTuple):
 
 
 _MAX_LABEL = 26
+"""Number of letters from which a label is shortened."""
 _WIDTH_OF_LETTER = 0.56
-_MARK = 5.0
-_LINE = 3.0
-_GAP = 3.0
+"""Width of a letter as a share of the font size."""
+# Half the size of a mark, half the width that an interval keeps free, and the gap beside a mark, in pixels.
+_MARK, _LINE, _GAP = 5.0, 3.0, 3.0
 _STEPS = 9
+"""Number of distances at which each side of a mark is tried."""
 _OUTSIDE_WEIGHT = 10.0
+"""A label that is cut off at the edge is worse than one that covers another."""
 
 
 def place_labels(
@@ -70,7 +73,7 @@ def place_labels(
         return (high - y) / span * height
 
     centres = [(across(point.x), down(point.y)) for point in points]
-    # Marks and intervals, and behind them a place for each label.
+    # Rows of boxes: a mark and its two intervals for each point, then the labels placed so far.
     taken = np.zeros((4 * len(points), 4))
     for index, ((x, y), point) in enumerate(zip(centres, points, strict=True)):
         taken[3 * index] = _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)

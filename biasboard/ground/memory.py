@@ -1,8 +1,8 @@
 """Remembers on this machine what was computed, so that it is not computed again from the same bytes by the same code.
 
 A key names everything that a value depends on. The code is always part of it: a changed line of this distribution or of
-a plug-in, or another version of an installed package, makes everything else. Nothing depends on the memory: its folder
-can be removed at any time, and a file in it that was changed is ignored.
+a plug-in, or another version of an installed package, gives every value another key. Nothing depends on the memory: its
+folder can be removed at any time, and a file in it that was changed is ignored.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ class Memory:
             content = path.read_bytes()
         except OSError:
             return None
+        # The digest covers the key too, so that a file under the name of another is no value.
         digest, text = content[:_N_DIGEST], content[_N_DIGEST:]
         if _digest(key, text) != digest:
             return None
         with suppress(OSError):
-            os.utime(path)
+            os.utime(path)  # What is asked for stays, however old it is.
         try:
             return strict_json.loads(text.decode(), where=str(path))
         except (DataError, UnicodeDecodeError):

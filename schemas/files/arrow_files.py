@@ -94,6 +94,8 @@ def writing_tables(target: Path | BinaryIO, schema: pa.Schema) -> Iterator[Calla
         yield lambda table: writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 
+# A file of a few kilobytes can stand for ten million rows, or for one long text that repeats: what its metadata says is
+# compared with these limits before anything is read.
 MOST_ROWS = 1_000_000
 """Maximum number of rows of a file."""
 MOST_VALUES = 100_000_000

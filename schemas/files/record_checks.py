@@ -1,6 +1,6 @@
 """The rules of records that join several fields, over whole columns.
 
-A file of records can hold millions of rows, so that all of them are looked at together. What is wrong with the few that
+A file of records can hold a million rows, so that all of them are looked at together. What is wrong with the few that
 break a rule is then said one by one.
 """
 

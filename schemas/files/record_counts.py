@@ -1,4 +1,4 @@
-"""Counts records, and finds items that stand twice, one part of a file after the other."""
+"""Counts records and finds repeated items, while the parts of a file are read one after the other."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ class Tally:
         configs, splits, statuses = (columns[name].coded for name in ("config", "split", "status"))
         shape = (len(configs.texts) + 1, len(splits.texts) + 1, len(statuses.texts) + 1, 2)
         flags = columns["truncated"].flags.astype(np.int64)
+        # One number for each combination, so that one call counts all rows.
         # A row without a text has the code -1, which is the last place.
         cells = np.ravel_multi_index((configs.codes, splits.codes, statuses.codes, flags), shape, mode="wrap")
         distinct, firsts, counts = np.unique(cells, return_index=True, return_counts=True)

@@ -8,18 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-
-from biasboard.ground.columns import columns_of
 from biasboard.ground.errors import DataError
 from schemas.documents.score import ScorerKind, TextScore
-from schemas.files import arrow_files, tables
+from schemas.files import tables
 from schemas.files.contract import Check
-from schemas.files.score_checks import broken_scores
 
 
 def checked_text_scores(path: Path) -> Check[list[TextScore] | None]:
     """Check a file of text scores, and return its rows."""
+    # Loading pyarrow takes as long as many a command needs in all.
+    from biasboard.ground.columns import columns_of
+    from schemas.files import arrow_files
+    from schemas.files.score_checks import broken_scores
+
     try:
         table = arrow_files.read_table(path, TextScore)
         arrow_files.check_texts(path, table)
@@ -27,9 +28,8 @@ def checked_text_scores(path: Path) -> Check[list[TextScore] | None]:
         yield str(error)
         return None
     columns = columns_of(table)
-    broken = np.flatnonzero(broken_scores(columns)).tolist()
-    is_sound = yield from tables.lines_of_rows(path, table, broken, TextScore)
-    if not is_sound:
+    broken = broken_scores(columns).nonzero()[0].tolist()
+    if not (yield from tables.lines_of_rows(path, table, broken, TextScore)):
         return None
     values, ends = columns["values"].lists.values.numbers.tolist(), columns["values"].lists.offsets.tolist()
     texts = [columns[name].texts for name in ("kind", "scorer", "text_sha256")]

@@ -25,6 +25,7 @@ from schemas.documents.submission import Submission
 from schemas.files import contract, tables
 from schemas.files.contract import Check, D, sound
 from schemas.files.record_counts import RepeatedItems, Tally
+from schemas.files.score_files import checked_text_scores
 
 if TYPE_CHECKING:
     from schemas.files.record_columns import RecordColumns
@@ -51,7 +52,7 @@ _FIELDS: Mapping[type[FileOfRun], str] = {
     AdaptersFile: "adapters",
     CorrectionsFile: "corrections",
 }
-"""Field of a result that names a file."""
+"""Field of a result that names a file, for messages."""
 _REMEDIES: Mapping[type[FileOfRun], str] = {
     RecordsFile: "run or import the model again",
     ScoresFile: RESCORE_TEXTS,
@@ -59,7 +60,7 @@ _REMEDIES: Mapping[type[FileOfRun], str] = {
     AdaptersFile: "run the model again",
     CorrectionsFile: "rescore the run",
 }
-"""Way to get a file that a result was not written with."""
+"""Way to get a file again that is not the one that the result was written with."""
 
 
 class Run(NamedTuple):
@@ -265,7 +266,7 @@ def _checked_scores(folder: Path, file: ScoresFile) -> Check[list[TextScore] | N
     path = yield from _checked_file(folder, file)
     if path is None:
         return None
-    rows = yield from score_file_problems(path)
+    rows = yield from checked_text_scores(path)
     if rows is not None:
         yield from _score_problems(path, file, rows)
     return rows
@@ -408,13 +409,6 @@ class RecordCheck:
                 )
         if result.coverage and result.coverage != coverage:
             yield f"{self._folder / RESULT}: coverage: is not what the records have; rescore the run"
-
-
-def score_file_problems(path: Path) -> Check[list[TextScore] | None]:
-    """Yield the problems of the rows of a file of text scores, and return the rows."""
-    from schemas.files import score_files
-
-    return score_files.checked_text_scores(path)
 
 
 def _score_problems(path: Path, file: ScoresFile, rows: Sequence[TextScore]) -> Iterator[str]:
