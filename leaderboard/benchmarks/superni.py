@@ -15,6 +15,7 @@ _COLUMNS = (
     *("gini", "gini_floor", "cobias", "cobias_floor", "smallest_class_accuracy", "n_shown", "cut_rate"),
 )
 _RANKING = 8
+"""Number of examples after which models are ranked and calibrations are compared."""
 
 
 def _index_label(measure: str, k: int, method: str = "", percent: int | None = None) -> str:

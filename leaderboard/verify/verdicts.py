@@ -24,7 +24,7 @@ from schemas.documents.register import Register, Rerun
 from schemas.folders.run_folder import REGISTER, RESULT, find_runs
 
 UNCOMPARED = f"its numbers rest on claims: {TEXTS_ELSEWHERE}"
-"""Warning about a result that its texts, which are kept elsewhere, were not compared with."""
+"""Warning about a result without texts, if it was not compared with the complete run that has them."""
 _LIMITS = Limits(n_bytes=400 << 20, seconds=600)
 _N_WORKERS = 2
 """Number of results that are verified at a time: hostile ones together take less than a gigabyte."""
@@ -165,7 +165,7 @@ def _changed(path: Path, since: Path) -> Iterator[Path | Verdict]:
                 f"{path / run.relative_to(since)}: is gone; to withdraw a result, ask a maintainer, and it stays here"
             )
             yield Verdict(place=str(path / run.relative_to(since)), reason=reason)
-    if _bytes_of(path / REGISTER) != _bytes_of(since / REGISTER):
+    if _sha256_of(path / REGISTER) != _sha256_of(since / REGISTER):
         yield Verdict(place=str(path / REGISTER), reason=f"{path / REGISTER}: only maintainers change the register")
 
 
@@ -173,28 +173,31 @@ def _are_same(one: Path, other: Path) -> bool:
     names = {entry.name for entry in os.scandir(one)}
     if not other.is_dir() or names != {entry.name for entry in os.scandir(other)}:
         return False
-    return all(_bytes_of(one / name) == _bytes_of(other / name) for name in names)
+    return all(_sha256_of(one / name) == _sha256_of(other / name) for name in names)
 
 
-def _bytes_of(path: Path) -> str | None:
+def _sha256_of(path: Path) -> str | None:
     """Return the hash of a file's bytes; None if there is no regular file."""
     return sha256_file(path) if path.is_file() and not path.is_symlink() else None
 
 
 def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
+    # A folder of accepted results is one that strangers write to, so that nothing in it is trusted.
     root = Root(path.parent, "accepted")
     place = str(path.parent)
     outcome = verified_outcome((path, root), memory, keys)
-    if not isinstance(outcome, LeftOut):
-        try:
-            read_submission(path)
-        except (DataError, OSError) as error:
-            return Verdict(place=place, reason=str(error))
     if isinstance(outcome, LeftOut):
         return Verdict(place=place, reason=outcome.reason.removeprefix(f"{place}{os.sep}"))
+    try:
+        read_submission(path)
+    except (DataError, OSError) as error:
+        return Verdict(place=place, reason=str(error))
+    warnings = [*warnings_of(outcome)]
+    if strange := strange_files(path):
+        warnings.append(f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out")
     return Verdict(
         place=place,
-        warnings=tuple(warnings_of(outcome)) + tuple(_beside(path)),
+        warnings=tuple(warnings),
         belongs=place_for(outcome.result).as_posix(),
         model=model_label(outcome),
         signature=str(outcome.result.signature),
@@ -202,12 +205,6 @@ def _verdict(path: Path, memory: Memory, keys: KeyBook) -> Verdict:
         records_sha256=outcome.result.records.sha256,
         result_sha256=sha256_file(path),
     )
-
-
-def _beside(path: Path) -> Iterator[str]:
-    strange = strange_files(path)
-    if strange:
-        yield f"files that belong to no submission lie beside it: {', '.join(strange[:5])}; leave them out"
 
 
 def warnings_of(entry: Entry) -> Iterator[str]:
