@@ -29,9 +29,8 @@ from evaluators.backend import (
     TokenCount,
     ask_in_batches,
 )
-from evaluators.backends.ray.backend import RayBackend
 from evaluators.backends.ray.cluster import Needs, join
-from evaluators.backends.ray.fleet import Fleet
+from evaluators.backends.ray.fleet import RayBackend
 from evaluators.models.blocks import ask_in_blocks
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.plan.options import RunOptions
@@ -184,7 +183,7 @@ class KillDriver:
 @contextmanager
 def opened(opener: Callable[[], Backend], *, n_workers: int = 2) -> Iterator[RayBackend]:
     """The backend on workers of a local cluster."""
-    backend = RayBackend(Fleet(join(None), opener, Needs(1, 0), n_workers))
+    backend = RayBackend(join(None), opener, Needs(1, 0), n_workers)
     try:
         yield backend
     finally:

@@ -8,64 +8,20 @@ run can therefore begin on one machine and continue on many. The settings of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from biasboard.ground.errors import ConfigError
 from evaluators.adapters import is_adapter_set
-from evaluators.backend import Backend, Capability, Events, Request, Runtime, TokenCount
+from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, Needs, join
-from evaluators.backends.ray.fleet import Fleet
-from evaluators.backends.ray.worker import EngineOpener
-from schemas.documents.result import Model
+from evaluators.backends.ray.fleet import RayBackend
+from evaluators.backends.ray.worker import open_engine
 
 ENGINES = {"transformers": "transformers", "vllm": "vllm", "http": "openai"}
-
-
-@dataclass(frozen=True)
-class RayBackend(Backend):
-    """The model that the workers of a cluster have opened."""
-
-    fleet: Fleet
-
-    @property
-    def model(self) -> Model:
-        """The engine's own model, because requests are asked as the engine alone would ask them."""
-        return self.fleet.opened.model
-
-    @property
-    def runtime(self) -> Runtime:
-        """The device, versions and settings of the worker that answered last."""
-        return self.fleet.runtime
-
-    @property
-    def arguments(self) -> Sequence[str]:
-        """The options that open the same model again without a cluster."""
-        return self.fleet.opened.arguments
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """The capabilities of the engine."""
-        return self.fleet.opened.capabilities
-
-    @property
-    def reads_facts(self) -> bool:
-        """True if the engine reads the facts of requests."""
-        return self.fleet.opened.reads_facts
-
-    def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
-        """Answer the missing requests; see ``Backend.ask``."""
-        return self.fleet.ask(requests, missing)
-
-    def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
-        """Count the tokens that all requests would take; return None if the engine cannot tell."""
-        return self.fleet.count_tokens(requests)
-
-    def close(self) -> None:
-        """Stop the workers."""
-        self.fleet.close()
 
 
 def open_backend(model: str, options: BackendOptions) -> RayBackend:
@@ -91,7 +47,7 @@ def open_backend(model: str, options: BackendOptions) -> RayBackend:
             "--worker-gpus, or the --address of a cluster"
         )
     n_workers = options.workers or (max(room, 1) if needs.gpus else 1)
-    return RayBackend(Fleet(cluster, opener, needs, n_workers))
+    return RayBackend(cluster, opener, needs, n_workers)
 
 
 def _engine(options: BackendOptions) -> str:
@@ -111,27 +67,23 @@ def _engine(options: BackendOptions) -> str:
     return options.engine
 
 
-def _opener(engine: str, model: str, options: BackendOptions) -> EngineOpener:
+def _opener(engine: str, model: str, options: BackendOptions) -> Callable[[], Backend]:
     """Return what opens the engine on a worker, which may be on another machine.
 
     Local folders get their absolute path, and the content of the price file travels along.
     """
-    prices = options.prices.read_text(encoding="utf-8") if options.prices and options.prices.is_file() else None
-    return EngineOpener(
-        backend=ENGINES[engine],
-        model=_absolute(model) if engine != "http" else model,
-        options=replace(
-            options,
-            tokenizer=None if options.tokenizer is None else _absolute(options.tokenizer),
-            lora=None if options.lora is None else _absolute(options.lora),
-            engine=None,
-            address=None,
-            workers=None,
-            worker_cpus=None,
-            worker_gpus=None,
-        ),
-        prices=prices,
+    on_worker = replace(
+        options,
+        tokenizer=None if options.tokenizer is None else _absolute(options.tokenizer),
+        lora=None if options.lora is None else _absolute(options.lora),
+        engine=None,
+        address=None,
+        workers=None,
+        worker_cpus=None,
+        worker_gpus=None,
     )
+    prices = options.prices.read_text(encoding="utf-8") if options.prices and options.prices.is_file() else None
+    return partial(open_engine, ENGINES[engine], _absolute(model) if engine != "http" else model, on_worker, prices)
 
 
 def _absolute(name: str) -> str:

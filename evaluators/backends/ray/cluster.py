@@ -7,23 +7,13 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from biasboard.ground.errors import ConfigError, import_extra
-from evaluators.backend import Backend, Request
 from evaluators.backends.ray.worker import Message, Worker
 
-# Variables that backends read. They are sent along because a Ray worker has the environment of its own machine.
-_VARIABLES = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "HF_TOKEN",
-    "HF_HUB_OFFLINE",
-    "VLLM_BATCH_INVARIANT",
-    "VLLM_ATTENTION_BACKEND",
-)
 # Defaults; variables that the user has set take precedence. The regular expression skips every line: Ray prints a
 # paragraph for each process that dies, and the driver reports it in one line.
 _QUIET = {
@@ -52,10 +42,6 @@ class Lost(NamedTuple):
     reason: str
 
 
-class Ended(NamedTuple):
-    """The end of a call whose worker has sent all its messages."""
-
-
 @dataclass(eq=False)
 class Call:
     """A call to a worker, and the stream of messages that answers it."""
@@ -63,12 +49,12 @@ class Call:
     _ray: Any
     stream: Any
 
-    def next(self) -> Message | Lost | Ended:
-        """Wait for the next message and return it."""
+    def next(self) -> Message | Lost | None:
+        """Wait for the next message and return it; None after the last one."""
         try:
             message: Message = self._ray.get(next(self.stream))
         except StopIteration:
-            return Ended()
+            return None
         except self._ray.exceptions.RayError as error:
             return Lost(_reason(self._ray.exceptions, error))
         return message
@@ -81,25 +67,13 @@ class RemoteWorker:
     _ray: Any
     _actor: Any
 
-    def open(self, opener: Callable[[], Backend]) -> Call:
-        """Open the backend on the worker; see ``Worker.open``."""
-        known = {name: value for name in _VARIABLES if (value := os.environ.get(name)) is not None}
-        return self._call("open", opener, known)
-
-    def answer(self, requests: Sequence[Request], missing: frozenset[int]) -> Call:
-        """Answer a block of requests on the worker; see ``Worker.answer``."""
-        return self._call("answer", list(requests), missing)
-
-    def count_tokens(self, requests: Sequence[Request]) -> Call:
-        """Count tokens on the worker; see ``Worker.count_tokens``."""
-        return self._call("count_tokens", list(requests))
+    def call(self, method: str, *arguments: object) -> Call:
+        """Call a method of :class:`Worker`, after those that were called before."""
+        return Call(self._ray, getattr(self._actor, method).options(num_returns="streaming").remote(*arguments))
 
     def stop(self) -> None:
         """End the worker's process, whatever it is doing."""
         self._ray.kill(self._actor)
-
-    def _call(self, method: str, *arguments: object) -> Call:
-        return Call(self._ray, getattr(self._actor, method).options(num_returns="streaming").remote(*arguments))
 
 
 @dataclass(eq=False)
@@ -119,7 +93,10 @@ class Cluster:
     def room(self, needs: Needs) -> int:
         """Return the number of workers that the machines could hold if they were idle."""
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        return sum(_n_fitting(machine, needs) for machine in machines)
+        amounts = [("CPU", needs.cpus), ("GPU", needs.gpus)]
+        return sum(
+            int(min(machine.get(kind, 0) // amount for kind, amount in amounts if amount > 0)) for machine in machines
+        )
 
     def start(self, needs: Needs) -> RemoteWorker:
         """Start a worker, which may have to wait for a machine."""
@@ -179,11 +156,6 @@ def _refuse_silence(address: str, host: str, port: int) -> None:
             f"nobody answers at '{address}' ({error}); give the address that 'ray start --head' printed, or leave out "
             "--address for a cluster of this machine alone"
         ) from error
-
-
-def _n_fitting(machine: Mapping[str, float], needs: Needs) -> int:
-    parts = [("CPU", needs.cpus), ("GPU", needs.gpus)]
-    return int(min(machine.get(kind, 0) // amount for kind, amount in parts if amount > 0))
 
 
 def _reason(exceptions: Any, error: Exception) -> str:

@@ -9,14 +9,26 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from biasboard.ground.errors import ConfigError, MissingExtraError, RunError
-from evaluators.backend import Answers, Backend, Events, Request, Response, Runtime, Sent, TokenCount
-from evaluators.backends.ray.cluster import Call, Cluster, Ended, Lost, Needs, RemoteWorker
-from evaluators.backends.ray.worker import Counted, Finished, Here, Message, Opened, Progress, Trouble, versions
+from biasboard.ground.errors import BiasboardError, ConfigError, MissingExtraError, RunError
+from evaluators.backend import (
+    Answers,
+    Backend,
+    BlockLimits,
+    Capability,
+    Events,
+    Request,
+    Response,
+    Runtime,
+    Sent,
+    TokenCount,
+)
+from evaluators.backends.ray.cluster import Call, Cluster, Lost, Needs, RemoteWorker
+from evaluators.backends.ray.worker import Counted, Here, Message, Opened, Progress, environment, versions
 from evaluators.models.blocks import in_run, plan_blocks
+from schemas.documents.result import Model
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +51,6 @@ class _Block:
 class _Seat:
     """A seat for one worker, which may be replaced."""
 
-    number: int
     worker: RemoteWorker | None = None
     opening: Call | None = None
     machine: str = ""
@@ -52,9 +63,29 @@ class _Seat:
         """The call that the worker is busy with, as it handles one at a time; None if it is idle."""
         return self.opening or (self.in_hand[0][0] if self.in_hand else None)
 
+    def dismiss(self) -> None:
+        """End the worker, whatever it is doing."""
+        if self.worker is not None:
+            self.worker.stop()
+        self.worker, self.opening, self.machine = None, None, ""
+        self.in_hand.clear()
 
-class Fleet:
-    """Workers with the same model. The first starts at once, the others with the first request."""
+
+class RayBackend(Backend):
+    """A model that workers have opened. The first of them starts at once, the others with the first request.
+
+    The model, the options that open it, and what the backend can do are those of the engine, because requests are asked
+    as the engine alone would ask them. The runtime is that of the worker that answered last.
+    """
+
+    model: Model
+    runtime: Runtime
+    arguments: tuple[str, ...]
+    capabilities: frozenset[Capability]
+    reads_facts: bool
+    block_limits: BlockLimits
+    _opened: Opened | None = None
+    """What the first worker has opened."""
 
     def __init__(self, cluster: Cluster, opener: Callable[[], Backend], needs: Needs, n_workers: int) -> None:
         """Start the first worker, and wait until it has opened its backend.
@@ -65,29 +96,30 @@ class Fleet:
             RunError: each of several workers in a row dies.
         """
         self._cluster, self._opener, self._needs = cluster, opener, needs
-        self._seats = [_Seat(number) for number in range(n_workers)]
+        self._seats = [_Seat() for _ in range(n_workers)]
         self._n_failures = 0
-        self._first: Opened | None = None
+        """Number of tries in a row that failed, of any block."""
         self._packages: dict[str, str] = {}
-        self.runtime = Runtime()
+        waiting: deque[_Block] = deque()
         try:
-            self.opened = self._wait_for_first()
+            while self._opened is None:
+                self._start(self._seats[:1])
+                for _ in self._events(waiting):
+                    pass
         except BaseException:
             self.close()
             raise
-        self._note(self._seats[0], self.opened.runtime)
-
-    def _wait_for_first(self) -> Opened:
-        while True:
-            self._start(self._seats[:1])
-            self._advance(deque())
-            if self._first is not None:
-                return self._first
+        self.model = self._opened.model
+        self.arguments = self._opened.arguments
+        self.capabilities = self._opened.capabilities
+        self.reads_facts = self._opened.reads_facts
+        self.block_limits = self._opened.limits
+        self._note(self._seats[0], self._opened.runtime)
 
     def close(self) -> None:
         """End all workers."""
         for seat in self._seats:
-            self._dismiss(seat)
+            seat.dismiss()
 
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:
         """Count the tokens that all requests would take, on one worker; return None if it cannot tell.
@@ -96,16 +128,18 @@ class Fleet:
             RunError: counting failed, or the worker is gone.
         """
         total = TokenCount(0, 0)
-        for places in self._plan(requests):
+        for places in plan_blocks(requests, self.block_limits):
             worker = self._seats[0].worker
-            said = None if worker is None else worker.count_tokens([requests[place] for place in places]).next()
-            if isinstance(said, Trouble):
-                raise said.kind(said.reason)
-            if not isinstance(said, Counted):
+            block = [requests[place] for place in places]
+            message = None if worker is None else worker.call("count_tokens", block).next()
+            if isinstance(message, BiasboardError):
+                raise message
+            if not isinstance(message, Counted):
                 raise RunError("the worker that counted tokens is gone; run the same command again")
-            if said.tokens is None:
+            tokens = message.tokens
+            if tokens is None:
                 return None
-            total = TokenCount(total.n_prompt + said.tokens.n_prompt, total.n_completion + said.tokens.n_completion)
+            total = TokenCount(total.n_prompt + tokens.n_prompt, total.n_completion + tokens.n_completion)
         return total
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
@@ -116,37 +150,30 @@ class Fleet:
             MissingExtraError: a library is missing on a worker's machine.
             RunError: no worker is left, too many tries in a row failed, or the workers differ in versions or model.
         """
-        blocks = [_Block(places, set(missing.intersection(places))) for places in self._plan(requests)]
+        planned = plan_blocks(requests, self.block_limits)
+        blocks = [_Block(places, set(missing.intersection(places))) for places in planned]
         waiting = deque(block for block in blocks if block.left)
-        n_left = len(waiting)
         since = time.perf_counter()
         try:
-            while n_left:
+            while n_left := len(waiting) + sum(len(seat.in_hand) for seat in self._seats):
                 self._start(self._seats[:n_left])
                 self._hand_out(waiting, requests)
-                for event in self._advance(waiting):
-                    if isinstance(event, _Block):
-                        n_left -= 1
-                    elif isinstance(event, Answers):
+                for event in self._events(waiting):
+                    if isinstance(event, Answers):
                         now = time.perf_counter()
-                        yield event._replace(seconds=now - since)
-                        since = now
-                    else:
-                        yield event
+                        event, since = event._replace(seconds=now - since), now
+                    yield event
         finally:
             # A worker that is still busy was given up, and would keep the next requests waiting.
             for seat in self._seats:
                 if seat.in_hand:
-                    self._dismiss(seat)
-
-    def _plan(self, requests: Sequence[Request]) -> list[list[int]]:
-        return plan_blocks(requests, self.opened.limits)
+                    seat.dismiss()
 
     def _start(self, seats: Sequence[_Seat]) -> None:
         for seat in seats:
             if seat.worker is None and seat.n_failures < MOST_TRIES:
                 seat.worker = self._cluster.start(self._needs)
-                seat.opening = seat.worker.open(self._opener)
+                seat.opening = seat.worker.call("open", self._opener, environment())
         if not any(seat.worker for seat in self._seats):
             raise RunError(
                 f"no worker is left: {MOST_TRIES} in a row died while they opened the model; if memory ran "
@@ -160,11 +187,11 @@ class Fleet:
                 if waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
                     block = waiting.popleft()
                     asked = [requests[place] for place in block.places]
-                    wanted = frozenset(index for index, place in enumerate(block.places) if place in block.left)
-                    seat.in_hand.append((seat.worker.answer(asked, wanted), block))
+                    missing = frozenset(index for index, place in enumerate(block.places) if place in block.left)
+                    seat.in_hand.append((seat.worker.call("answer", asked, missing), block))
 
-    def _advance(self, waiting: deque[_Block]) -> list[Sent | Answers | _Block]:
-        """Wait until workers send messages, and return their events and the blocks that are done."""
+    def _events(self, waiting: deque[_Block]) -> Events:
+        """Wait until workers send messages, and yield the events in them."""
         seats = {call: seat for seat in self._seats if (call := seat.call) is not None}
         ready = self._cluster.wait(list(seats), _PATIENCE_SECONDS)
         if not ready and not any(seat.machine for seat in self._seats):
@@ -174,66 +201,65 @@ class Fleet:
                 self._needs,
                 self._cluster.room(self._needs),
             )
-        return [event for call in ready for event in self._take(seats[call], call.next(), waiting)]
+        for call in ready:
+            seat, message = seats[call], call.next()
+            if seat.opening is not None:
+                self._take_opening(seat, message)
+            else:
+                yield from self._take(seat, message, waiting)
 
-    def _take(
-        self, seat: _Seat, message: Message | Lost | Ended, waiting: deque[_Block]
-    ) -> list[Sent | Answers | _Block]:
-        if seat.opening is not None:
-            self._take_opening(seat, message)
-            return []
-        block = seat.in_hand[0][1]
-        if isinstance(message, Progress):
-            self._note(seat, message.runtime)
-            events: list[Sent | Answers | _Block] = [in_run(event, block.places) for event in message.events]
-            for event in events:
-                block.left.difference_update(event.responses if isinstance(event, Answers) else ())
-            return events
-        if isinstance(message, Trouble):
-            if message.kind in (ConfigError, MissingExtraError):
-                raise message.kind(message.reason)
-            return self._failed(seat, message.reason, waiting)
-        if isinstance(message, Lost):
-            return self._failed(seat, f"a worker was lost: {message.reason}", waiting)
-        if block.left or not isinstance(message, Finished):
-            return self._failed(seat, "a worker left requests without an answer", waiting)
-        seat.in_hand.popleft()
-        self._n_failures = 0
-        return [block]
-
-    def _take_opening(self, seat: _Seat, message: Message | Lost | Ended) -> None:
+    def _take_opening(self, seat: _Seat, message: Message | Lost | None) -> None:
         if isinstance(message, Here):
             seat.machine = message.machine
         elif isinstance(message, Opened):
             seat.opening, seat.n_failures = None, 0
-            first = self._first or message
-            self._first = first
+            self._opened = self._opened or message
             self._refuse_difference(seat, versions(), message.versions)
-            model = {"model identity": first.model.identity_sha256}
-            self._refuse_difference(seat, model, {"model identity": message.model.identity_sha256})
-        elif isinstance(message, Trouble):
+            identities = [opened.model.identity_sha256 for opened in (self._opened, message)]
+            self._refuse_difference(seat, *({"model identity": identity} for identity in identities))
+        elif isinstance(message, BiasboardError):
             where = "" if self._cluster.is_local else f"worker on {seat.machine}: "
-            raise message.kind(f"{where}{message.reason}")
+            raise type(message)(f"{where}{message}")
         else:
             reason = message.reason if isinstance(message, Lost) else "it ended"
             logger.warning("a worker was lost while it opened the model: %s", reason)
             seat.n_failures += 1
-            self._dismiss(seat)
+            seat.dismiss()
 
-    def _failed(self, seat: _Seat, reason: str, waiting: deque[_Block]) -> list[Sent | Answers | _Block]:
+    def _take(self, seat: _Seat, message: Message | Lost | None, waiting: deque[_Block]) -> Iterator[Sent | Answers]:
+        block = seat.in_hand[0][1]
+        if isinstance(message, Progress):
+            self._note(seat, message.runtime)
+            for event in message.events:
+                in_block = in_run(event, block.places)
+                block.left.difference_update(in_block.responses if isinstance(in_block, Answers) else ())
+                yield in_block
+        elif message is None and not block.left:
+            seat.in_hand.popleft()
+            self._n_failures = 0
+        elif isinstance(message, ConfigError | MissingExtraError):
+            raise message
+        elif isinstance(message, BiasboardError):
+            yield from self._failed(seat, str(message), waiting)
+        elif isinstance(message, Lost):
+            yield from self._failed(seat, f"a worker was lost: {message.reason}", waiting)
+        else:
+            yield from self._failed(seat, "a worker left requests without an answer", waiting)
+
+    def _failed(self, seat: _Seat, reason: str, waiting: deque[_Block]) -> Iterator[Answers]:
         """End the worker and hand its blocks to others.
 
         After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail.
 
-        Returns:
-            The failed responses and the block if there were too many tries; else nothing.
+        Yields:
+            The failed responses if there were too many tries.
 
         Raises:
             RunError: too many tries in a row failed, whatever was asked.
         """
         _, block = seat.in_hand.popleft()
         waiting.extendleft(other for _, other in reversed(seat.in_hand))
-        self._dismiss(seat)
+        seat.dismiss()
         block.n_failures += 1
         self._n_failures += 1
         if self._n_failures > MOST_TRIES * len(self._seats):
@@ -244,16 +270,9 @@ class Fleet:
         if block.n_failures < MOST_TRIES:
             logger.warning("%s; %d requests are asked again", reason, len(block.left))
             waiting.appendleft(block)
-            return []
-        failed = Response(status="failed", error=f"failed on {MOST_TRIES} workers one after the other: {reason}")
-        responses = dict.fromkeys(sorted(block.left), failed)
-        return [Answers(responses, 0.0), block]
-
-    def _dismiss(self, seat: _Seat) -> None:
-        if seat.worker is not None:
-            seat.worker.stop()
-        seat.worker, seat.opening, seat.machine = None, None, ""
-        seat.in_hand.clear()
+        else:
+            failed = Response(status="failed", error=f"failed on {MOST_TRIES} workers one after the other: {reason}")
+            yield Answers(dict.fromkeys(sorted(block.left), failed), 0.0)
 
     def _note(self, seat: _Seat, runtime: Runtime) -> None:
         """Note where the last answers came from, and refuse a worker whose package versions differ."""
@@ -264,10 +283,10 @@ class Fleet:
         settings = {**runtime.settings, "cluster": "ray", "workers": str(len(self._seats))}
         self.runtime = replace(runtime, packages={**packages, "ray": self._cluster.version}, settings=settings)
 
-    def _refuse_difference(self, seat: _Seat, expected: Mapping[str, str], found: Mapping[str, str]) -> None:
-        for name in sorted({*expected, *found}):
-            if expected.get(name) != found.get(name):
+    def _refuse_difference(self, seat: _Seat, expected: Mapping[str, str], given: Mapping[str, str]) -> None:
+        for name in sorted({*expected, *given}):
+            if expected.get(name) != given.get(name):
                 raise RunError(
-                    f"the worker on {seat.machine} has {name} {found.get(name)}, others {expected.get(name)}: their "
+                    f"the worker on {seat.machine} has {name} {given.get(name)}, others {expected.get(name)}: their "
                     "answers may differ; install the same on every machine. What was answered is kept"
                 )

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -35,6 +35,15 @@ from schemas.documents.result import Model
 _OTHERS = BlockLimits(n_texts=256, n_characters=1_000_000)
 """Limits of a block for backends that answer each request by itself. Little is lost with a worker, and many requests
 are asked at a time."""
+_VARIABLES = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "HF_TOKEN",
+    "HF_HUB_OFFLINE",
+    "VLLM_BATCH_INVARIANT",
+    "VLLM_ATTENTION_BACKEND",
+)
+"""Environment variables that backends read."""
 _PAUSE_SECONDS = 0.25
 """Minimum time between two messages with progress; a fast endpoint would otherwise cause thousands of messages."""
 
@@ -64,44 +73,30 @@ class Progress(NamedTuple):
     runtime: Runtime
 
 
-class Finished(NamedTuple):
-    """A message: the block is done, and nothing more follows."""
-
-
 class Counted(NamedTuple):
     """A message: the number of tokens that a block takes; None if the backend cannot tell."""
 
     tokens: TokenCount | None
 
 
-class Trouble(NamedTuple):
-    """A message: the backend raised an error."""
-
-    kind: type[BiasboardError]
-    reason: str
+Message: TypeAlias = Here | Opened | Progress | Counted | BiasboardError
 
 
-Message: TypeAlias = Here | Opened | Progress | Finished | Counted | Trouble
+def open_engine(backend: str, model: str, options: BackendOptions, prices: str | None) -> Backend:
+    """Open the backend on a worker.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineOpener:
-    """A callable that opens the backend on a worker. It is sent to the worker."""
-
-    backend: str
-    model: str
-    options: BackendOptions
-    prices: str | None = None
-    """Content of the price file, which other machines do not have."""
-
-    def __call__(self) -> Backend:
-        """Open the backend."""
-        if self.prices is None:
-            return open_backend(self.backend, self.model, self.options)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "prices.toml"
-            path.write_text(self.prices, encoding="utf-8")
-            return open_backend(self.backend, self.model, replace(self.options, prices=path))
+    Args:
+        backend: Name of the backend.
+        model: Model as the backend takes it.
+        options: Options of the backend.
+        prices: Content of the price file, which other machines do not have.
+    """
+    if prices is None:
+        return open_backend(backend, model, options)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "prices.toml"
+        path.write_text(prices, encoding="utf-8")
+        return open_backend(backend, model, replace(options, prices=path))
 
 
 class Worker:
@@ -115,8 +110,8 @@ class Worker:
 
         Args:
             opener: Callable that opens the backend.
-            environment: Environment variables of the driver that the backend reads, API keys among them. They come with
-                a call, because Ray's dashboard shows the environment of a process.
+            environment: The driver's :func:`environment`, because a worker has that of its own machine. API keys are
+                among it: it comes with a call because Ray's dashboard shows the environment of a process.
         """
         yield Here(platform.node())
         os.environ.update(environment)
@@ -133,7 +128,7 @@ class Worker:
             )
         # A library may raise any exception. A model that does not open on one machine is unlikely to open on the next.
         except Exception as error:
-            yield _trouble(error, ConfigError)
+            yield _as_ours(error, ConfigError)
 
     def answer(self, requests: Sequence[Request], missing: frozenset[int]) -> Iterator[Message]:
         """Answer the missing requests of a block.
@@ -144,22 +139,23 @@ class Worker:
         """
         assert self._backend is not None
         events: list[Sent | Answers] = []
-        said = time.monotonic()
-        trouble: Trouble | None = None
+        last_sent = time.monotonic()
+        failure: BiasboardError | None = None
         try:
             with closing(self._backend.ask(requests, missing)) as coming:
                 for event in coming:
                     events.append(event)
-                    if time.monotonic() - said >= _PAUSE_SECONDS:
+                    if time.monotonic() - last_sent >= _PAUSE_SECONDS:
                         yield Progress(tuple(events), self._backend.runtime)
                         events.clear()
-                        said = time.monotonic()
+                        last_sent = time.monotonic()
         # A library may raise any exception.
         except Exception as error:
-            trouble = _trouble(error, RunError)
+            failure = _as_ours(error, RunError)
         if events:
             yield Progress(tuple(events), self._backend.runtime)
-        yield trouble or Finished()
+        if failure is not None:
+            yield failure
 
     def count_tokens(self, requests: Sequence[Request]) -> Iterator[Message]:
         """Count the tokens that requests would take."""
@@ -168,7 +164,12 @@ class Worker:
             yield Counted(self._backend.count_tokens(requests))
         # A library may raise any exception.
         except Exception as error:
-            yield _trouble(error, RunError)
+            yield _as_ours(error, RunError)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment variables of this process that backends read."""
+    return {name: value for name in _VARIABLES if (value := os.environ.get(name)) is not None}
 
 
 def versions() -> dict[str, str]:
@@ -176,7 +177,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "biasboard": importlib.metadata.version("biasboard")}
 
 
-def _trouble(error: Exception, otherwise: type[BiasboardError]) -> Trouble:
+def _as_ours(error: Exception, otherwise: type[BiasboardError]) -> BiasboardError:
     if isinstance(error, BiasboardError):
-        return Trouble(type(error), str(error))
-    return Trouble(otherwise, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        return type(error)(str(error))
+    return otherwise(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
