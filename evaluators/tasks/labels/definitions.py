@@ -101,7 +101,7 @@ def _definition(variant: Variant, task: str, learned_from: Mapping[str, str]) ->
         unit_of_suite="tasks",
         minimum=-1.0 if variant.measure in CORRELATIONS else 0.0,
         maximum=kind.maximum,
-        ideal=lambda table: kind.ideal,
+        ideal=kind.ideal,
         slices=() if method is not None else _SLICES,
         undefined=lambda table: table.undefined(variant),
         statistics=lambda table, group: table.statistics(variant, group),
